@@ -47,7 +47,7 @@ from onceproof.model.errors import ExitCode
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.supervisor import COMPONENTS
 from onceproof.settings import get_settings
-from tests.homes import GONE_WITHIN, SHOWN, Home, Tree, left_after, told_of
+from tests.homes import GONE_WITHIN, SHOWN, Home, Tree, described, left_after
 from tests.specimens.postgresql import INITDB, postgresql
 
 # The shortest trials there are. The control is DEFAULT_CONFIG.
@@ -116,28 +116,28 @@ class Struck:
     def row(self, number: int, seed: int) -> str:
         """A row of the table."""
         moment = "too late" if self.moment is None else f"{self.moment:.1f}"
-        told = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(self.verdicts.items())) or "none"
+        text = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(self.verdicts.items())) or "none"
         happened = "; ".join([self.happened, *(f"**{one}**" for one in self.wrong)]).replace("|", "/")
-        cells = [self.victim, self.blow, moment, happened, self.resumed, told, len(self.orphans), f"{self.seconds:.0f}"]
+        cells = [self.victim, self.blow, moment, happened, self.resumed, text, len(self.orphans), f"{self.seconds:.0f}"]
         return "".join(f"| {cell} " for cell in (number, seed, *cells)) + "|"
 
 
 def differing(verdicts: Verdicts, undisturbed: Verdicts, *, resumed: bool) -> Iterator[str]:
     """What is wrong: a verdict that says something and is another; after a resumption one that is missing, too."""
     for cell in sorted({*verdicts, *undisturbed}):
-        told, right = verdicts.get(cell), undisturbed.get(cell)
-        if told is None or told == Verdict.ERROR:
+        verdict, right = verdicts.get(cell), undisturbed.get(cell)
+        if verdict is None or verdict == Verdict.ERROR:
             if resumed:
-                yield f"{cell} is {told or 'missing'} although it was resumed"
-        elif told != right and told not in SAYS_NOTHING:
-            yield f"{cell} is {told}, undisturbed {right}"
+                yield f"{cell} is {verdict or 'missing'} although it was resumed"
+        elif verdict != right and verdict not in SAYS_NOTHING:
+            yield f"{cell} is {verdict}, undisturbed {right}"
 
 
 def lost(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     """What was stored, and is gone or another."""
-    for name, told in before.items():
-        if after.get(name) != told:
-            yield f"{name} was {told} and is {after.get(name, 'gone')}"
+    for name, verdict in before.items():
+        if after.get(name) != verdict:
+            yield f"{name} was {verdict} and is {after.get(name, 'gone')}"
 
 
 def has_no_owner(words: Sequence[str], exists: Callable[[int], bool] = psutil.pid_exists) -> bool:
@@ -175,7 +175,7 @@ class Fire:
         if now > self._next_look:
             self._next_look = now + 1
             self._strays = {one: self._strays.get(one, now) for one in strays(self._home, _of(process))}
-            self.orphans |= {one: told_of(one) for one, since in self._strays.items() if now > since + GONE_WITHIN}
+            self.orphans |= {one: described(one) for one, since in self._strays.items() if now > since + GONE_WITHIN}
 
     def undo(self) -> None:
         """Thaw what is frozen, start what has to be up, empty the disk."""
@@ -318,9 +318,9 @@ def _taken_in(struck: Struck, home: Home, code: int, ended: bool) -> tuple[str, 
         struck.wrong.append(f"did not end within {ENDS_WITHIN:g} s")
     elif code not in {*ExitCode, -signal.SIGKILL}:
         struck.wrong.append(f"exit code {code}")
-    told = home.said()
-    said = next(filter(None, [told.get("error"), *told.get("failures", ())]), "").partition("\n")[0]
-    verdicts = {verdict["variant"]: verdict["verdict"] for verdict in told.get("verdicts", ())}
+    text = home.said()
+    said = next(filter(None, [text.get("error"), *text.get("failures", ())]), "").partition("\n")[0]
+    verdicts = {verdict["variant"]: verdict["verdict"] for verdict in text.get("verdicts", ())}
     return f"exit {code}" + (f": {said[:SHOWN]}" if said else ""), verdicts
 
 
@@ -345,10 +345,10 @@ def undisturbed_run(home: Home) -> Undisturbed:
                     seen[name] = (seen.get(name, (now,))[0], now)
 
     await_end(process, look)
-    told, seconds = home.said(), time.monotonic() - begin
-    verdicts = {one["variant"]: one["verdict"] for one in told.get("verdicts", ())}
+    text, seconds = home.said(), time.monotonic() - begin
+    verdicts = {one["variant"]: one["verdict"] for one in text.get("verdicts", ())}
     if not verdicts or SAYS_NOTHING & {*verdicts.values()}:
-        sys.exit(f"The undisturbed run has no verdicts: {told}\n{(home.told / 'stderr').read_text()[-1000:]}")
+        sys.exit(f"The undisturbed run has no verdicts: {text}\n{(home.output / 'stderr').read_text()[-1000:]}")
     lifetimes = {name: last - first for name, (first, last) in seen.items()} | dict.fromkeys(PLACES, seconds)
     return Undisturbed(verdicts, lifetimes, seconds)
 
@@ -382,12 +382,12 @@ class Results:
         self._undisturbed: Undisturbed | None = None
         self.rows: list[tuple[int, Struck]] = []  # with their seeds
         for line in file.read_text().splitlines() if file and file.exists() else ():
-            told = json.loads(line)
-            seed = told.pop("seed", None)
+            row = json.loads(line)
+            seed = row.pop("seed", None)
             if seed is None:
-                self._undisturbed = Undisturbed(**told)
+                self._undisturbed = Undisturbed(**row)
             else:
-                self.rows.append((seed, Struck(**told)))
+                self.rows.append((seed, Struck(**row)))
 
     def undisturbed(self, run: Callable[[], Undisturbed]) -> Undisturbed:
         """That run, which is made if it is not known."""
@@ -425,10 +425,10 @@ class Results:
             cells = [victim, blow, len(runs), how["no"], how["yes"], how["anew"], orphans, failed, seconds]
             yield "".join(f"| {cell} " for cell in cells) + "|"
 
-    def _append(self, told: Mapping[str, Any]) -> None:
+    def _append(self, row: Mapping[str, Any]) -> None:
         if self._file:
             with self._file.open("a") as out:
-                out.write(json.dumps(told) + "\n")
+                out.write(json.dumps(row) + "\n")
 
 
 def faketime() -> Path | None:
@@ -463,9 +463,9 @@ def why_not(victim: str) -> str | None:
 def home_for(victim: str) -> Iterator[Home]:
     """An empty home with the artifacts that are there, and what the victim needs."""
     with ExitStack() as stack:
-        path, told = (
+        path, outputs = (
             Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"onceproof-chaos-{name}-")))
-            for name in ("home", "told")
+            for name in ("home", "output")
         )
         environment: dict[str, str] = {}
         server = None
@@ -475,15 +475,15 @@ def home_for(victim: str) -> Iterator[Home]:
             )
             stack.callback(lambda: subprocess.run([shutil.which("umount") or "umount", "--lazy", path], check=True))
         if victim == CLOCK:
-            offset = told / "offset"
+            offset = outputs / "offset"
             offset.write_text("+0\n")
-            (told / "sitecustomize.py").write_text(CUSTOM)
+            (outputs / "sitecustomize.py").write_text(CUSTOM)
             environment = {
-                "LD_PRELOAD": f"{compiled(told)}:{faketime()}",
+                "LD_PRELOAD": f"{compiled(outputs)}:{faketime()}",
                 "FAKETIME_TIMESTAMP_FILE": str(offset),
                 "FAKETIME_CACHE_DURATION": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-                "PYTHONPATH": os.pathsep.join(filter(None, [str(told), os.environ.get("PYTHONPATH")])),
+                "PYTHONPATH": os.pathsep.join(filter(None, [str(outputs), os.environ.get("PYTHONPATH")])),
             }
         if victim == POSTGRESQL:
             server = stack.enter_context(postgresql())
@@ -492,12 +492,12 @@ def home_for(victim: str) -> Iterator[Home]:
             airflow = {f"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN{way}": server.url("airflow") for way in ("", "_ASYNC")}
             environment = {"ONCEPROOF_DATABASE_URL": server.url("results"), **airflow}
         (path / "artifacts").symlink_to(get_settings().artifacts)
-        yield Home(path, told, environment, server)
+        yield Home(path, outputs, environment, server)
 
 
 def keep(home: Home, folder: Path) -> None:
     """Copy what commands, Airflow and Spark said."""
-    shutil.copytree(home.told, folder / "told", dirs_exist_ok=True)
+    shutil.copytree(home.output, folder / "output", dirs_exist_ok=True)
     shutil.copytree(home.path / "airflow" / "logs", folder / "logs", dirs_exist_ok=True)
 
 
@@ -521,8 +521,8 @@ def main() -> None:
         plain = stack.enter_context(home_for("command"))
         homes: dict[str, Home] = {}
         undisturbed = results.undisturbed(lambda: undisturbed_run(plain))
-        told = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(undisturbed.verdicts.items()))
-        print(f"Undisturbed, in {undisturbed.seconds:.0f} s: {told}.\n\n{HEAD}", flush=True)
+        text = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(undisturbed.verdicts.items()))
+        print(f"Undisturbed, in {undisturbed.seconds:.0f} s: {text}.\n\n{HEAD}", flush=True)
         for number, seed in enumerate(range(asked.seed, asked.seed + asked.runs), 1):
             victim, blow, _ = draw(seed, blows)
             if results.passed(seed, victim, blow):

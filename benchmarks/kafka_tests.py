@@ -75,10 +75,10 @@ def read_feed(lines: Iterable[str]) -> Feed:
     """Read what the launcher reports about each test as it ends, until one fails; the next line says why."""
     passed, rest = 0, iter(lines)
     for line in rest:
-        told = re.fullmatch(r"(.+) :: (STARTED|SUCCESSFUL|FAILED|ABORTED|SKIPPED)", line.strip())
-        if told and told[2] == "FAILED":
-            return Feed(passed, f"{told[1].split(' > ', 2)[-1]}: {next(rest, '').strip()[:WIDTH]}")
-        passed += bool(told and told[2] == "SUCCESSFUL")
+        found = re.fullmatch(r"(.+) :: (STARTED|SUCCESSFUL|FAILED|ABORTED|SKIPPED)", line.strip())
+        if found and found[2] == "FAILED":
+            return Feed(passed, f"{found[1].split(' > ', 2)[-1]}: {next(rest, '').strip()[:WIDTH]}")
+        passed += bool(found and found[2] == "SUCCESSFUL")
     return Feed(passed, None)
 
 

@@ -80,8 +80,8 @@ def main() -> None:
                 for trial in judged:
                     tallies[f"{trial.planted.check}: {trial.planted.mutation.kind}"].add(trial)
                 delete_topics(cluster, [trial.planted for trial in judged])
-                told = f"batch {number}: {sum(tally.planted for tally in tallies.values())} trials"
-                print(f"{told}, {time.monotonic() - begin:.0f} s", file=sys.stderr)
+                text = f"batch {number}: {sum(tally.planted for tally in tallies.values())} trials"
+                print(f"{text}, {time.monotonic() - begin:.0f} s", file=sys.stderr)
         finally:
             spark.stop()
             cluster.stop()

@@ -67,14 +67,14 @@ def fill(url: str, runs: int) -> None:
     keys = [
         {"scenario": "enumerator", "variant": v, "streams": s, "broker": "3.9.1"} for v in VARIANTS for s in STREAMS
     ]
-    told = {"sentence": "No anomaly in 1 exercised trial. " * 4, "red": 0, "counted": 1, "issues": [], "seconds": 8.4}
+    fields = {"sentence": "No anomaly in 1 exercised trial. " * 4, "red": 0, "counted": 1, "issues": [], "seconds": 8.4}
     with database(url) as engine, engine.begin() as connection:
         for number in range(runs):
             created = FIRST + timedelta(days=number)
             row = {"id": run_id(number), "matrix": "seed", "created": created.isoformat(), "folder": ""}
             connection.execute(insert(RunRow), {**row, "stored": created.replace(tzinfo=None)})
             cells = [
-                {**key, **told, "run_id": run_id(number), "verdict": "known" if draw.random() < 0.1 else "clean"}
+                {**key, **fields, "run_id": run_id(number), "verdict": "known" if draw.random() < 0.1 else "clean"}
                 for key in keys
             ]
             connection.execute(insert(CellRow), cells)

@@ -152,7 +152,7 @@ def run_trial_of(job: Job) -> Done:
 def run_class_of(job: Job, limit: float) -> Done:
     """A class of Kafka's tests."""
     ended = run_class(Release.parse(job.release), job.name, limit, job.plant)
-    return Done(job, is_found(job, ended), told(ended), ended.seconds, ended.fired, harness_version())
+    return Done(job, is_found(job, ended), summary(ended), ended.seconds, ended.fired, harness_version())
 
 
 def is_found(job: Job, ended: Ended) -> bool:
@@ -160,7 +160,7 @@ def is_found(job: Job, ended: Ended) -> bool:
     return ended.how != "passed" and (job.plant is None or ended.fired > 0)
 
 
-def told(ended: Ended) -> str:
+def summary(ended: Ended) -> str:
     """How it ended, and in which test."""
     return f"{ended.how}: {ended.failed}" if ended.failed else ended.how
 

@@ -109,8 +109,8 @@ def readings(filled: Filled, readers: Readers) -> dict[str, Measured[Balance]]:
         if name == EQUAL and filled.records > IN_MEMORY:
             continue
         taken[name] = took = measured(reader, filled)
-        told = f"{took.seconds:.1f} s, {took.cpu:.1f} s of CPU, {took.memory / 2**30:.2f} GiB"
-        print(f"{name}: {told}", file=sys.stderr)
+        text = f"{took.seconds:.1f} s, {took.cpu:.1f} s of CPU, {took.memory / 2**30:.2f} GiB"
+        print(f"{name}: {text}", file=sys.stderr)
         if took.result != filled.planted:
             sys.exit(f"{name} found {dict(took.result)}, and {dict(filled.planted)} was planted.")
     return taken

@@ -71,8 +71,8 @@ class Results:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         lines = file.read_text().splitlines() if file and file.exists() else ()
-        told = map(json.loads, lines)
-        self._known = {frozenset(one["asked"].items()): Searched(one["found"], one["trials"]) for one in told}
+        answer = map(json.loads, lines)
+        self._known = {frozenset(one["asked"].items()): Searched(one["found"], one["trials"]) for one in answer}
 
     def of(self, asked: dict[str, Any], run: Callable[[], Searched]) -> Searched:
         """That search, which is made if it is not known."""
@@ -104,7 +104,7 @@ def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searc
             seed,
         )
 
-        def look(_told: str) -> None:
+        def look(_phase: str) -> None:
             if any(map(target.is_shown_by, read_lines(folder.log_file))):
                 raise FoundError
 
@@ -118,11 +118,11 @@ def row(target: Target, way: str, searched: Sequence[Searched], minutes: float) 
     """What the searches for a target came to; the median counts those in vain as longer than any other."""
     taken = [minutes if one.found is None else one.found for one in searched]
     found = sum(one.found is not None for one in searched)
-    told = ", ".join(f"> {minutes:g}" if one.found is None else f"{one.found:.1f}" for one in searched)
+    text = ", ".join(f"> {minutes:g}" if one.found is None else f"{one.found:.1f}" for one in searched)
     middle = statistics.median(taken)
     median = f"> {minutes:g}" if 2 * found <= len(searched) else f"{middle:.1f}"
     trials = sum(one.trials for one in searched)
-    return f"| {target.name} on {target.streams} | {way} | {found}/{len(searched)} | {told} | {median} | {trials} |"
+    return f"| {target.name} on {target.streams} | {way} | {found}/{len(searched)} | {text} | {median} | {trials} |"
 
 
 def main() -> None:

@@ -78,16 +78,16 @@ def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) 
     begin = time.monotonic()
     newest = published_here().resolve(NEWEST)
     releases = [trial.cell.restart_on or trial.cell.streams, newest]
-    told = witness(get_settings().installation, TrialPlan.read(folder.trial_file), cluster, folder, releases)
+    reported = witness(get_settings().installation, TrialPlan.read(folder.trial_file), cluster, folder, releases)
     seconds = time.monotonic() - begin
     differing = []
     for release in releases:
-        wrong = [one for one in told[release] if one.anomaly]
+        wrong = [one for one in reported[release] if one.anomaly]
         differing.append(f"{len(wrong):,}")
         for one in wrong[:2]:
             print(f"  {name}, {release}: {one}", file=sys.stderr)
     exercised = "" if outcome.exercised else f"  not exercised: {outcome.reason}"
-    keys = f"{len(told[newest]):,}"
+    keys = f"{len(reported[newest]):,}"
     return (
         f"{name:48} {scenario(trial.cell.scenario).alike or '':8} {keys:>7} {differing[0]:>13} {differing[1]:>7} "
         f"{outcome.seconds['total']:>8.1f} {seconds:>10.1f}{exercised}"

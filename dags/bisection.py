@@ -34,7 +34,7 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
         refuse_unknown(params, BISECT_PARAMS)
         run = RunFolder(get_settings().runs / run_id)
         search = verbs.search_from_params(params, seed=int(run_id[-4:], 16))
-        print(verbs.told(verbs.bisect(run, search), search.title))
+        print(verbs.as_table(verbs.bisect(run, search), search.title))
         return str(run.bisection_file)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None

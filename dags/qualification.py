@@ -53,8 +53,8 @@ def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
         found = verbs.qualify(run, asked, int(run_id[-4:], 16) if seed is None else seed)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
-    if told := verbs.complaint(found):
-        raise AirflowFailException(told)
+    if complaint := verbs.complaint(found):
+        raise AirflowFailException(complaint)
     return str(run.qualification_file)
 
 

@@ -45,11 +45,11 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
         run = RunFolder(get_settings().runs / run_id)
         lists = {name: params[name] or [] for name in ("scenario", "plant")}
         asked = {**{name: params[name] for name in SENSITIVITY_PARAMS}, **lists, "streams": streams}
-        told = verbs.sense(run, verbs.sense_from_params(asked, seed=int(run_id[-4:], 16)))
+        answer = verbs.sense(run, verbs.sense_from_params(asked, seed=int(run_id[-4:], 16)))
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
-    if told["exit_code"]:
-        raise AirflowFailException(verbs.complaint(told))
+    if answer["exit_code"]:
+        raise AirflowFailException(verbs.complaint(answer))
     return str(run.sensitivity_file)
 
 

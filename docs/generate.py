@@ -112,7 +112,7 @@ def _command(command: Any, above: str) -> Iterator[str]:
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
     options = [parameter for parameter in parameters if parameter.param_type_name == "option"]
     usage = [name, *(["[OPTIONS]"] if options else []), *map(_usage, arguments)]
-    text, exits = _told(command)
+    text, exits = _described(command)
     yield f"### {name}"
     yield f"```\n{' '.join(usage)}\n```"
     for block in text.split("\n\n"):
@@ -123,7 +123,7 @@ def _command(command: Any, above: str) -> Iterator[str]:
         yield paragraph(f"Exit codes: {literal(exits)}")
 
 
-def _told(command: Any) -> tuple[str, str]:
+def _described(command: Any) -> tuple[str, str]:
     """The help of a command, and what it says about exit codes and all that stands behind it."""
     text, *exits = EXIT.split(inspect.cleandoc(command.help or ""), maxsplit=1)
     return text.strip(), "".join(exits).strip()
@@ -257,7 +257,7 @@ def promises() -> str:
     parts += [
         bullets(
             f"{code(anomaly.name)}, one witness per {anomaly.per}: {literal(anomaly.sentence)}"
-            + (" Alone it makes no cell red." if anomaly.told else "")
+            + (" Alone it makes no cell red." if anomaly.informational else "")
             for anomaly in ANOMALIES.values()
         )
     ]
@@ -395,7 +395,7 @@ def known_failures() -> str:
     table = ["| issue | affected | seen by | since |  |", "|---|---|---|---|---|"]
     for one in failures(frozenset(issue.key for issue in rows)):
         seen = one.seen if one.seen == "nowhere yet" else code(one.seen)
-        table.append(f"| {_linked(one.key)}: {one.title} | {one.affected} | {seen} | {one.since} | {one.told} |")
+        table.append(f"| {_linked(one.key)}: {one.title} | {one.affected} | {seen} | {one.since} | {one.note} |")
     findings = sorted((ROOT / "docs" / "findings").glob("*.md"))
     titles = [(file.name, file.read_text().partition("\n")[0].removeprefix("# ")) for file in findings]
     found = ["## Findings", "Onceproof found these. Each has a unit test in Kafka's own terms, a patch and a ticket."]
@@ -463,8 +463,8 @@ def compared() -> str:
     for row in rows:
         differ = sum(change["topologies"] for change in row["changes"])
         heading = f"{row['before']} to {row['after']}"
-        told = f"[{differ}](#{anchor(heading)})" if differ else "0"
-        lines.append(f"| {row['before']} | {row['after']} | {row['compared']} | {told} | {row['noted']} |")
+        message = f"[{differ}](#{anchor(heading)})" if differ else "0"
+        lines.append(f"| {row['before']} | {row['after']} | {row['compared']} | {message} | {row['noted']} |")
         if differ:
             parts.append(f"## {heading}")
             parts += [_of_change(change) for change in row["changes"]]
@@ -486,7 +486,9 @@ def _of_change(change: Mapping[str, Any]) -> str:
     return "\n\n".join(
         [
             paragraph(f"**{several}**: {effects}.{where} The first:"),
-            bullets([*(code(name) for name in change["named"][:1]), *(literal(told) for told in change["told"])]),
+            bullets(
+                [*(code(name) for name in change["named"][:1]), *(literal(sentence) for sentence in change["told"])]
+            ),
         ]
     )
 

@@ -44,7 +44,7 @@ def of_first_rows(look_up: Callable[..., Any]) -> Callable[..., Any]:
     def look_up_first(*, metrics: dict[str, Any], metric_value_kwargs: dict[str, Any], **rest: Any) -> Any:
         offends, *domain = metrics["unexpected_condition"]
         first = offends & (offends.cumsum() <= metric_value_kwargs["result_format"]["partial_unexpected_count"])
-        told = metrics | {"unexpected_condition": (first, *domain)}
-        return look_up(metrics=told, metric_value_kwargs=metric_value_kwargs, **rest)
+        shown = metrics | {"unexpected_condition": (first, *domain)}
+        return look_up(metrics=shown, metric_value_kwargs=metric_value_kwargs, **rest)
 
     return look_up_first

@@ -100,8 +100,8 @@ def segments_of(
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
     """What the timelines of the trials show, and what cannot be decoded, as rows of the table `comparisons`."""
     files = {trial.key: run_folder.trial(trial).observations_file for trial in trials}
-    told = {key: read_observations(file) for key, file in files.items() if file.exists()}
-    rows = [{**vars(comparison), "trial": key} for key, observed in told.items() for comparison in observed]
+    observations = {key: read_observations(file) for key, file in files.items() if file.exists()}
+    rows = [{**vars(comparison), "trial": key} for key, observed in observations.items() for comparison in observed]
     for c in tables.read_corrupt(run_folder):
         if c["trial"] in files:
             comparison = corrupt_record(c["role"], c["partition"], c["offset"], c["fault"])

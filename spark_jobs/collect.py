@@ -127,8 +127,8 @@ def collect_cluster(
                 corrupt += copy_topics(spark, brokers, wanted, draft)
     except (KafkaException, PySparkException) as error:
         reason = str(error).strip().splitlines()[0]
-        told = f"the brokers at {brokers.bootstrap_servers} could not be read: {reason}"
-        return {trial.key: told for trial in trials}
+        message = f"the brokers at {brokers.bootstrap_servers} could not be read: {reason}"
+        return {trial.key: message for trial in trials}
     return errors
 
 
@@ -166,8 +166,8 @@ def present_topics(
             if found is None:
                 errors.setdefault(trial.key, f"topic {topic.name} does not exist")
             elif found != plan.partitions:
-                told = f"topic {topic.name} has {found} partitions, {plan.partitions} were expected"
-                errors.setdefault(trial.key, told)
+                message = f"topic {topic.name} has {found} partitions, {plan.partitions} were expected"
+                errors.setdefault(trial.key, message)
         if trial.key not in errors:
             topics += of_trial
     return topics, errors

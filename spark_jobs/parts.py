@@ -96,7 +96,9 @@ def merge(run_folder: RunFolder, parts: Sequence[RunFolder]) -> None:
     """Take the tables of the parts, which are of no use afterwards, for those of the run; each as a whole."""
     names = ("records", *tables.CHECKED)
     tables.drop(run_folder, *names)
-    tables.write_errors(run_folder, {trial: told for part in parts for trial, told in tables.read_errors(part).items()})
+    tables.write_errors(
+        run_folder, {trial: error for part in parts for trial, error in tables.read_errors(part).items()}
+    )
     tables.write_corrupt(run_folder, [record for part in parts for record in tables.read_corrupt(part)])
     for name in names:
         draft = tables.draft(run_folder, name)

@@ -93,10 +93,10 @@ def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = lambda o
     A trial during which it did says nothing, whatever it showed; a run repeats such trials, too.
     """
     for _ in range(UNDISTURBED):
-        told = attempt()
-        if not void(told):
-            return told
-    pytest.fail(f"{void(told)} That was attempt {UNDISTURBED}: this machine has too much to do.")
+        result = attempt()
+        if not void(result):
+            return result
+    pytest.fail(f"{void(result)} That was attempt {UNDISTURBED}: this machine has too much to do.")
 
 
 @pytest.fixture(scope="session")
@@ -183,7 +183,7 @@ def tab(chromium: "Browser") -> Iterator["Page"]:
     page, asked, wrong = context.new_page(), [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda told: wrong.append(told.text) if told.type == "error" else None)
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     yield page
     context.close()
     assert [url for url in asked if not url.startswith(("http://127.0.0.1:", "data:", "blob:", "file:"))] == []

@@ -64,8 +64,8 @@ class Tree:
         """Those whose command has all these words, but not their reapers."""
         return [
             process
-            for process, told in self.below.items()
-            if str(REAPER) not in told and all(any(word in one for one in told) for word in words)
+            for process, arguments in self.below.items()
+            if str(REAPER) not in arguments and all(any(word in one for one in arguments) for word in words)
         ]
 
     def keepers(self, component: str) -> list[psutil.Process]:
@@ -107,7 +107,7 @@ class Home:
     """A home of Onceproof, which several runs have one after the other."""
 
     path: Path
-    told: Path  # folder of what commands say, elsewhere: the disk of the home may be full
+    output: Path  # folder of what commands say, elsewhere: the disk of the home may be full
     environment: Mapping[str, str]
     server: PostgreSQL | None = None
 
@@ -117,8 +117,8 @@ class Home:
         return subprocess.Popen(
             [*ONCEPROOF, "run", "--json", *arguments],
             env={**os.environ, "ONCEPROOF_HOME": str(self.path), **self.environment},
-            stdout=(self.told / "stdout").open("w"),
-            stderr=(self.told / "stderr").open("w"),
+            stdout=(self.output / "stdout").open("w"),
+            stderr=(self.output / "stderr").open("w"),
             start_new_session=True,
             text=True,
         )
@@ -126,10 +126,10 @@ class Home:
     def said(self) -> dict[str, Any]:
         """What the last command told; nothing if it was killed."""
         try:
-            told: dict[str, Any] = json.loads((self.told / "stdout").read_text())
+            answer: dict[str, Any] = json.loads((self.output / "stdout").read_text())
         except ValueError:
             return {}
-        return told
+        return answer
 
     def processes(self) -> list[psutil.Process]:
         """All that was started for this home and runs: it inherits the environment."""
@@ -151,8 +151,8 @@ class Home:
 
     def not_stored(self) -> list[str]:
         """What the last command told, and the results database does not hold."""
-        told, stored = self.said(), self.stored()
-        verdicts = {f"{told['run']} {one['variant']}": one["verdict"] for one in told.get("verdicts", ())}
+        output, stored = self.said(), self.stored()
+        verdicts = {f"{output['run']} {one['variant']}": one["verdict"] for one in output.get("verdicts", ())}
         return [name for name, verdict in verdicts.items() if stored.get(name) != verdict]
 
     def finished(self) -> dict[str, str]:
@@ -171,7 +171,7 @@ def forget_dead_clocks() -> None:
             file.unlink(missing_ok=True)
 
 
-def told_of(process: psutil.Process) -> str:
+def described(process: psutil.Process) -> str:
     """The end of its command."""
     with suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline())[-SHOWN:]
@@ -183,8 +183,8 @@ def left_after(home: Home) -> list[str]:
     if holds_within(GONE_WITHIN, lambda: not home.processes()):
         return []
     left = home.processes()
-    told = list(map(told_of, left))
+    reported = list(map(described, left))
     for process in left:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    return told
+    return reported

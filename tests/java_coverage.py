@@ -98,9 +98,9 @@ def measure(folder: Path) -> list[Covered]:
     classes = [
         word for path in (ROOT / "streams_app/target/classes", here.agent_jar) for word in ("--classfiles", path)
     ]
-    told = folder / "jacoco.csv"
-    _run([here.java, "-jar", reporter, "report", folder / "jacoco.exec", *classes, "--csv", told])
-    with told.open(newline="") as rows:
+    reported = folder / "jacoco.csv"
+    _run([here.java, "-jar", reporter, "report", folder / "jacoco.exec", *classes, "--csv", reported])
+    with reported.open(newline="") as rows:
         return covered(csv.DictReader(rows))
 
 

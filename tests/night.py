@@ -122,8 +122,8 @@ class Night:
         """What became of each step."""
         table = Table("step", "result", "seconds", "log", title=f"The night of {self._folder.name}")
         for step in self._steps:
-            told = self._result(step)
-            seconds = f"{told['seconds']:,.0f}" if "seconds" in told else ""
+            reported = self._result(step)
+            seconds = f"{reported['seconds']:,.0f}" if "seconds" in reported else ""
             log = self._folder / step.name / "log"
             table.add_row(step.name, self._said(step), seconds, str(log) if log.exists() else "")
         return table
@@ -131,9 +131,9 @@ class Night:
     def _said(self, step: Step) -> str:
         if reason := self._why_not(step):
             return reason
-        if not (told := self._result(step)):
+        if not (reported := self._result(step)):
             return "not yet"
-        code = told.get("code")
+        code = reported.get("code")
         return "cut short" if code is None else "passed" if code == 0 else f"failed (exit code {code})"
 
     def _why_not(self, step: Step) -> str | None:

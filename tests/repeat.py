@@ -136,9 +136,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=get_settings().home / "repeat")
     parser.add_argument("command", nargs="+")
     asked = parser.parse_args(words)
-    told = repeat(asked.command, asked.folder, times=asked.times, load=asked.load, minutes=asked.minutes)
-    Console().print(table(told))
-    return int(any(told))
+    result = repeat(asked.command, asked.folder, times=asked.times, load=asked.load, minutes=asked.minutes)
+    Console().print(table(result))
+    return int(any(result))
 
 
 if __name__ == "__main__":

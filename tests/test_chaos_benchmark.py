@@ -35,7 +35,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 @pytest.mark.parametrize(
-    ("told", "resumed", "wrong"),
+    ("expected", "resumed", "wrong"),
     [
         (RIGHT, False, []),
         (RIGHT, True, []),
@@ -49,8 +49,8 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
         ({**RIGHT, "4.0.0": "clean"}, False, ["4.0.0 is clean, undisturbed None"]),
     ],
 )
-def test_a_verdict_that_says_something_must_be_the_undisturbed_one(told, resumed, wrong):
-    assert list(differing(told, RIGHT, resumed=resumed)) == wrong
+def test_a_verdict_that_says_something_must_be_the_undisturbed_one(expected, resumed, wrong):
+    assert list(differing(expected, RIGHT, resumed=resumed)) == wrong
 
 
 def test_what_was_stored_must_be_there_and_the_same():
@@ -148,7 +148,7 @@ def test_a_stray_is_an_orphan_after_ten_seconds(tmp_path, monkeypatch):
     now, found = 0.0, {"old", "gone"}
     monkeypatch.setattr("benchmarks.chaos.time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setattr("benchmarks.chaos.strays", lambda *_: iter(found))
-    monkeypatch.setattr("benchmarks.chaos.told_of", str.upper)
+    monkeypatch.setattr("benchmarks.chaos.described", str.upper)
     monkeypatch.setattr("benchmarks.chaos._of", lambda _: None)
     fire = Fire(Home(tmp_path, tmp_path, {}), Struck("task", "SIGKILL"), random.Random(1), 0.0)
     fire._at = 0.0  # it has struck

@@ -330,9 +330,9 @@ def test_a_sweep_tells_which_run_it_kept_and_how_to_let_go_of_it(tmp_path):
     topics.mkdir(parents=True)
     os.utime(topics, (0, 0))
     (run / "run.json").write_text("{}")
-    told = f"`onceproof run --resume {run.name}` goes on with it, `onceproof sweep --all` removes them"
+    text = f"`onceproof run --resume {run.name}` goes on with it, `onceproof sweep --all` removes them"
     done = onceproof("sweep", ONCEPROOF_HOME=str(tmp_path))
-    assert (done.returncode, done.stdout) == (0, f"kept the topics of run {run.name}: {told}\n")
+    assert (done.returncode, done.stdout) == (0, f"kept the topics of run {run.name}: {text}\n")
     done = onceproof("sweep", "--all", ONCEPROOF_HOME=str(tmp_path))
     assert (done.returncode, done.stdout) == (0, f"removed {topics}\n")
 

@@ -32,9 +32,9 @@ def act(run, streams="3.4.0", exercised=True, **found):
     return Act(trial, folder, outcome, reading)
 
 
-def told(one):
+def shown_by(one):
     console = Console(record=True, width=80)
-    for part in one.told():
+    for part in one.shown():
         console.print(part, soft_wrap=isinstance(part, str))
     return console.export_text()
 
@@ -45,7 +45,7 @@ def run(tmp_path):
 
 
 def test_a_red_trial_shows_an_id_and_the_journey_of_its_task(run):
-    said = told(act(run, **RED))
+    said = shown_by(act(run, **RED))
     assert "✘ 1 duplicate-id in 5 answers" in said
     assert "ID 14 was given to 2 keys: 7, 9." in said
     assert "Task 0_0 left a thread" in said
@@ -53,7 +53,7 @@ def test_a_red_trial_shows_an_id_and_the_journey_of_its_task(run):
 
 
 def test_a_green_trial_shows_the_same_journey_and_blames_no_cache(run):
-    said = told(act(run))
+    said = shown_by(act(run))
     assert "✔ no anomaly in 5 answers" in said
     assert "Task 0_0 left a thread" in said
     assert "cache" not in said
@@ -63,12 +63,12 @@ OTHER = {"anomalies": {"duplicate-output": 1}, "witnesses": (), "unexplained": {
 
 
 def test_another_known_issue_that_strikes_by_chance_is_named(run):
-    assert "another bug, KAFKA-18943, which strikes here now and then" in told(act(run, "3.4.1", **OTHER))
-    assert "KAFKA-18943" not in told(act(run, "3.9.1", **OTHER))
+    assert "another bug, KAFKA-18943, which strikes here now and then" in shown_by(act(run, "3.4.1", **OTHER))
+    assert "KAFKA-18943" not in shown_by(act(run, "3.9.1", **OTHER))
 
 
 def test_a_trial_that_was_not_exercised_is_not_told_as_green(run):
-    said = told(act(run, exercised=False))
+    said = shown_by(act(run, exercised=False))
     assert "? nothing is shown" in said
     assert "The fault did not bite: why" in said
     assert "✔" not in said

@@ -15,15 +15,15 @@ def repeated(folder, code, **asked):
     test = folder / "test_it.py"
     test.write_text(code)
     options = {"times": 2, "load": 1, "minutes": 5.0, **asked}
-    told = repeat.repeat([*PYTEST, str(folder), str(test)], folder / "told", **options)
+    result = repeat.repeat([*PYTEST, str(folder), str(test)], folder / "told", **options)
     console = Console(record=True, width=200)
-    console.print(repeat.table(told))
-    return told, console.export_text()
+    console.print(repeat.table(result))
+    return result, console.export_text()
 
 
 def test_a_test_that_fails_now_and_then_is_counted_and_others_are_not(tmp_path):
     flag = tmp_path / "flag"
-    told, shown = repeated(
+    result, shown = repeated(
         tmp_path,
         f"""
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_by_chance():
     assert there, "not yet"
 """,
     )
-    assert [[one.test for one in failed] for failed in told] == [["test_it::test_by_chance"], []]
+    assert [[one.test for one in failed] for failed in result] == [["test_it::test_by_chance"], []]
     assert "not yet" in shown
     assert "1 of 2 repetitions without a failure" in shown
     assert "test_good" not in shown
@@ -49,8 +49,8 @@ def test_by_chance():
     ],
 )
 def test_what_leaves_no_report_or_does_not_end_has_failed(tmp_path, code, minutes, said):
-    told, shown = repeated(tmp_path, code, times=1, minutes=minutes)
-    assert repeat.WHOLE in [one.test for one in told[0]]
+    result, shown = repeated(tmp_path, code, times=1, minutes=minutes)
+    assert repeat.WHOLE in [one.test for one in result[0]]
     assert said in shown
 
 

@@ -35,10 +35,10 @@ def test_growth_memory_and_the_plain_consumer_are_judged():
 
 
 def test_work_is_measured_in_a_process_of_its_own():
-    told = measured(sum, range(3 * 10**7))
-    assert told.result == sum(range(3 * 10**7))
-    assert told.cpu > 0
-    assert told.memory > 2**20
+    measurement = measured(sum, range(3 * 10**7))
+    assert measurement.result == sum(range(3 * 10**7))
+    assert measurement.cpu > 0
+    assert measurement.memory > 2**20
 
 
 @pytest.mark.night

@@ -107,8 +107,8 @@ def test_a_package_that_cannot_be_loaded_is_one_sentence(environment, tmp_path):
     path = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
     done = onceproof({**environment, "PYTHONPATH": path}, "releases", "--json")
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
-    told = json.loads(done.stdout)["error"]
-    assert told.startswith(
+    answer = json.loads(done.stdout)["error"]
+    assert answer.startswith(
         "The entry point odd = nowhere.to_be_found of broken 1.0 in onceproof.faults cannot be loaded"
     )
 

@@ -38,12 +38,12 @@ def test_a_file_of_verdicts_is_of_its_schema(tmp_path):
     rows = [a_verdict(CELL, "known", anomalies={"lost-record": 3}, issues=("KAFKA-20685",), interval=(0.2, 1.0))]
     rows += [a_verdict(CELL, "clean", plants=standing, missed=0.1, promises={"state": 8}, seconds=None)]
     VerdictRow.write_all(tmp_path / "verdicts.json", rows)
-    told = json.loads((tmp_path / "verdicts.json").read_text())
+    answer = json.loads((tmp_path / "verdicts.json").read_text())
     validator = Draft202012Validator(published(Published.VERDICTS))
-    validator.validate(told)
+    validator.validate(answer)
     for wrong in ({"verdict": "green"}, {"red": "1"}, {"interval": [0.5]}):
-        assert not validator.is_valid([told[0] | wrong])
-    assert not validator.is_valid([{name: value for name, value in told[0].items() if name != "cell"}])
+        assert not validator.is_valid([answer[0] | wrong])
+    assert not validator.is_valid([{name: value for name, value in answer[0].items() if name != "cell"}])
 
 
 @pytest.mark.parametrize(
@@ -55,29 +55,29 @@ def test_a_file_of_verdicts_is_of_its_schema(tmp_path):
 )
 def test_a_trial_is_of_its_schema(plant, fault):
     answer = an_answer(plant=plant, fault=fault, not_looked_at={"reads": "nothing is read"})
-    told = json.loads(json.dumps(encoded(answer)))
+    reported = json.loads(json.dumps(encoded(answer)))
     validator = Draft202012Validator(published(Published.TRIAL))
-    validator.validate(told)
-    assert told["schema"] == 1
-    assert not validator.is_valid(told | {"exercised": "yes"})
+    validator.validate(reported)
+    assert reported["schema"] == 1
+    assert not validator.is_valid(reported | {"exercised": "yes"})
 
 
 def test_an_answer_about_a_fix_is_of_its_schema(tmp_path):
-    told = json.loads(json.dumps(encoded(an_answer_about_a_fix())))
+    answer = json.loads(json.dumps(encoded(an_answer_about_a_fix())))
     validator = Draft202012Validator(published(Published.VERIFY_FIX))
-    validator.validate(told)
-    assert told["schema"] == 1
-    assert not validator.is_valid(told | {"proof": "yes"})
+    validator.validate(answer)
+    assert answer["schema"] == 1
+    assert not validator.is_valid(answer | {"proof": "yes"})
     an_answer_about_a_fix().write(tmp_path / "fix.json")
     assert FixAnswer.read(tmp_path / "fix.json") == an_answer_about_a_fix()
 
 
 def test_a_search_is_of_its_schema():
-    told = json.loads(json.dumps(encoded(an_exploration())))
+    answer = json.loads(json.dumps(encoded(an_exploration())))
     validator = Draft202012Validator(published(Published.EXPLORE))
-    validator.validate(told)
-    assert told["schema"] == 1
-    assert not validator.is_valid(told | {"trials": "many"})
+    validator.validate(answer)
+    assert answer["schema"] == 1
+    assert not validator.is_valid(answer | {"trials": "many"})
 
 
 def test_a_schema_that_there_is_not_is_named():

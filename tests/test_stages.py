@@ -134,11 +134,11 @@ def gone_through(steps, folder, *wanted):
 
 def test_a_night_repeats_what_failed_and_not_what_passed(tmp_path, noted):
     step, notes = noted
-    code, told = gone_through([step("good", 0), step("bad", 7), step("not-wanted", 0)], tmp_path, "good", "bad")
+    code, output = gone_through([step("good", 0), step("bad", 7), step("not-wanted", 0)], tmp_path, "good", "bad")
     assert (code, notes()) == (1, ["good", "bad"])
-    assert re.search(r"good .* passed", told)
-    assert re.search(r"bad .* failed \(exit code 7\)", told)
-    assert re.search(r"not-wanted .* not yet", told)
+    assert re.search(r"good .* passed", output)
+    assert re.search(r"bad .* failed \(exit code 7\)", output)
+    assert re.search(r"not-wanted .* not yet", output)
     assert gone_through([step("good", 0), step("bad", 0)], tmp_path)[0] == 0
     assert notes() == ["good", "bad", "bad"]
 
@@ -156,9 +156,9 @@ def test_a_run_that_was_cut_short_is_resumed_or_begun_anew_if_it_had_not_begun(t
 def test_a_step_whose_tool_is_left_out_says_so_and_fails_nothing(tmp_path, noted, bare):
     step, notes = noted
     bare.setenv(tools.SKIP, "docker")
-    code, told = gone_through([step("containers", 1, needs="docker")], tmp_path)
+    code, output = gone_through([step("containers", 1, needs="docker")], tmp_path)
     assert (code, notes()) == (0, [])
-    assert "ONCEPROOF_TEST_SKIP leaves out what needs docker." in told
+    assert "ONCEPROOF_TEST_SKIP leaves out what needs docker." in output
 
 
 def test_results_are_those_of_one_version_of_the_code(tmp_path):

@@ -45,7 +45,7 @@ def test_what_is_watched_is_what_the_file_names(words, tmp_path):
 
 
 def test_of_a_command_the_files_among_its_words_are_watched(tmp_path):
-    told = """
+    text = """
 command = ["java", "-jar", "target/shop.jar"]
 [[input]]
 topic = "in"
@@ -53,7 +53,7 @@ generate = { records = 3, value = "v" }
 [[output]]
 topic = "out"
 """
-    (tmp_path / "onceproof.toml").write_text(told)
+    (tmp_path / "onceproof.toml").write_text(text)
     jar = tmp_path / "target" / "shop.jar"
     jar.parent.mkdir()
     jar.touch()

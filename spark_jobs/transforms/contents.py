@@ -310,8 +310,10 @@ def breaches(records: DataFrame, logs: DataFrame, compare: Compare, *, few: bool
     parts = compare(*of_keys)
     if compare is numbered:
         parts.append(disordered(wanted, found, logs))
-    told = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in parts])
-    return told.join(told_beside(records, of_keys[0]), ["trial", "role", "key", "anomaly"], "left_anti").select(
+    united = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in parts])
+    return united.join(
+        reported_elsewhere(records, of_keys[0]), ["trial", "role", "key", "anomaly"], "left_anti"
+    ).select(
         *comparison(
             f.col("promise"),
             **{name: f.col(name) for name in ("anomaly", "partition", "key", "place", "expected", "observed")},
@@ -341,7 +343,7 @@ def keys_that_differ(wanted: DataFrame, found: DataFrame) -> DataFrame:
     )
 
 
-def told_beside(records: DataFrame, wanted: DataFrame) -> DataFrame:
+def reported_elsewhere(records: DataFrame, wanted: DataFrame) -> DataFrame:
     """The keys of which another promise reports too few records. Out: trial, role, key, anomaly."""
     causes = (
         wanted.where(f.col("beside").isNotNull())
@@ -491,14 +493,14 @@ def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
         {name: f.coalesce(name, f"found_{name}") for name in ("promise", "counted")}
     )
     is_wanted, is_there = f.col("caused_value").isNotNull(), f.coalesce(~f.col("gone"), f.lit(False))
-    untold = ~f.col("counted")
-    told = [
+    not_counted = ~f.col("counted")
+    parts = [
         _different(both.where(is_wanted & is_there)),
-        _lost(both.where(is_wanted & ~is_there & untold).withColumns({"causes": f.lit(1), "there": f.lit(0)})),
-        _unexpected(both.where(~is_wanted & is_there & untold).withColumn("place", _at("last"))),
+        _lost(both.where(is_wanted & ~is_there & not_counted).withColumns({"causes": f.lit(1), "there": f.lit(0)})),
+        _unexpected(both.where(~is_wanted & is_there & not_counted).withColumn("place", _at("last"))),
     ]
-    keys = reduce(DataFrame.unionByName, [part.select(*of_key) for part in told])
-    return [*told, *(part.join(keys, of_key, "left_anti") for part in strayed(wanted, found))]
+    keys = reduce(DataFrame.unionByName, [part.select(*of_key) for part in parts])
+    return [*parts, *(part.join(keys, of_key, "left_anti") for part in strayed(wanted, found))]
 
 
 def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
@@ -529,12 +531,12 @@ def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
             "observed": value_text(f.col("value")),
         }
     )
-    told = {
+    columns = {
         "anomaly": f.lit("wrong-order"),
         "expected": f.concat(f.lit("of a record behind "), place_text("input", f.col("behind"))),
         "observed": f.concat(f.lit("of "), place_text("input", f.col("latest"))),
     }
-    return [part.withColumn("place", _at(place())) for part in (disordered.withColumns(told), unexpected)]
+    return [part.withColumn("place", _at(place())) for part in (disordered.withColumns(columns), unexpected)]
 
 
 def _of_log(prefix: str = "") -> list[Column]:
@@ -557,7 +559,7 @@ def _in(where: str) -> Column:
 
 def _lost(keys: DataFrame) -> DataFrame:
     """In: causes, there (numbers of records), first (place of a cause)."""
-    return _told(
+    return _breaches(
         keys,
         "lost-record",
         partition=partition_of(f.col("first")),
@@ -570,10 +572,10 @@ def _lost(keys: DataFrame) -> DataFrame:
 def _unexpected(rows: DataFrame) -> DataFrame:
     """In: place, partition, raw (the value)."""
     columns = {name: f.col(name) for name in ("partition", "place")}
-    return _told(rows, "unexpected-record", **columns, expected=f.lit("nothing"), observed=value_text(f.col("raw")))
+    return _breaches(rows, "unexpected-record", **columns, expected=f.lit("nothing"), observed=value_text(f.col("raw")))
 
 
-def _told(rows: DataFrame, anomaly: str, **columns: Column) -> DataFrame:
+def _breaches(rows: DataFrame, anomaly: str, **columns: Column) -> DataFrame:
     named = [column.alias(name) for name, column in columns.items()]
     return rows.select("trial", "promise", "role", "key", f.lit(anomaly).alias("anomaly"), *named)
 
@@ -608,7 +610,7 @@ def _different(pairs: DataFrame) -> DataFrame:
     ]
 
     def first(which: int) -> Column:
-        return f.coalesce(*(f.when(differs, told[which]) for _, differs, *told in aspects))
+        return f.coalesce(*(f.when(differs, texts[which]) for _, differs, *texts in aspects))
 
     names = f.coalesce(*(f.when(differs, f.lit(name)) for name, differs, *_ in aspects))
     return (

@@ -38,21 +38,21 @@ def key_fault() -> Column:
     time = f.lpad(f.lower(f.hex(f.unix_millis("timestamp"))), 16, "0")
     # A window's begin and a sequence number; a session's end and begin.
     due = f.when(windows, f.concat(time, f.lit("0" * 8))).when(sessions, f.concat(time, time)).otherwise("")
-    told = f.when(windows, " with its window").when(sessions, " with its session").otherwise("")
+    suffix = f.when(windows, " with its window").when(sessions, " with its session").otherwise("")
     ends = f.lower(f.substring(f.hex("key"), 9, 2 * (8 + 8)))
     other = f.format_string("the key ends with %s, which is not of the record's time, %s", ends, due)
     return f.coalesce(
-        fault_of("key", f.lit(4), (f.length(due) / 2).cast("int"), told),
+        fault_of("key", f.lit(4), (f.length(due) / 2).cast("int"), suffix),
         f.when((windows | sessions) & (ends != due), other),
     )
 
 
 def headers_text(headers: Column) -> Column:
     """Headers as `name=hex`, one after the other; for one without a value, its name."""
-    told = f.transform(
+    texts = f.transform(
         headers, lambda h: f.concat(h["key"], f.coalesce(f.concat(f.lit("="), f.lower(f.hex(h["value"]))), f.lit("")))
     )
-    return f.coalesce(f.array_join(told, " "), f.lit(""))
+    return f.coalesce(f.array_join(texts, " "), f.lit(""))
 
 
 def integer(binary: Column) -> Column:
@@ -70,10 +70,10 @@ def _number(binary: Column) -> Column:
     return f.conv(f.hex(binary), 16, -10).cast("long")
 
 
-def fault_of(column: str, bytes_: Column, behind: Column | None = None, told: Column | None = None) -> Column:
+def fault_of(column: str, bytes_: Column, behind: Column | None = None, suffix: Column | None = None) -> Column:
     """What is wrong with the key or value, and what was expected; null where it has as many bytes.
 
-    There may be so many more `behind` them, which are `told` in words.
+    There may be so many more `behind` them, which `suffix` names.
     """
     size = f.octet_length(f.col(column))
     expected = (
@@ -86,7 +86,7 @@ def fault_of(column: str, bytes_: Column, behind: Column | None = None, told: Co
         .when(size == 1, f.lit(f"the {column} has 1 byte"))
         .otherwise(f.format_string(f"the {column} has %d bytes", size))
     )
-    sentence = f.concat(found, f.lit(", "), expected, f.lit("") if told is None else told, f.lit(" was expected"))
+    sentence = f.concat(found, f.lit(", "), expected, f.lit("") if suffix is None else suffix, f.lit(" was expected"))
     return f.when(size.isNull() | (size != (bytes_ if behind is None else bytes_ + behind)), sentence)
 
 

@@ -64,12 +64,12 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
             .when(f.col("anomaly") == "wrong-partition", partition)
             .when(f.col("anomaly") == "wrong-timestamp", f.col("at").cast("string"))
             .when(f.col("anomaly") == "duplicate-output", f.lit("1 record"))
-            .otherwise(_told(f.col("value"))),
+            .otherwise(_text(f.col("value"))),
             observed=f.when(lost, f.lit("nothing"))
             .when(f.col("anomaly") == "wrong-partition", f.format_string("partition %d", partition_of(f.col("first"))))
             .when(f.col("anomaly") == "wrong-timestamp", f.col("made").cast("string"))
             .when(f.col("anomaly") == "duplicate-output", f.format_string("%d records", "there"))
-            .otherwise(_told(f.col("value"))),
+            .otherwise(_text(f.col("value"))),
         )
     )
 
@@ -125,6 +125,6 @@ def _right(value: Column) -> Column:
     return value.bitwiseAND(f.lit(2**32 - 1))
 
 
-def _told(value: Column) -> Column:
+def _text(value: Column) -> Column:
     numbers = [f.when(n == 0, f.lit("nothing")).otherwise(n.cast("string")) for n in (_left(value), _right(value))]
     return f.concat_ws(" with ", *numbers)

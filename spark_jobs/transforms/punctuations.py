@@ -78,18 +78,18 @@ def released(records: DataFrame, inputs: DataFrame, expected: DataFrame) -> Data
     of_key = Window.partitionBy("trial", "key")
     times = inputs.select("trial", f.col("partition").alias("of"), f.col("now").alias("at")).distinct()
     dated = both.withColumns({"at": at, "home": home, "of": partition_of(f.col("place"))})
-    told = dated.join(times.withColumn("had", f.lit(True)), ["trial", "of", "at"], "left").withColumns(
+    dated_releases = dated.join(times.withColumn("had", f.lit(True)), ["trial", "of", "at"], "left").withColumns(
         {
             "before": f.max(f.when(f.col("home"), f.col("at"))).over(before),
             "number": f.count("place").over(of_key),
             "last": f.max("place").over(of_key),
         }
     )
-    one = told.where(f.col("last").isNull() | (f.col("place") == f.col("last")))
-    return one.select(*_told())
+    one = dated_releases.where(f.col("last").isNull() | (f.col("place") == f.col("last")))
+    return one.select(*_columns())
 
 
-def _told() -> list[Column]:
+def _columns() -> list[Column]:
     at, due_, number, before = (f.col(name) for name in ("at", "due", "number", "before"))
     by_stream_time = f.col("home") & f.col("by_stream_time")
     strange = by_stream_time & f.col("had").isNull()  # its task never had that time

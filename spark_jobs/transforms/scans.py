@@ -36,7 +36,7 @@ def compare_scans(records: DataFrame, trials: DataFrame) -> DataFrame:
         (number != wanted) | (total != wanted_total), f.lit("ghost-key")
     )
     again = amiss.isNull() & f.col("once") & (f.col("answers") > 1)
-    told = _told(number, total)
+    answer = _text(number, total)
     where = f.when(unasked | again, f.col("last")).otherwise(f.col("first"))
     return both.select(
         *comparison(
@@ -48,11 +48,11 @@ def compare_scans(records: DataFrame, trials: DataFrame) -> DataFrame:
             partition=partition_of(f.coalesce(where, f.col("request"))),
             key=f.col("key"),
             place=f.when(unanswered, place_text("input", f.col("request"))).otherwise(place_text("output", where)),
-            expected=f.when(unasked, f.lit("nothing")).otherwise(_told(wanted, wanted_total)),
+            expected=f.when(unasked, f.lit("nothing")).otherwise(_text(wanted, wanted_total)),
             observed=f.when(unanswered, f.lit("no answer"))
-            .when(unasked, _told(_number(f.col("last_value")), _sum(f.col("last_value"))))
+            .when(unasked, _text(_number(f.col("last_value")), _sum(f.col("last_value"))))
             .when(again, f.format_string("%d answers", "answers"))
-            .otherwise(told),
+            .otherwise(answer),
         )
     )
 
@@ -98,6 +98,6 @@ def _sum(value: Column) -> Column:
     return value.bitwiseAND(f.lit(2**32 - 1))
 
 
-def _told(number: Column, total: Column) -> Column:
+def _text(number: Column, total: Column) -> Column:
     keys = f.when(number == 1, f.lit("1 key")).otherwise(f.format_string("%d keys", number))
     return f.concat(keys, f.lit(" with the sum "), total.cast("string"))

@@ -79,8 +79,8 @@ def transactions(
     )
     # It is not for the promise `atomicity` to report what was not seen or not decoded.
     known = f.col("judged") & (f.col("decoded") == f.col("records"))
-    told = [f.when(known, f.coalesce(name, f.lit(0))).alias(name) for name in COUNTS]
-    rows = of_parts.select(*_PLACED, *told, f.when(known, f.col("key")).alias("key"))
+    counts = [f.when(known, f.coalesce(name, f.lit(0))).alias(name) for name in COUNTS]
+    rows = of_parts.select(*_PLACED, *counts, f.when(known, f.col("key")).alias("key"))
     return rows.unionByName(_nothing(pairs, parts, positions)), pairs
 
 
@@ -334,11 +334,11 @@ def compare_atomicity(parts: DataFrame, entries: DataFrame, trials: DataFrame) -
         )
         .otherwise(f.col("outcome"))
     )
-    is_told = f.struct(
+    reported = f.struct(
         state.alias("anomaly"), "partition", "key", "place", expected.alias("expected"), observed.alias("observed")
     )
     in_order = f.struct(state.isNull(), "role", "partition", "first_offset")
-    chosen = parts.groupBy(*TRANSACTION).agg(f.min_by(is_told, in_order).alias("told")).select("trial", "told.*")
+    chosen = parts.groupBy(*TRANSACTION).agg(f.min_by(reported, in_order).alias("row")).select("trial", "row.*")
     outside = entries.where(
         ~f.col("transactional") & ((f.col("kind") == POSITION) | ((f.col("kind") == DATA) & (f.col("role") != "input")))
     ).select(
@@ -350,7 +350,7 @@ def compare_atomicity(parts: DataFrame, entries: DataFrame, trials: DataFrame) -
         f.lit("in a transaction").alias("expected"),
         f.lit("outside").alias("observed"),
     )
-    return _told("atomicity", chosen.unionByName(outside))
+    return _comparisons("atomicity", chosen.unionByName(outside))
 
 
 def _effects_text(count: str) -> Column:
@@ -361,7 +361,7 @@ def _place(offset: str) -> Column:
     return text_of_place(f.col("role"), offset=offset)
 
 
-def _told(promise: str, rows: DataFrame) -> DataFrame:
+def _comparisons(promise: str, rows: DataFrame) -> DataFrame:
     named = {name: f.col(name) for name in ("anomaly", "partition", "key", "place", "expected", "observed")}
     return rows.select(*comparison(promise, **named))
 
@@ -394,7 +394,7 @@ def compare_isolation(parts: DataFrame, entries: DataFrame, tallied: DataFrame) 
         f.concat(records_text(f.col("due")), f.lit(" visible")).alias("expected"),
         f.concat(records_text(f.col("visible")), f.lit(" visible")).alias("observed"),
     )  # fmt: skip
-    return _told("isolation", rows)
+    return _comparisons("isolation", rows)
 
 
 def compare_fencing(entries: DataFrame) -> DataFrame:
@@ -422,14 +422,14 @@ def compare_fencing(entries: DataFrame) -> DataFrame:
     )
     observed = f.when(falls, f.format_string("epoch %d", "epoch")).otherwise(f.format_string("sequence %d", "sequence"))
     breach = f.coalesce(falls, f.lit(False)) | jumps
-    is_told = f.struct(
+    reported = f.struct(
         f.when(breach, f.lit("fencing-breach")).alias("anomaly"),
         _place("first").alias("place"),
         f.when(breach, expected).otherwise(f.lit("growing")).alias("expected"),
         f.when(breach, observed).otherwise(f.lit("growing")).alias("observed"),
     )
-    chosen = written.groupBy(*LOG, "producer").agg(f.min_by(is_told, f.struct(~breach, "first")).alias("told"))
-    return _told("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "told.*"))
+    chosen = written.groupBy(*LOG, "producer").agg(f.min_by(reported, f.struct(~breach, "first")).alias("row"))
+    return _comparisons("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "row.*"))
 
 
 def compare_positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
@@ -439,15 +439,15 @@ def compare_positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
     """
     positions = _positions(batches, parts).withColumn("position", f.col("last") + 1)
     falls = f.col("position") < f.col("first")  # which is the highest one before
-    is_told = f.struct(
+    reported = f.struct(
         f.when(falls, f.lit("fencing-breach")).alias("anomaly"),
         text_of_place(OFFSETS, "at_partition", "at_offset").alias("place"),
         f.when(falls, f.format_string("position %d or more", "first")).otherwise(f.lit("growing")).alias("expected"),
         f.when(falls, f.format_string("position %d", "position")).otherwise(f.lit("growing")).alias("observed"),
     )
     in_order = f.struct(~falls, "at_partition", "at_offset")
-    chosen = positions.groupBy("trial", "partition").agg(f.min_by(is_told, in_order).alias("told"))
-    return _told("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "told.*"))
+    chosen = positions.groupBy("trial", "partition").agg(f.min_by(reported, in_order).alias("row"))
+    return _comparisons("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "row.*"))
 
 
 @dataclass(frozen=True)

@@ -99,9 +99,9 @@ def breaches(dumps: DataFrame, records: DataFrame, entries: DataFrame) -> DataFr
 
 
 def _well(store: dict[str, Any]) -> dict[str, Any]:
-    told = f"{store['entries']} entries"
+    entries = f"{store['entries']} entries"
     return {
         **{name: store[name] for name in ("trial", "partition")},
         **{"promise": "stores", "anomaly": None, "key": None, "place": store["title"]},
-        **{"expected": told, "observed": told, "comparisons": 1},
+        **{"expected": entries, "observed": entries, "comparisons": 1},
     }

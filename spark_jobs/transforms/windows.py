@@ -52,10 +52,10 @@ def compare_windows(records: DataFrame, trials: DataFrame) -> DataFrame:
         .withColumn("result", f.get("there", f.greatest(f.col("differs"), f.lit(1)).cast("int") - 1))
         .withColumn("last", f.element_at("there", f.when(f.col("number") > 0, f.lit(-1))))
     )
-    return judged.select(*_told(judged))
+    return judged.select(*_columns(judged))
 
 
-def _told(_: DataFrame) -> list[Column]:
+def _columns(_: DataFrame) -> list[Column]:
     which, last, due_, result = (f.col(name) for name in ("which", "last", "due", "result"))
     named = f.format_string(" of the window from %d to %d", "start", "end")
     partition = "partition %d"
@@ -211,7 +211,7 @@ def _joined(so_far: Column, record: Column) -> Column:
     total = f.aggregate(near, record["value"], lambda before, session: before + session["sum"])
     new = f.array(f.struct(start.alias("start"), end.alias("end"), total.alias("sum")))
 
-    def told(session: Column, total: Column) -> Column:
+    def result(session: Column, total: Column) -> Column:
         return f.struct(
             session["start"].alias("start"),
             session["end"].alias("end"),
@@ -219,8 +219,8 @@ def _joined(so_far: Column, record: Column) -> Column:
             record["source"].alias("source"),
         )
 
-    grown = f.when(start < end, f.transform(near, lambda session: told(session, f.lit(0).cast("long"))))
+    grown = f.when(start < end, f.transform(near, lambda session: result(session, f.lit(0).cast("long"))))
     gone = f.coalesce(grown, f.array().cast(UPDATES))
-    updates = f.concat(so_far["updates"], gone, f.transform(new, lambda session: told(session, session["sum"])))
+    updates = f.concat(so_far["updates"], gone, f.transform(new, lambda session: result(session, session["sum"])))
     joined = f.struct(f.concat(rest, new).alias("sessions"), updates.alias("updates"))
     return f.when(end < record["closed"], so_far).otherwise(joined)

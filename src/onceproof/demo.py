@@ -76,7 +76,7 @@ def tell(
                 with progress(title) as report:
                     act = played(trial, run, cluster, report)
                 out.print(Text(title, "bold"))
-                for part in act.told():
+                for part in act.shown():
                     out.print(part, soft_wrap=isinstance(part, Text))
                 out.print()
                 acts.append(act)
@@ -125,7 +125,7 @@ class Act:
         there = (issue for issue in registry().concerned(cell, self.reading.anomalies) if issue.key != ISSUE)
         return tuple(issue.key for issue in there if cell.scenario in issue.incidental)
 
-    def told(self) -> Iterator[RenderableType]:
+    def shown(self) -> Iterator[RenderableType]:
         """What was seen, and the journey of a task as the assignments tell it."""
         anomalies = self.reading.anomalies
         if self.is_red:

@@ -40,10 +40,10 @@ def test_what_is_printed_is_of_the_published_schema(advise, tmp_path):
     published = json.loads((ROOT / "docs" / "schemas" / "advise-1.json").read_text())
     done = advise("3.9.1", "4.3.1", "--json")
     assert done.exit_code == 1, done.output
-    told = json.loads(done.stdout)
-    Draft202012Validator(published).validate(told)
-    assert (told["schema"], told["exit_code"], told["current"], told["target"]) == (1, 1, "3.9.1", "4.3.1")
-    assert list(Draft202012Validator(published).iter_errors(told | {"exit_code": "1"}))
+    output = json.loads(done.stdout)
+    Draft202012Validator(published).validate(output)
+    assert (output["schema"], output["exit_code"], output["current"], output["target"]) == (1, 1, "3.9.1", "4.3.1")
+    assert list(Draft202012Validator(published).iter_errors(output | {"exit_code": "1"}))
     assert not (tmp_path / "results.db").exists()  # looking creates nothing
 
 
@@ -82,8 +82,8 @@ def test_the_list_of_issues_cuts_no_word_and_says_each_remedy_once(advise):
 
 
 def test_how_long_what_is_lacking_takes_is_said_before_it_is_asked_for(advise):
-    told = advise("3.9.1", "4.3.1").stdout
-    assert re.search(r"--run`\s+\(\d+\s+cells,\s+about\s+\d+\s+minutes\)", told)
+    output = advise("3.9.1", "4.3.1").stdout
+    assert re.search(r"--run`\s+\(\d+\s+cells,\s+about\s+\d+\s+minutes\)", output)
 
 
 def test_the_template_is_an_application_that_can_be_given(advise, tmp_path):
@@ -93,10 +93,10 @@ def test_the_template_is_an_application_that_can_be_given(advise, tmp_path):
         printed.stdout.replace('guarantee = "exactly_once_v2"', 'guarantee = "at_least_once"')
     )
     done = advise("3.9.1", "4.3.1", "--application", str(tmp_path / "app.toml"), "--json")
-    told = json.loads(done.stdout)
-    assert told["application"]["guarantee"] == ["at_least_once"]
-    assert "KAFKA-20685" in [out["what"] for out in told["left_out"]]
-    assert told["against"] == []
+    output = json.loads(done.stdout)
+    assert output["application"]["guarantee"] == ["at_least_once"]
+    assert "KAFKA-20685" in [out["what"] for out in output["left_out"]]
+    assert output["against"] == []
 
 
 @pytest.mark.parametrize(
@@ -126,20 +126,22 @@ def test_only_for_a_release_that_nothing_names_maven_is_asked(tmp_path, monkeypa
 
 
 def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch):
-    told, ran = [], []
-    monkeypatch.setattr(cli.err, "print", lambda what, **_: told.append(what if isinstance(what, str) else what.title))
+    output, ran = [], []
+    monkeypatch.setattr(
+        cli.err, "print", lambda what, **_: output.append(what if isinstance(what, str) else what.title)
+    )
     before = []
 
     def run(request, console):
-        before.append(len(told))
+        before.append(len(output))
         ran.append(request)
         return pipeline.Finished(None, ExitCode.ERROR, ("Task drive failed.",))
 
     monkeypatch.setattr(pipeline, "run", run)
     assert advise("3.9.1", "4.3.1", "--run", "--json").exit_code == 1
-    assert told[0] == "lacking: 4.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
-    assert re.match(r"About \d+ minutes in all", told[before[0] - 1])
-    assert told[-1].endswith("Task drive failed.")
+    assert output[0] == "lacking: 4.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
+    assert re.match(r"About \d+ minutes in all", output[before[0] - 1])
+    assert output[-1].endswith("Task drive failed.")
     assert [(request.streams, request.restarts) for request in ran] == [
         (("4.3.1",), ()),
         (("3.9.1",), ("4.3.1",)),
@@ -174,13 +176,13 @@ def test_a_fresh_machine_answers_with_what_is_shipped(advise, monkeypatch):
     cell = Cell("scan", "DEFAULT_CONFIG", Release.parse("3.5.0"), Release.parse("4.4.0"))
     current, older = harness_version("scan"), "0.0.1+00000000"
     monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=current),))
-    told = json.loads(advise("3.4.1", "3.5.0", "--json").stdout)
-    [found] = told["measured"]
+    output = json.loads(advise("3.4.1", "3.5.0", "--json").stdout)
+    [found] = output["measured"]
     assert (found["by"], found["is_current"]) == (
         f"measured by Onceproof {current.partition('+')[0]} on 2026-11-01",
         True,
     )
-    assert not [gap for gap in told["not_looked_at"] if gap["what"] == "3.5.0: scan"]
+    assert not [gap for gap in output["not_looked_at"] if gap["what"] == "3.5.0: scan"]
     monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=older),))
     printed = advise("3.4.1", "3.5.0").stdout
     assert (

@@ -81,10 +81,10 @@ def test_the_last_runs_of_an_application_are_found_by_its_folder(tmp_path, proje
     folder, runs = project / "examples" / "orders", tmp_path / "runs"
     planted = Planted("put-lost", (), 1)
 
-    def ran(run, *releases, **told):
+    def ran(run, *releases, **fields):
         file = RunFolder(runs / run).app_file
         file.parent.mkdir(parents=True)
-        an_app_answer(*releases, **{"application": str(folder), **told}).write(file)
+        an_app_answer(*releases, **{"application": str(folder), **fields}).write(file)
 
     ran("20260101T000000-aaaa", on_release(streams="4.3.1", judgement=Judgement.RED), on_release(streams="3.8.1"))
     ran("20260102T000000-aaaa", on_release(streams="4.3.1-claimed"), on_release(streams="3.9.1", restart_on="4.3.1"))
@@ -108,10 +108,10 @@ def a_cell(scenario, streams, restart=None, variant="DEFAULT_CONFIG"):
 
 def said(cell, verdict="clean", **other):
     issues = tuple(issue.key for issue in registry().affecting(cell)) if verdict == "known" else ()
-    told = Measured(
+    reported = Measured(
         cell, Verdict(verdict), "As it was.", 0, 1, 0.95, 0.05, issues, RUN, "2026-11-20T02:15:00+00:00", True
     )
-    return replace(told, **other)
+    return replace(reported, **other)
 
 
 def all_of(current, target, application=None):
@@ -292,9 +292,9 @@ def test_nothing_known_against_it_is_0_and_not_looked_at_is_3():
     assert (advice.answer, advice.exit_code) == (Answer.NOTHING, 0)
     assert advice.headline == "3.4.1 to 3.5.0: nothing known against it; 1 known issue strikes on the way."
     without = Application({"grouped_tables": (False,)})
-    told = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", without), without))
-    assert told.headline.startswith("3.4.1 to 3.5.0: nothing known against it")
-    assert "on the way" not in told.headline
+    reported = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", without), without))
+    assert reported.headline.startswith("3.4.1 to 3.5.0: nothing known against it")
+    assert "on the way" not in reported.headline
 
 
 @pytest.mark.parametrize(
@@ -352,8 +352,8 @@ def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
     restarted = said(a_cell("crash", "3.9.1", "4.3.1"), "known", red=1)
     advice = advise(question("3.9.1", "4.3.1", [*all_of("3.9.1", "4.3.1"), restarted]))
     assert advice.exit_code == 1
-    told = "What a crash on 3.9.1 leaves behind is trusted by 4.3.1, too (KAFKA-20685)"
-    assert any(told in against.text for against in advice.against)
+    sentence = "What a crash on 3.9.1 leaves behind is trusted by 4.3.1, too (KAFKA-20685)"
+    assert any(sentence in against.text for against in advice.against)
     close = next(one for one in advice.to_do if one.text.startswith("Close the application cleanly"))
     assert [(source.kind, source.name) for source in close.sources][:2] == [
         (Kind.ISSUE, "KAFKA-20685"),
@@ -508,14 +508,14 @@ def test_what_is_lacking_can_be_asked_of_a_run():
 
 
 def test_brokers_that_are_to_blame_are_told_to_whom_they_concern():
-    def told(application):
+    def reported(application):
         return [gap for gap in advise(question("4.2.0", "4.2.1", (), application)).not_looked_at if "20254" in gap.why]
 
-    [gap] = told(None)
+    [gap] = reported(None)
     assert (gap.what, gap.is_needed) == ("Brokers 4.2.0", False)
     assert gap.why.startswith("They have KAFKA-20254, whatever Kafka Streams runs on them: After a broker")
     assert [source.url for source in gap.sources] == ["https://issues.apache.org/jira/browse/KAFKA-20254"]
-    assert told(Application({"protocol": ("classic",)})) == []
+    assert reported(Application({"protocol": ("classic",)})) == []
     gained = advise(question("4.2.1", "4.2.0"))
     assert "KAFKA-20254" not in {issue.key for issue in (*gained.gained, *gained.left_behind)}
 

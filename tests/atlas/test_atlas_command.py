@@ -73,25 +73,25 @@ def test_a_difference_that_is_worse_has_an_exit_code(onceproof, atlas, now, code
     old, new = atlas("old", measured_as("clean")), atlas("new", measured_as(now, day=2))
     done = onceproof("atlas", "diff", old, new)
     assert done.exit_code == code, done.output
-    told = onceproof("atlas", "diff", old, new, "--json")
-    assert told.exit_code == code
-    assert len(json.loads(told.stdout)["changes"]) == (now != "clean")
+    output = onceproof("atlas", "diff", old, new, "--json")
+    assert output.exit_code == code
+    assert len(json.loads(output.stdout)["changes"]) == (now != "clean")
 
 
 def test_a_difference_in_words(onceproof, atlas):
     old = atlas("old", measured_as("clean"), measured_as("clean", a_cell("3.0.0")))
     new = atlas("new", measured_as("known", day=2), measured_as("clean", a_cell("3.5.0")))
-    told = onceproof("atlas", "diff", old, new).stdout
-    assert "newly red: 3.4.0 enumerator DEFAULT_CONFIG (broker 4.4.0)" in told
-    assert "1 changed, 1 new, 1 gone." in told
+    output = onceproof("atlas", "diff", old, new).stdout
+    assert "newly red: 3.4.0 enumerator DEFAULT_CONFIG (broker 4.4.0)" in output
+    assert "1 changed, 1 new, 1 gone." in output
 
 
 def test_what_is_covered_is_shown_by_release(onceproof, atlas):
     file = atlas("some", measured_as("known"), measured_as("clean", a_cell("3.4.1"), day=2))
-    told = json.loads(onceproof("atlas", "show", file, "--json").stdout)
-    measured = {row["release"]: row["measured"] for row in told["releases"] if row["measured"]}
+    answer = json.loads(onceproof("atlas", "show", file, "--json").stdout)
+    measured = {row["release"]: row["measured"] for row in answer["releases"] if row["measured"]}
     assert measured == {"3.4.0": 1, "3.4.1": 1}
-    assert all(row["possible"] >= row["measured"] for row in told["releases"])
+    assert all(row["possible"] >= row["measured"] for row in answer["releases"])
     assert "2 of " in (printed := onceproof("atlas", "show", file).stdout)
     assert "measured from 2026-11-01 to 2026-11-02, by Onceproof 0.2.0" in printed
 

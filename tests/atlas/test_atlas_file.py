@@ -49,7 +49,7 @@ def test_sqlite_itself_finds_the_file_sound(file):
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "expected"),
     [
         ("UPDATE cells SET verdict = 'clean'", "checksum"),
         ("DELETE FROM cells WHERE verdict = 'known'", "checksum"),
@@ -59,10 +59,10 @@ def test_sqlite_itself_finds_the_file_sound(file):
         ("ALTER TABLE cells DROP COLUMN red", "checksum"),
     ],
 )
-def test_what_was_altered_is_no_evidence(file, statement, told):
+def test_what_was_altered_is_no_evidence(file, statement, expected):
     with closing(sqlite3.connect(file)) as database, database:
         database.execute(statement)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=expected):
         read_atlas(file)
 
 

@@ -130,8 +130,8 @@ def test_every_issue_has_a_page_and_a_name_of_its_own(site):
 
 
 def test_programs_and_feed_readers_read_it(site):
-    told = json.loads((site / "atlas.json").read_text())
-    assert [one["verdict"] for one in told["measurements"]] == ["known", "clean", "regression", "clean"]
+    answer = json.loads((site / "atlas.json").read_text())
+    assert [one["verdict"] for one in answer["measurements"]] == ["known", "clean", "regression", "clean"]
     atom = "{http://www.w3.org/2005/Atom}"
     feed = ET.fromstring((site / "feed.xml").read_text())  # noqa: S314 - it is ours
     entries = feed.findall(f"{atom}entry")

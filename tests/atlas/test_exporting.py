@@ -64,7 +64,7 @@ def test_a_verdict_comes_with_what_it_rests_on(run):
     assert (red.trials, red.exercised, red.red, dict(red.anomalies)) == (1, 1, 1, {"duplicate-id": 1})
     assert [one.key for one in red.witnesses] == [0, 1, 2]  # a few
     assert red.controls == ()
-    assert green.told == "measured by Onceproof 0.1.0 on 2026-11-20"
+    assert green.summary == "measured by Onceproof 0.1.0 on 2026-11-20"
     assert [(control.cell, control.red, control.exercised) for control in green.controls] == [(RED.key, 1, 1)]
     assert (green.plants, green.missed) == ((Standing("put-lost", 3, 3, 0.02),), 0.04)
 

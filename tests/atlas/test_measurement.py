@@ -83,5 +83,5 @@ def test_coverage_counts_cells_of_those_that_there_could_be():
         a_cell("3.3.2 → 3.4.0", "ROLLING"),
     ]
     found = [measured_as("known"), measured_as("clean", day=2, harness=EARLIER), measured_as("clean", a_cell("3.6.0"))]
-    told = {str(one.release): (one.measured, one.possible, one.current) for one in coverage(found, possible, NOW)}
-    assert told == {"3.6.0": (1, 1, 1), "3.5.0": (0, 1, 0), "3.4.0": (1, 3, 1)}
+    fields = {str(one.release): (one.measured, one.possible, one.current) for one in coverage(found, possible, NOW)}
+    assert fields == {"3.6.0": (1, 1, 1), "3.5.0": (0, 1, 0), "3.4.0": (1, 3, 1)}

@@ -6,9 +6,9 @@ from onceproof.campaigns.application.agenda import Agenda
 
 
 def test_it_says_what_is_under_way_and_what_is_left():
-    told = []
+    lines = []
     agenda = Agenda(
-        {"4.1.2": ["without a fault", "without a fault", "pause"], "4.4.0": ["without a fault"]}, told.append
+        {"4.1.2": ["without a fault", "without a fault", "pause"], "4.4.0": ["without a fault"]}, lines.append
     )
     with ExitStack() as side_by_side:
         one, other = (side_by_side.enter_context(agenda.doing("4.1.2", "without a fault")) for _ in range(2))
@@ -20,7 +20,7 @@ def test_it_says_what_is_under_way_and_what_is_left():
     agenda.over("4.1.2")
     with agenda.doing("4.4.0", "without a fault") as phase:
         phase("first")
-    assert told == [
+    assert lines == [
         "4.1.2, without a fault: first (left: pause, 4.4.0)",
         "4.1.2, without a fault: first and preload (left: pause, 4.4.0)",
         "4.1.2, without a fault: restart and preload (left: pause, 4.4.0)",
@@ -30,11 +30,11 @@ def test_it_says_what_is_under_way_and_what_is_left():
 
 
 def test_what_a_red_release_did_not_need_is_left_no_more():
-    told = []
-    agenda = Agenda({"4.1.2": ["without a fault", "pause"], "4.4.0": ["without a fault", "pause"]}, told.append)
+    lines = []
+    agenda = Agenda({"4.1.2": ["without a fault", "pause"], "4.4.0": ["without a fault", "pause"]}, lines.append)
     with agenda.doing("4.1.2", "without a fault"):
         pass
     agenda.over("4.1.2")
     with agenda.doing("4.4.0", "without a fault") as phase:
         phase("first")
-    assert told == ["4.4.0, without a fault: first (left: pause)"]
+    assert lines == ["4.4.0, without a fault: first (left: pause)"]

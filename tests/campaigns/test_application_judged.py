@@ -40,7 +40,7 @@ def judged(outcome=None, witnesses=(), promises=("differential",)):
 
 
 @pytest.mark.parametrize(
-    ("told", "judgement", "reason"),
+    ("fields", "judgement", "reason"),
     [
         ({}, "green", "why"),
         ({"witnesses": [LOST]}, "red", "1 lost-record under the fault. why"),
@@ -50,8 +50,8 @@ def judged(outcome=None, witnesses=(), promises=("differential",)):
         ({"promises": ("liveness", "atomicity")}, "inconclusive", "Runs without a fault agree on nothing of its outputs"),
     ],
 )  # fmt: skip
-def test_what_is_said_of_a_release(told, judgement, reason):
-    said, why, advice = judged(**told)
+def test_what_is_said_of_a_release(fields, judgement, reason):
+    said, why, advice = judged(**fields)
     assert said == judgement
     assert why.startswith(reason)
     assert bool(advice) == (said == "inconclusive")  # what to do about a red, the registry says
@@ -87,10 +87,10 @@ def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkey
     monkeypatch.setattr("onceproof.campaigns.application.run.run_trial", run_trial)
     asked = Asked(RunFolder(tmp_path / TRIAL.run), replace(TRIAL.cell, scenario=SCENARIO.name), 1, 1, {FAULT: "pause"})
     monkeypatch.setattr("onceproof.campaigns.application.run._replayed_on", lambda _: set())
-    told = run_on_release(None, asked, SimpleNamespace(of=lambda _: nullcontext([None])), agenda_of([asked], print))
-    assert (told.judgement, tried) == (Judgement.RED, [(1, "none"), (2, "none")])
-    assert told.reason.startswith("1 lost-record without any fault.")
-    assert len(told.folders) == 2
+    result = run_on_release(None, asked, SimpleNamespace(of=lambda _: nullcontext([None])), agenda_of([asked], print))
+    assert (result.judgement, tried) == (Judgement.RED, [(1, "none"), (2, "none")])
+    assert result.reason.startswith("1 lost-record without any fault.")
+    assert len(result.folders) == 2
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ RED = {"judgement": Judgement.RED, "anomalies": {"lost-record": 3}}
 
 
 @pytest.mark.parametrize(
-    ("told", "explained", "codes"),
+    ("fields", "explained", "codes"),
     [
         (RED | {"issues": (KNOWN,)}, "known: KAFKA-20685, fixed in 4.2.2 and 4.3.0", (1, 0)),
         (RED | {"issues": (replace(KNOWN, fixed=()),)}, "known: KAFKA-20685, not fixed yet", (1, 0)),
@@ -146,8 +146,8 @@ RED = {"judgement": Judgement.RED, "anomalies": {"lost-record": 3}}
         ({}, "", (0, 0)),
     ],
 )
-def test_a_red_is_known_if_known_issues_explain_all_of_it(told, explained, codes):
-    found = on_release(**told)
+def test_a_red_is_known_if_known_issues_explain_all_of_it(fields, explained, codes):
+    found = on_release(**fields)
     answer = an_app_answer(found, on_release())
     assert found.explained == explained
     assert (answer.exit_code(), answer.exit_code(known_is_ok=True)) == codes
@@ -161,7 +161,7 @@ def test_who_runs_it_every_night_is_told_what_it_is_and_what_to_do():
 
 
 @pytest.mark.parametrize(
-    ("told", "advice"),
+    ("fields", "advice"),
     [
         ({"issues": (KNOWN,)}, "KAFKA-20685: Delete the directory."),
         (
@@ -173,8 +173,8 @@ def test_who_runs_it_every_night_is_told_what_it_is_and_what_to_do():
         ({"unexplained": {"lost-record": 3}, "plant": Planted("batch-lost", (), 1)}, "The bug batch-lost was planted"),
     ],
 )
-def test_what_to_do_about_a_red_is_said(told, advice):
-    assert advice in advice_on_red(on_release(**RED, **told), "20260101T000000-0001")
+def test_what_to_do_about_a_red_is_said(fields, advice):
+    assert advice in advice_on_red(on_release(**RED, **fields), "20260101T000000-0001")
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_the_command_of_a_trial_repeats_it(fault, roll_to, set_):
     asked = Asked(RunFolder(Path(a_run_id())), cell, 1, 7, parameters, "put-lost")
     trials = [asked.undisturbed(1), asked.disturbed("oracle.json"), asked.planted(4, "oracle.json", "record-twice")]
     for trial in trials:
-        repeated, told = _asked_by(trial.command)
-        assert told["folder"] == Path("/any/my app")
+        repeated, options = _asked_by(trial.command)
+        assert options["folder"] == Path("/any/my app")
         found = [repeated.undisturbed(1), repeated.disturbed("oracle.json")]
         # A trial without the fault is the same whether it is one of the oracle's or comes after it.
         alike = [(one.cell, one.plant, _configured(one)) for one in found]
@@ -239,10 +239,12 @@ def _configured(trial):
 def _asked_by(command):
     """What `app run` makes of the command."""
     _, _, name, *rest = shlex.split(command)
-    told = get_command(app).commands[name].make_context(name, rest).params
-    fault = "rolling-bounce" if told["roll_to"] else told["fault"]
-    own = SCENARIO.parse([*told["set_"], f"fault={fault}"])
-    restart_on = Release.parse(told["roll_to"]) if told["roll_to"] else None
-    cell = Cell("app", "DEFAULT_CONFIG", Release.parse(told["streams"][0]), Release.parse(told["broker"]), restart_on)
-    parameters = {**own, "application": str(told["folder"])}
-    return Asked(RunFolder(Path(a_run_id())), cell, 1, told["seed"], parameters, told["plant_"]), told
+    options = get_command(app).commands[name].make_context(name, rest).params
+    fault = "rolling-bounce" if options["roll_to"] else options["fault"]
+    own = SCENARIO.parse([*options["set_"], f"fault={fault}"])
+    restart_on = Release.parse(options["roll_to"]) if options["roll_to"] else None
+    cell = Cell(
+        "app", "DEFAULT_CONFIG", Release.parse(options["streams"][0]), Release.parse(options["broker"]), restart_on
+    )
+    parameters = {**own, "application": str(options["folder"])}
+    return Asked(RunFolder(Path(a_run_id())), cell, 1, options["seed"], parameters, options["plant_"]), options

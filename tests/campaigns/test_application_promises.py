@@ -13,7 +13,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.readers.application import as_replayed, oracle_of
 from onceproof.readers.kafka import token
 from tests.conftest import a_run_id, a_trial
-from tests.model.test_application_issues import DEDUP, JOIN, told
+from tests.model.test_application_issues import DEDUP, JOIN, topology_of
 from tests.model.test_topology import WITH_TABLE
 from tests.specimens.files import a_plan, a_reading, an_outcome
 
@@ -99,7 +99,7 @@ def test_final_values_that_differ_are_red_where_nothing_makes_it_legitimate(judg
 
 def test_and_told_where_a_join_may_have_done_it(judged):
     out = replace(OUT, promises=("differential",))
-    by_order = told(WITH_TABLE, sources=("orders", "rates"))
+    by_order = topology_of(WITH_TABLE, sources=("orders", "rates"))
     (_, second), excuse = judged(CLEAN, [("a", "1"), ("b", "3")], out=out, topology=by_order)
     assert second.anomalies == {}
     assert excuse.startswith("Final values of out differ without a fault, which may come of a stream-table join")

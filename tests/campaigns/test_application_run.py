@@ -34,16 +34,16 @@ def examples(project, tmp_path):
 def small(examples):
     """Have word count take fewer lines, in one instance, where no fault needs more."""
     file = examples / "wordcount" / "onceproof.toml"
-    told = file.read_text().replace("records = 12000", "records = 4000")
-    file.write_text(told.replace("instances = 2 ", "instances = 1 "))
+    text = file.read_text().replace("records = 12000", "records = 4000")
+    file.write_text(text.replace("instances = 2 ", "instances = 1 "))
 
 
 def app_run(folder, *options):
     done = CliRunner().invoke(cli.app, ["app", "run", str(folder), *options, "--json"])
     assert isinstance(done.exception, SystemExit | None), done.exception
-    told = json.loads(done.stdout)
-    Draft202012Validator(schema(Published.APP_RUN)).validate(told)
-    return done.exit_code, told["releases"]
+    answer = json.loads(done.stdout)
+    Draft202012Validator(schema(Published.APP_RUN)).validate(answer)
+    return done.exit_code, answer["releases"]
 
 
 @pytest.mark.broker
@@ -90,13 +90,13 @@ def test_a_foreign_key_join_keeps_none_before(examples):
 
 def red_by_chance(folder, streams):
     """What a release shows that is nearly always red: a kill does not leave something behind each time."""
-    told = []
+    reported = []
     for seed in "123":
         code, [found] = app_run(folder, "--streams", streams, "--seed", seed)
-        told.append(f"seed {seed}: {found['reason']}")
+        reported.append(f"seed {seed}: {found['reason']}")
         if (code, found["judgement"]) == (1, "red"):
             return found
-    pytest.fail("\n".join(told))
+    pytest.fail("\n".join(reported))
 
 
 @pytest.mark.night
@@ -249,10 +249,10 @@ def described(examples, monkeypatch):
     """What is said of the topology of `orders` on brokers of somebody else, if it tells this of itself."""
 
     def check(sources, sinks=(), globals_=(), at_runtime=(), internal=()):
-        told = {"sources": sources, "sinks": list(sinks), "globals": list(globals_), "open": list(at_runtime)}
-        told["internal"] = list(internal)
+        fields = {"sources": sources, "sinks": list(sinks), "globals": list(globals_), "open": list(at_runtime)}
+        fields["internal"] = list(internal)
         monkeypatch.setattr(applications, "application_class_path", lambda *_: [])
-        monkeypatch.setattr(applications, "run_program", lambda *_, **__: told)
+        monkeypatch.setattr(applications, "run_program", lambda *_, **__: fields)
         application = application_of(str(examples / "orders"))
         with pytest.raises(UsageError) as refused:
             check_topology(HERE, application, NEWEST, PREFIX)
@@ -262,9 +262,9 @@ def described(examples, monkeypatch):
 
 
 def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_somebody_else(described):
-    told = described([f"{PREFIX}orders", "payments"])
-    assert "its topology has the topic payments, which may be one of yours" in told
-    assert "where {prefix} stands for that (docs/applications.md), or leave out --brokers" in told
+    reported = described([f"{PREFIX}orders", "payments"])
+    assert "its topology has the topic payments, which may be one of yours" in reported
+    assert "where {prefix} stands for that (docs/applications.md), or leave out --brokers" in reported
     assert "has the topic revenue, which" in described([f"{PREFIX}orders"], [f"{PREFIX}paid-orders", "revenue"])
     assert "has the topic rates, which" in described([f"{PREFIX}orders"], globals_=["rates"])
 
@@ -283,13 +283,13 @@ def test_dead_letters_go_to_topics_with_the_prefix(examples, described):
 
 
 def test_topics_that_are_chosen_while_it_runs_are_refused_on_brokers_of_somebody_else(described):
-    told = described([f"{PREFIX}orders", f"{PREFIX}payments"], at_runtime=["KSTREAM-SINK-0000000007"])
-    assert "chooses topics while it runs (KSTREAM-SINK-0000000007), which may be some of yours" in told
+    reported = described([f"{PREFIX}orders", f"{PREFIX}payments"], at_runtime=["KSTREAM-SINK-0000000007"])
+    assert "chooses topics while it runs (KSTREAM-SINK-0000000007), which may be some of yours" in reported
 
 
 def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
-    told = described([f"{PREFIX}orders", f"{PREFIX}payments"], [f"{PREFIX}accepted-orders"])
-    assert "its topology has no paid-orders among its sinks (accepted-orders)" in told
+    reported = described([f"{PREFIX}orders", f"{PREFIX}payments"], [f"{PREFIX}accepted-orders"])
+    assert "its topology has no paid-orders among its sinks (accepted-orders)" in reported
 
 
 @pytest.mark.broker
@@ -373,9 +373,9 @@ def test_what_is_read_into_a_global_table_is_declared_so(with_rates, examples):
 def test_an_application_has_its_global_table_before_it_begins(with_rates):
     """Its topics have different numbers of partitions; its input is replayed on the newest release, too."""
     file = with_rates / "onceproof.toml"
-    told = file.read_text().replace('topic = "lines"', 'topic = "lines"\npartitions = 3')
-    told = told.replace('"replay"]', '"replay", "replay-newest"]')
-    file.write_text(told.replace('topic = "counts"', 'topic = "counts"\npartitions = 1') + RATES + "partitions = 4\n")
+    text = file.read_text().replace('topic = "lines"', 'topic = "lines"\npartitions = 3')
+    text = text.replace('"replay"]', '"replay", "replay-newest"]')
+    file.write_text(text.replace('topic = "counts"', 'topic = "counts"\npartitions = 1') + RATES + "partitions = 4\n")
     code, [green] = app_run(with_rates, "--streams", "3.9.1", "--fault", "none", "--seed", "1")
     assert (code, green["judgement"]) == (0, "green"), green["reason"]
     plan = TrialPlan.read(TrialFolder(Path(green["folders"][0])).trial_file)
@@ -414,10 +414,10 @@ def test_an_application_as_it_is_deployed_is_held_against_itself_under_a_kill(ex
     own = applications.application_class_path(HERE, str(folder), NEWEST)
     path = ":".join(map(str, [*own, *streams_class_path(HERE, NEWEST)]))
     file = folder / "onceproof.toml"
-    told = file.read_text().replace(
+    text = file.read_text().replace(
         'class = "wordcount.WordCount"', f"command = {['java', '-cp', path, 'wordcount.Main']}"
     )
-    file.write_text(told.replace("sources =", "# ").replace('"commit.interval.ms" = 500', ""))
+    file.write_text(text.replace("sources =", "# ").replace('"commit.interval.ms" = 500', ""))
     application_of.cache_clear()
     code, [green] = app_run(folder, "--streams", "4.3.1", "--seed", "1")
     assert (code, green["judgement"], green["streams"]) == (0, "green", "4.3.1-claimed"), green["reason"]

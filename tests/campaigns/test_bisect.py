@@ -36,7 +36,7 @@ def search(bad, rate=1.0, seed=1, **options):
     return bisection, bisection.run()
 
 
-def told(boundary):
+def summary(boundary):
     data = boundary.to_dict()
     return [data[name] for name in ("line", "last_good", "first_bad", "last_bad", "first_good")]
 
@@ -44,7 +44,7 @@ def told(boundary):
 def test_the_enumerators_boundaries_take_forty_trials_at_most():
     bad = [text for text in PUBLISHED if release(text) < release("3.4.1")]
     bisection, found = search(bad)
-    assert [told(boundary) for boundary in found] == [
+    assert [summary(boundary) for boundary in found] == [
         ["3.0", None, "3.0.0", "3.0.2", None],
         ["3.1", None, "3.1.0", "3.1.2", None],
         ["3.2", None, "3.2.0", "3.2.3", None],
@@ -61,7 +61,7 @@ def test_the_enumerators_boundaries_take_forty_trials_at_most():
 def test_a_bad_region_in_the_middle_is_found():
     bad = [text for text in PUBLISHED if release("3.6.2") <= release(text) < release("3.9.1")]
     _, found = search(bad)
-    assert [told(boundary) for boundary in found] == [
+    assert [summary(boundary) for boundary in found] == [
         ["3.6", "3.6.1", "3.6.2", "3.6.2", None],
         ["3.7", None, "3.7.0", "3.7.2", None],
         ["3.8", None, "3.8.0", "3.8.1", None],
@@ -148,7 +148,7 @@ def test_a_green_that_turns_red_moves_the_boundary_which_is_halved_again():
         return Probe(red, not red)
 
     [found] = Bisection(lines, probe).run()
-    assert told(found)[1:3] == ["3.9.1", "3.9.2"]
+    assert summary(found)[1:3] == ["3.9.1", "3.9.2"]
 
 
 @given(st.data())
@@ -164,7 +164,7 @@ def test_every_line_with_one_change_is_searched_exactly(data):
             after = releases[change] if begins and change < len(releases) else None
             expected.append(Boundary(line, before, broken[0], broken[-1], after, None))
     _, found = search(bad)
-    assert [told(boundary) for boundary in found] == [told(boundary) for boundary in expected]
+    assert [summary(boundary) for boundary in found] == [summary(boundary) for boundary in expected]
 
 
 @given(st.integers(0, 2**32))
@@ -202,5 +202,5 @@ def test_what_it_came_to_is_told_in_a_sentence(bad, good, sure, said):
     found = Bisected(
         boundaries=(), trials=1, sure=sure, missed=None, bad=bad, good=good, controls={}, unknown={"3.0.0": "why"}
     )
-    assert found.told == said
+    assert found.summary == said
     assert found.why_unknown == {"why": ["3.0.0"]}

@@ -8,7 +8,7 @@ import pytest
 
 from onceproof.campaigns.bisection import trials as bisection
 from onceproof.campaigns.bisection import verbs
-from onceproof.campaigns.bisection.verbs import bisect, search_from_params, told
+from onceproof.campaigns.bisection.verbs import as_table, bisect, search_from_params
 from onceproof.lab import java
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import read_json
@@ -106,21 +106,21 @@ def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     boundaries = {b["line"]: (b["first_bad"], b["first_good"]) for b in found["boundaries"]}
     assert read_json(cardboard.bisection_file) == found
     assert boundaries == {"3.3": ("3.3.2", None), "3.4": ("3.4.0", "3.4.1")}
-    [row] = [line.split() for line in told(found, "title").splitlines() if line.split()[:1] == ["3.4"]]
+    [row] = [line.split() for line in as_table(found, "title").splitlines() if line.split()[:1] == ["3.4"]]
     assert row == ["3.4", "—", "3.4.0", "3.4.0", "3.4.1", "≤", "3.5", "%"]
-    [row] = [line.split() for line in told(found, "title").splitlines() if line.split()[:1] == ["3.3"]]
+    [row] = [line.split() for line in as_table(found, "title").splitlines() if line.split()[:1] == ["3.3"]]
     assert row[-1] == "—"  # it has no good release, so nothing is claimed
     assert Brokers.stopped == 1
 
 
 def test_what_begins_is_told_without_the_title_which_stands_before_all_that_is_told(cardboard):
-    for to, told_first in (
+    for to, first_line in (
         ("3.4.1", "2 releases, at most 60 trials, seed 7"),
         ("3.4.0", "1 release, at most 60 trials"),
     ):
         said: list[str] = []
         bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0", "to": to}, seed=7), said.append)
-        assert said[0].startswith(told_first)
+        assert said[0].startswith(first_line)
 
 
 def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
@@ -229,7 +229,7 @@ def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, mo
 
     monkeypatch.setattr(bisection, "run_alone", run_there)
     monkeypatch.setattr(bisection, "lent", lambda given, _: given)
-    monkeypatch.setattr(bisection, "check_access", lambda *told: asked.append(told))
+    monkeypatch.setattr(bisection, "check_access", lambda *arguments: asked.append(arguments))
     found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=brokers)
     assert found["sure"]
     assert set(map(id, seen)) == {id(brokers)}

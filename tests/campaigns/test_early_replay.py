@@ -24,11 +24,11 @@ def folders(tmp_path):
 
 def test_it_is_known_of_the_same_input_and_of_these_releases_only(folders):
     run, own = folders
-    told = Replayed(own, {NEWEST: OUTPUTS})
-    assert told.of(NEWEST, run) is OUTPUTS
-    assert told.of(Release(3, 9, 1), run) is None
+    reports = Replayed(own, {NEWEST: OUTPUTS})
+    assert reports.of(NEWEST, run) is OUTPUTS
+    assert reports.of(Release(3, 9, 1), run) is None
     run.replay_file.write_text("[2]\n")
-    assert told.of(NEWEST, run) is None
+    assert reports.of(NEWEST, run) is None
 
 
 def test_a_run_that_ends_before_its_input_is_there_is_not_replayed(folders):
@@ -39,12 +39,12 @@ def test_a_run_that_ends_before_its_input_is_there_is_not_replayed(folders):
 
 def test_it_begins_when_the_last_records_are_on_their_way(folders, monkeypatch):
     early = EarlyReplay(None, a_trial("4.4.0"), None, folders)
-    looked, told = [], []
+    looked, reports = [], []
     monkeypatch.setattr(early, "_input", lambda: looked.append(True) or early.run_is_over())
-    hear = early.heard(told.append)
+    hear = early.heard(reports.append)
     for phase in ("first", "restart", "flow"):
         hear(phase)
     assert not early._flows.is_set()
     hear("drain")
     assert early.replay({NEWEST}, REAL).outputs == {}
-    assert (looked, told) == ([True], ["first", "restart", "flow", "drain"])
+    assert (looked, reports) == ([True], ["first", "restart", "flow", "drain"])

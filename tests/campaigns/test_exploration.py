@@ -99,26 +99,26 @@ def test_every_value_is_drawn():
 def test_a_schedule_is_named_by_the_variant_that_says_most_of_it():
     named = SHOP.schedule({"caching": False, "guarantee": "alos", "fault": "kill"}, 7)
     assert named == Schedule("shop", "UNCACHED_ALOS", (("fault", "kill"), ("nodes", 3)), 7)
-    assert named.told == "shop UNCACHED_ALOS fault=kill nodes=3"
+    assert named.summary == "shop UNCACHED_ALOS fault=kill nodes=3"
     assert SHOP.schedule({"caching": True}, 7) == Schedule("shop", "DEFAULT_CONFIG", (), 7)
     assert SHOP.schedule({"guarantee": "alos", "fault": "pause"}, 7) is None
 
 
 def test_a_scenario_of_which_nothing_else_can_be_run_is_drawn_as_it_is():
     only = Story("shop", SHOP.domains, refuse=lambda _, settings: "no" if settings else None)
-    assert Grammar({"shop": only}).draw("shop", random.Random(1)).told == "shop DEFAULT_CONFIG"
+    assert Grammar({"shop": only}).draw("shop", random.Random(1)).summary == "shop DEFAULT_CONFIG"
 
 
 def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
     schedule = SHOP.schedule({"caching": False, "fault": "kill", "kill.orderly": True}, 7)
-    assert [simpler.told for simpler in GRAMMAR.simpler(schedule)] == [
+    assert [simpler.summary for simpler in GRAMMAR.simpler(schedule)] == [
         "shop UNCACHED",
         "shop DEFAULT_CONFIG fault=kill kill.orderly=True nodes=3",
         "shop UNCACHED fault=kill nodes=3",
         "shop UNCACHED fault=kill keys=1 kill.orderly=True nodes=3",
         "shop UNCACHED fault=kill keys=50 kill.orderly=True nodes=3",
     ]
-    assert [simpler.told for simpler in GRAMMAR.simpler(SHOP.schedule({"keys": 1}, 7))] == ["shop DEFAULT_CONFIG"]
+    assert [simpler.summary for simpler in GRAMMAR.simpler(SHOP.schedule({"keys": 1}, 7))] == ["shop DEFAULT_CONFIG"]
     assert list(GRAMMAR.simpler(Schedule("plain", "DEFAULT_CONFIG", (), 7))) == []
 
 
@@ -130,9 +130,9 @@ def reach(schedule):
     return frozenset({"begun", *(f"{name}={value}" for name, value in SHOP.settings(schedule).items())})
 
 
-def search(trials, seed=1, *, uniform=False, told=()):
+def search(trials, seed=1, *, uniform=False, ended=()):
     """The picks of a search that is first told the trials of an earlier one."""
-    corpus, picks = Corpus(GRAMMAR, seed, uniform=uniform), list(told)
+    corpus, picks = Corpus(GRAMMAR, seed, uniform=uniform), list(ended)
     for pick in picks:
         corpus.learn(pick, reach(pick.schedule))
     while len(picks) < trials:
@@ -144,7 +144,7 @@ def search(trials, seed=1, *, uniform=False, told=()):
 @given(SEEDS, st.integers(0, 20), st.booleans())
 def test_a_search_that_goes_on_is_the_one_that_was_not_interrupted(seed, at, uniform):
     whole = search(20, seed, uniform=uniform)
-    assert search(20, seed, uniform=uniform, told=whole[:at]) == whole
+    assert search(20, seed, uniform=uniform, ended=whole[:at]) == whole
 
 
 @given(SEEDS)
@@ -170,7 +170,7 @@ def test_what_reaches_something_new_is_varied_and_what_does_not_is_not():
 
 def test_each_scenario_begins_as_it_is_by_default():
     picks = search(20)
-    assert sorted(pick.schedule.told for pick in picks[:2]) == ["plain DEFAULT_CONFIG", "shop DEFAULT_CONFIG"]
+    assert sorted(pick.schedule.summary for pick in picks[:2]) == ["plain DEFAULT_CONFIG", "shop DEFAULT_CONFIG"]
     assert {pick.schedule.scenario for pick in search(20, uniform=True)[:6]} == {"plain", "shop"}
 
 
@@ -184,8 +184,8 @@ def test_a_scenario_with_little_to_vary_makes_room_for_one_with_much(seed):
     for _ in range(100):
         tried.append(corpus.next().schedule)
         corpus.learn(Pick(tried[-1]), frozenset({"begun"}))
-    told = [schedule.told for schedule in tried]
-    assert {"small DEFAULT_CONFIG", "small DEFAULT_CONFIG caching=False"} < set(told)
+    schedules = [schedule.summary for schedule in tried]
+    assert {"small DEFAULT_CONFIG", "small DEFAULT_CONFIG caching=False"} < set(schedules)
     small = [schedule for schedule in drawn_uniformly(seed) if schedule.scenario == "small"]
     assert 2 < sum(schedule.scenario == "small" for schedule in tried) < 30 < len(small)
 
@@ -204,7 +204,7 @@ def test_what_has_all_been_tried_is_tried_again_with_other_seeds(seed):
     for _ in range(8):
         tried.append(corpus.next().schedule)
         corpus.learn(Pick(tried[-1]), frozenset({"begun"}))
-    assert len({schedule.told for schedule in tried}) == 2
+    assert len({schedule.summary for schedule in tried}) == 2
     assert len({schedule.seed for schedule in tried}) == 8
 
 

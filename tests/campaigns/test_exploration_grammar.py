@@ -52,9 +52,9 @@ def test_values_are_those_that_are_declared_and_those_of_variants():
 def test_a_fault_of_brokers_brings_its_nodes_and_takes_them_along():
     enumerator = story("enumerator", NEWEST, BROKER)
     kill = enumerator.schedule({"fault": "broker-kill"}, 1)
-    assert kill.told == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
-    assert [one.told for one in Grammar({"enumerator": enumerator}).simpler(kill)] == ["enumerator DEFAULT_CONFIG"]
-    assert enumerator.schedule({"fault": "pause"}, 1).told == "enumerator PAUSED"
+    assert kill.summary == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
+    assert [one.summary for one in Grammar({"enumerator": enumerator}).simpler(kill)] == ["enumerator DEFAULT_CONFIG"]
+    assert enumerator.schedule({"fault": "pause"}, 1).summary == "enumerator PAUSED"
 
 
 def test_what_the_releases_refuse_is_not_drawn():
@@ -69,7 +69,7 @@ def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_n
     streams = ["group.protocol=streams"]
     grammar, rng = Grammar({"windows": story("windows", NEWEST, NEWEST, settings=streams)}), random.Random(1)
     windows = grammar.stories["windows"]
-    assert windows.plain(1).told == "windows DEFAULT_CONFIG group.protocol=streams"
+    assert windows.plain(1).summary == "windows DEFAULT_CONFIG group.protocol=streams"
     drawn = [grammar.draw("windows", rng) for _ in range(30)]
     for schedule in [*drawn, *(grammar.vary(one, rng) for one in drawn), *grammar.simpler(drawn[0])]:
         assert windows.settings(schedule)["group.protocol"] == "streams"
@@ -83,15 +83,15 @@ def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_n
 
 def test_what_is_set_is_told_by_the_variant_that_says_it():
     enumerator = story("enumerator", NEWEST, NEWEST, settings=["group.protocol=streams"])
-    assert enumerator.plain(1).told == "enumerator STREAMS_PROTOCOL"
+    assert enumerator.plain(1).summary == "enumerator STREAMS_PROTOCOL"
     classic = story("enumerator", NEWEST, NEWEST, settings=["group.protocol=classic", "caching=false"])
-    assert classic.plain(1).told == "enumerator CACHING_DISABLED"
+    assert classic.plain(1).summary == "enumerator CACHING_DISABLED"
     assert "STREAMS_PROTOCOL" not in classic.variants
 
 
 def test_a_fault_that_is_set_brings_its_nodes_and_its_parameters_are_drawn():
     enumerator = story("enumerator", NEWEST, BROKER, settings=["fault=broker-kill"])
-    assert enumerator.plain(1).told == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
+    assert enumerator.plain(1).summary == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
     grammar, rng = Grammar({"enumerator": enumerator}), random.Random(1)
     drawn = [dict(grammar.draw("enumerator", rng).parameters) for _ in range(60)]
     assert {one.get("broker-kill.orderly", False) for one in drawn} == {True, False}

@@ -46,13 +46,13 @@ def explore(tmp_path, monkeypatch):
 
 
 def test_a_finding_is_told_with_its_command(explore):
-    told, code = explore(an_exploration())
+    output, code = explore(an_exploration())
     assert code == 1
-    assert "finding 1: lost-record in enumerator on Kafka Streams 4.3.1, after 96 s" in told
-    assert f"  {a_finding().command}\n" in told
-    assert "red in 3 of 3 trials more" in told
-    assert "KAFKA-14172" in told
-    assert "left out: global-join: why" in told
+    assert "finding 1: lost-record in enumerator on Kafka Streams 4.3.1, after 96 s" in output
+    assert f"  {a_finding().command}\n" in output
+    assert "red in 3 of 3 trials more" in output
+    assert "KAFKA-14172" in output
+    assert "left out: global-join: why" in output
 
 
 def test_what_was_not_shrunk_says_so(explore):
@@ -61,22 +61,22 @@ def test_what_was_not_shrunk_says_so(explore):
 
 @pytest.mark.parametrize(("exercised", "code"), [(5, 0), (0, 3)])
 def test_without_a_finding_it_is_good_if_trials_were_exercised(explore, exercised, code):
-    told, ended = explore(an_exploration(findings=(), exercised=exercised))
+    output, ended = explore(an_exploration(findings=(), exercised=exercised))
     assert ended == code
-    assert "nothing that no known issue explains" in told
+    assert "nothing that no known issue explains" in output
 
 
 def test_json_is_one_object(explore):
-    told, code = explore(an_exploration(), "--json")
-    answer = json.loads(told)
+    output, code = explore(an_exploration(), "--json")
+    answer = json.loads(output)
     assert code == 1
     assert answer["findings"][0]["smallest_rate"] == {"red": 3, "counted": 3}
     assert answer["known"][0]["issues"] == ["KAFKA-14172"]
 
 
 def test_a_search_that_is_under_way_can_be_told_to_bisect(explore):
-    told, _ = explore(an_exploration(findings=(a_finding(releases=a_bisection()),)), "--bisect")
-    assert "  The first bad release is 4.1.0, the last good one before it 4.0.1; the last bad one is 4.3.1, " in told
+    output, _ = explore(an_exploration(findings=(a_finding(releases=a_bisection()),)), "--bisect")
+    assert "  The first bad release is 4.1.0, the last good one before it 4.0.1; the last bad one is 4.3.1, " in output
     [file] = get_settings().explorations.glob("*/exploration.json")
     assert Asked.read(file).bisect
     assert "It is in" not in explore(an_exploration())[0]

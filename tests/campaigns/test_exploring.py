@@ -22,9 +22,9 @@ DOMAINS = {"caching": (True, False), "stores": ("rocksdb", "in-memory"), "fault"
 ENUMERATOR = Grammar({"enumerator": Story("enumerator", DOMAINS)})
 
 
-def asked(**told):
-    told = {"streams": "4.3.1", "scenarios": ("enumerator",), "uniform": False, "plant": None, **told}
-    return Asked(run="20260101T000000-0001", broker="3.9.1", seed=1, harness="h", **told)
+def asked(**fields):
+    fields = {"streams": "4.3.1", "scenarios": ("enumerator",), "uniform": False, "plant": None, **fields}
+    return Asked(run="20260101T000000-0001", broker="3.9.1", seed=1, harness="h", **fields)
 
 
 def showing(anomalies, explained=False):
@@ -55,11 +55,11 @@ class Decreed:
         return an_outcome(trial)
 
 
-def explorer(path, bench, releases=(), **told):
+def explorer(path, bench, releases=(), **fields):
     folder = ExplorationFolder(path / "20260101T000000-0001")
     folder.path.mkdir(exist_ok=True)
     said = []
-    return Explorer(folder, asked(**told), ENUMERATOR, bench, said.append, lambda: bench.time, releases), folder, said
+    return Explorer(folder, asked(**fields), ENUMERATOR, bench, said.append, lambda: bench.time, releases), folder, said
 
 
 def lines_of(folder):
@@ -69,11 +69,16 @@ def lines_of(folder):
 def test_trials_follow_one_another_until_the_time_is_up(tmp_path):
     bench = Decreed()
     search, folder, said = explorer(tmp_path, bench)
-    told = search.explore(95)
-    assert told.trials == told.searched == told.exercised == len(bench.trials) == len(said) == 10
-    assert told.seconds == 100
-    assert (told.findings, told.known, told.errors, told.exit_code) == ((), (), 0, ExitCode.OK)
-    assert told.coverage == sum(line["gained"] for line in lines_of(folder)) > 0
+    exploration = search.explore(95)
+    assert exploration.trials == exploration.searched == exploration.exercised == len(bench.trials) == len(said) == 10
+    assert exploration.seconds == 100
+    assert (exploration.findings, exploration.known, exploration.errors, exploration.exit_code) == (
+        (),
+        (),
+        0,
+        ExitCode.OK,
+    )
+    assert exploration.coverage == sum(line["gained"] for line in lines_of(folder)) > 0
     assert [line["at"] for line in lines_of(folder)] == [10 * n for n in range(1, 11)]
     assert any(line["parent"] for line in lines_of(folder))
     assert [trial.number for trial in bench.trials] == list(range(1, 11))
@@ -90,10 +95,10 @@ def test_a_search_that_was_cut_short_goes_on_as_if_it_had_not_been(tmp_path):
     with folder.log_file.open("a") as file:
         file.write('{"number": 8, "torn')
     folder.run.trial(f"enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-t{len(first.trials) + 1}").path.mkdir(parents=True)
-    told = explorer(tmp_path, second)[0].explore(130)
+    exploration = explorer(tmp_path, second)[0].explore(130)
     assert [*first.trials, *second.trials] == whole.trials
     assert [trial.parameters for trial in [*first.trials, *second.trials]] == [t.parameters for t in whole.trials]
-    assert (told.trials, told.seconds) == (20, 200)
+    assert (exploration.trials, exploration.seconds) == (20, 200)
     assert lines_of(folder) == lines_of(ExplorationFolder(tmp_path / "whole" / folder.path.name))
     assert [path.name for path in (folder.path / "trials").iterdir()] == [
         "enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-t8.attempt-1"
@@ -117,9 +122,9 @@ def uncached(trial):
 def test_a_red_is_repeated_shrunk_and_written(tmp_path):
     bench = Decreed(uncached)
     search, folder, _ = explorer(tmp_path, bench)
-    told = search.explore(600)
-    [finding] = told.findings
-    assert told.exit_code is ExitCode.ANOMALY
+    exploration = search.explore(600)
+    [finding] = exploration.findings
+    assert exploration.exit_code is ExitCode.ANOMALY
     assert finding.anomalies == {"lost-record": 3}
     assert finding.promises == ("identities", "changelog")  # those of the scenario
     assert finding.parameters == {"caching": False}
@@ -253,10 +258,10 @@ def test_a_bisection_goes_on_where_it_was_left(tmp_path, more):
     assert not cut.findings[0].releases.sure
     rest = Decreed(since_401)
     rest.time = bench.time
-    told = explorer(tmp_path, rest, RELEASES)[0].explore(600 - bench.time)
+    exploration = explorer(tmp_path, rest, RELEASES)[0].explore(600 - bench.time)
     assert [*bench.trials, *rest.trials] == whole.trials
-    assert told.findings == uncut.findings
-    assert told.findings[0].releases.sure
+    assert exploration.findings == uncut.findings
+    assert exploration.findings[0].releases.sure
 
 
 def test_what_was_not_asked_to_be_bisected_can_be_later(tmp_path):
@@ -280,7 +285,7 @@ def test_a_release_that_fails_or_shows_something_else_is_not_known_and_ends_noth
     assert (found.bad, found.good, found.sure) == (("4.3.0", "4.3.1"), (), False)
     assert dict.fromkeys(["4.0.0", "4.0.1", "4.0.2"], "no class path").items() <= found.unknown.items()
     assert found.unknown["3.9.0"].startswith("known: ")
-    assert found.told == "It is in every release that was tried: 4.3.0, 4.3.1. Not all of this is sure."
+    assert found.summary == "It is in every release that was tried: 4.3.0, 4.3.1. Not all of this is sure."
     assert "Not known: 4.0.0, 4.0.1, 4.0.2: no class path" in (folder.finding(finding) / "finding.md").read_text()
 
 
@@ -294,8 +299,8 @@ def test_a_release_that_refuses_the_schedule_is_not_tried(tmp_path):
         Decreed(shows),
         Grammar({"enumerator": Story("enumerator", {"group.protocol": ("classic", "streams")})}),
     )
-    told = replace(asked(), broker="4.3.1")
-    search = Explorer(folder, told, grammar, bench, lambda _: None, lambda: bench.time, RELEASES)
+    request = replace(asked(), broker="4.3.1")
+    search = Explorer(folder, request, grammar, bench, lambda _: None, lambda: bench.time, RELEASES)
     [finding] = search.explore(1_000).findings
     assert "lacks group.protocol=streams" in finding.releases.unknown["4.0.0"]
     assert {str(trial.cell.streams) for trial in bench.trials} == {"4.3.0", "4.3.1"}
@@ -354,10 +359,10 @@ def test_a_finding_is_settled_where_it_was_left(tmp_path, cut):
             assert "onceproof explore --resume" in text
     rest = Decreed(uncached)
     rest.time = bench.time
-    told = explorer(tmp_path, rest)[0].explore(400 - cut)
+    exploration = explorer(tmp_path, rest)[0].explore(400 - cut)
     assert [*bench.trials, *rest.trials] == whole.trials
-    assert told.findings == uncut.findings
-    assert told.findings[0].is_settled
+    assert exploration.findings == uncut.findings
+    assert exploration.findings[0].is_settled
 
 
 def two_bugs(trial):
@@ -423,13 +428,13 @@ def test_what_a_known_issue_explains_is_counted_and_the_search_goes_on(tmp_path)
 
     bench = Decreed(shows)
     search, folder, said = explorer(tmp_path, bench, streams="3.4.0")
-    told = search.explore(300)
-    assert (told.findings, told.exit_code) == ((), ExitCode.OK)
-    [known] = told.known
+    exploration = search.explore(300)
+    assert (exploration.findings, exploration.exit_code) == ((), ExitCode.OK)
+    [known] = exploration.known
     assert known.issues == ("KAFKA-14172",)
     assert known.trials > 1
     assert known.command.startswith("onceproof trial enumerator --streams 3.4.0")
-    assert told.trials == told.searched == 30
+    assert exploration.trials == exploration.searched == 30
     assert len(list((folder.path / "trials").iterdir())) == 1  # evidence of the first
     assert sum("known: KAFKA-14172 (3 duplicate-id)" in line for line in said) == known.trials
 
@@ -462,8 +467,8 @@ def test_a_trial_that_fails_says_nothing_and_is_kept(tmp_path):
     fails = count()
     bench = Decreed(uncached, lambda trial: HarnessError("no luck") if next(fails) % 2 else None)
     search, folder, said = explorer(tmp_path, bench)
-    told = search.explore(100)
-    assert told.errors == 5
+    exploration = search.explore(100)
+    assert exploration.errors == 5
     assert [line["error"] for line in lines_of(folder)][1::2] == 5 * ["no luck"]
     assert all((folder.path / line["folder"]).is_dir() for line in lines_of(folder) if line["error"])
     assert any("no luck" in line for line in said)
@@ -475,9 +480,9 @@ def test_a_void_trial_says_nothing(tmp_path):
             super().__call__(trial, folder)
             return an_outcome(trial, void="the machine stood still")
 
-    told = explorer(tmp_path, Void(uncached))[0].explore(30)
-    assert (told.errors, told.exercised, told.findings, told.coverage) == (3, 0, (), 0)
-    assert told.exit_code is ExitCode.INCONCLUSIVE
+    exploration = explorer(tmp_path, Void(uncached))[0].explore(30)
+    assert (exploration.errors, exploration.exercised, exploration.findings, exploration.coverage) == (3, 0, (), 0)
+    assert exploration.exit_code is ExitCode.INCONCLUSIVE
 
 
 def test_a_search_in_which_everything_fails_ends(tmp_path):
@@ -490,9 +495,9 @@ def test_a_search_in_which_everything_fails_ends(tmp_path):
 
 def test_a_plant_must_have_fired_to_be_exercised(tmp_path):
     bench = Decreed()
-    told = explorer(tmp_path, bench, plant="no-abort")[0].explore(20)
+    exploration = explorer(tmp_path, bench, plant="no-abort")[0].explore(20)
     assert {trial.plant for trial in bench.trials} == {"no-abort"}
-    assert told.exercised == 0
+    assert exploration.exercised == 0
 
 
 def test_in_a_simulated_world_a_search_reaches_what_its_trials_do(tmp_path):
@@ -508,8 +513,8 @@ def test_in_a_simulated_world_a_search_reaches_what_its_trials_do(tmp_path):
     folder.path.mkdir()
     grammar = Grammar({"enumerator": Story("enumerator", {"fault": ("none", "pause")})})
     search = Explorer(folder, asked(), grammar, bench, lambda _: None, lambda: next(clock))
-    told = search.explore(14)
-    assert told.exercised > 0
+    exploration = search.explore(14)
+    assert exploration.exercised > 0
     marks = {mark for line in lines_of(folder) for mark in line["marks"]}
     assert {"instance-started", "add-thread", "promoted", "recycled", "pause", "fenced", "pause-over"} <= marks
 
@@ -583,10 +588,10 @@ def test_a_known_issue_is_found_on_brokers_that_trials_share(tmp_path):
     clock = count(step=5)
     try:
         search = Explorer(folder, asked(streams="3.9.0", scenarios=("scan",)), join, bench, print, lambda: next(clock))
-        told = search.explore(25)  # the clock is asked at the start, and twice per trial
+        exploration = search.explore(25)  # the clock is asked at the start, and twice per trial
     finally:
         bench.stop()
-    assert told.trials == 2
-    assert [known.issues for known in told.known] == [("KAFKA-18326",)]
-    assert told.findings == ()
+    assert exploration.trials == 2
+    assert [known.issues for known in exploration.known] == [("KAFKA-18326",)]
+    assert exploration.findings == ()
     assert not list(folder.path.glob("cluster-*/data-*"))

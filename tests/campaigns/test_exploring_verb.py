@@ -115,8 +115,8 @@ def test_a_search_goes_on_as_it_was_begun(lab, folder):
     asked = asked_in(folder, PARAMS | {"scenario": []}, seed=8)
     assert asked == Asked.read(folder.asked_file)
     assert asked.seed == 7
-    told = explore(folder, asked, 50, lambda _: None)
-    assert (first.trials, told.trials) == (5, 10)
+    exploration = explore(folder, asked, 50, lambda _: None)
+    assert (first.trials, exploration.trials) == (5, 10)
     assert [bench.stopped for bench in lab[1:]] == [True, True]
 
 
@@ -159,9 +159,9 @@ def night(folder, name, run, drawn=7, **params):
 
 def test_a_night_goes_on_with_the_search_of_the_last_one(lab, folder):
     first, nothing, _ = night(folder, "monday", RUN)
-    again, before, told = night(folder, "tuesday", LATER, drawn=8)
+    again, before, exploration = night(folder, "tuesday", LATER, drawn=8)
     assert (first, nothing, again, before) == (RUN, 0, RUN, 50)
-    assert (told.seed, told.trials, told.seconds) == (7, 10, 100)
+    assert (exploration.seed, exploration.trials, exploration.seconds) == (7, 10, 100)
     assert folder.nights == {"monday": 0, "tuesday": 50}
     assert night(folder, "tuesday", LATER)[:2] == (RUN, 50), "a part of it is no night"
     assert night(folder, "wednesday", LATER, drawn=9)[:2] == (RUN, 150)
@@ -228,8 +228,8 @@ def test_findings_are_told_in_one_sentence_with_a_command(folder):
     one, two = a_finding(), a_finding(number=2, anomalies={"duplicate-id": 1})
     for finding in (one, two):
         finding.write(folder.finding(finding) / "finding.json")
-    told = complaint(folder)
-    assert f"No known issue explains {one.title}; {two.title}: {one.command} repeats it" in told
+    sentence = complaint(folder)
+    assert f"No known issue explains {one.title}; {two.title}: {one.command} repeats it" in sentence
 
 
 def test_what_was_found_before_is_not_told_again(folder):

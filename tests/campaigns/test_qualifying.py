@@ -25,10 +25,10 @@ RUN = "20261127T084500-3f2a"
 @pytest.fixture
 def altered(monkeypatch):
     """What the agent says about a release."""
-    told = {name: ["A.b()"] for name in plants()}
-    monkeypatch.setattr(qualification, "alterations", lambda *_: told)
+    fields = {name: ["A.b()"] for name in plants()}
+    monkeypatch.setattr(qualification, "alterations", lambda *_: fields)
     monkeypatch.setattr(qualification, "lacking", lambda *_: {"put-lost": ["StreamsProducer.send"]})
-    return told
+    return fields
 
 
 def looked_for(streams="4.3.1", broker="4.3.1", scenarios=()) -> Wanted:
@@ -50,7 +50,7 @@ def test_everything_that_the_harness_goes_by_is_looked_for(altered):
 def test_a_plant_whose_methods_have_moved_is_named_with_them(altered):
     altered["put-lost"] = []
     [row] = [row for row in looked_for().settled if row.sight is Sight.MISSING]
-    assert (row.name, row.told) == ("put-lost", "4.3.1 lacks StreamsProducer.send, which it alters")
+    assert (row.name, row.reason) == ("put-lost", "4.3.1 lacks StreamsProducer.send, which it alters")
 
 
 def test_a_plant_that_does_not_load_is_named_and_the_others_are_tried(altered, monkeypatch):
@@ -62,16 +62,16 @@ def test_a_plant_that_does_not_load_is_named_and_the_others_are_tried(altered, m
     monkeypatch.setattr(qualification, "alterations", one_is_broken)
     found = looked_for()
     [row] = [row for row in found.settled if row.sight is Sight.MISSING]
-    assert (row.name, row.told) == ("put-lost", "On 4.3.1 the agent failed: put-lost breaks the bytecode")
+    assert (row.name, row.reason) == ("put-lost", "On 4.3.1 the agent failed: put-lost breaks the bytecode")
     assert "record-twice" in {aim.name for aim in found.aims}
 
 
 def test_what_a_release_cannot_show_is_said(altered):
-    untried = {row.name: row.told for row in looked_for("3.9.1", "3.9.1").settled}
+    untried = {row.name: row.reason for row in looked_for("3.9.1", "3.9.1").settled}
     assert "lacks group.protocol=streams" in untried["exactly-once, streams protocol"]
     assert "4.2.0 or later" in untried["migration"]
     assert "it takes a thread" in untried["not-locked"]
-    newest = {row.name: row.told for row in looked_for().settled}
+    newest = {row.name: row.reason for row in looked_for().settled}
     assert newest["store-not-empty"] == "the trial need not show it on 4.3.1"
     assert "store-not-empty" in {aim.name for aim in looked_for("3.9.1", "3.9.1").aims}
 
@@ -188,14 +188,16 @@ def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path)
         run = RunFolder(Path(tmp_path / f"20261127T084500-3f2{next(numbers)}"))
         return qualify(HERE, run, Wanted(streams, broker, (scenario, dump), ()), 1)
 
-    told = undisturbed(attempt, void=lambda told: next((r.told for r in told.rows if "stood still" in r.told), None))
-    assert told.exit_code is ExitCode.ANOMALY
-    [lesson] = told.lessons
+    reported = undisturbed(
+        attempt, void=lambda reported: next((r.reason for r in reported.rows if "stood still" in r.reason), None)
+    )
+    assert reported.exit_code is ExitCode.ANOMALY
+    [lesson] = reported.lessons
     assert lesson.startswith("dump at-least-once, streams protocol: DumpLogSegments prints")
     assert " producerepoch: " in lesson
-    [exercised] = [row for row in told.rows if row.part is Part.SCENARIO]
+    [exercised] = [row for row in reported.rows if row.part is Part.SCENARIO]
     assert exercised.sight is Sight.UNKNOWN
-    assert "DumpLogSegments prints" in exercised.told
+    assert "DumpLogSegments prints" in exercised.reason
 
 
 @pytest.mark.broker
@@ -206,10 +208,12 @@ def test_a_release_qualifies_for_a_scenario(tmp_path):
     def attempt() -> Qualification:
         return qualify(HERE, RunFolder(tmp_path / f"20261127T084500-3f2{next(numbers)}"), found, 1, ["split-batch"])
 
-    told = undisturbed(attempt, void=lambda told: next((r.told for r in told.rows if "stood still" in r.told), None))
-    assert {(row.part, row.name): row.sight for row in told.rows} == {
+    reported = undisturbed(
+        attempt, void=lambda reported: next((r.reason for r in reported.rows if "stood still" in r.reason), None)
+    )
+    assert {(row.part, row.name): row.sight for row in reported.rows} == {
         (Part.PHRASE, "batch-split"): Sight.SEEN,
         (Part.SCENARIO, "split-batch"): Sight.SEEN,
     }
-    assert told.exit_code is ExitCode.OK
-    assert told.trials == 1
+    assert reported.exit_code is ExitCode.OK
+    assert reported.trials == 1

@@ -53,16 +53,22 @@ def test_a_survivor_outweighs_a_failure_and_that_one_what_did_not_fire():
 
 def test_a_rate_is_of_exercised_trials():
     one = plant("stale-cache")
-    told = row(Planting(one, CELL, one.claims[0]), [planted(), SURVIVED, SILENT, planted(exercised=False)])
-    assert (told["trials"], told["fired"], told["exercised"], told["found"], told["rate"]) == (4, 3, 2, 2, 0.5)
-    assert told["interval"][0] < 0.5 < told["interval"][1]
-    assert told["anomalies"] == {"duplicate-id": 2}
-    assert told["promises"] == ["identities", "counters"]
+    reported = row(Planting(one, CELL, one.claims[0]), [planted(), SURVIVED, SILENT, planted(exercised=False)])
+    assert (reported["trials"], reported["fired"], reported["exercised"], reported["found"], reported["rate"]) == (
+        4,
+        3,
+        2,
+        2,
+        0.5,
+    )
+    assert reported["interval"][0] < 0.5 < reported["interval"][1]
+    assert reported["anomalies"] == {"duplicate-id": 2}
+    assert reported["promises"] == ["identities", "counters"]
 
 
-def read(home, anomalies, by_reader=None, **told):
+def read(home, anomalies, by_reader=None, **fields):
     """What both readers make of a trial in which Spark sees these anomalies."""
-    run, ordinary = make_run(home, "4.3.1", anomalies, seen_by_reader=by_reader, **told)
+    run, ordinary = make_run(home, "4.3.1", anomalies, seen_by_reader=by_reader, **fields)
     one = plant("stale-cache")
     trial = replace(planted(), trial=ordinary.key)
     [trial] = read_by_both(run, [(Planting(one, CELL, one.claims[0]), trial)])

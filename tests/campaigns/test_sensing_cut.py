@@ -68,12 +68,12 @@ class Lab:
             os.kill(os.getpid(), signals)
         self.tried.append((trial.plant, trial.seed))
         a_reading(**COUNTS, anomalies={"duplicate-id": 1}).write(folder.reader_file)
-        told = {
+        reported = {
             "plant": Planted(trial.plant, (), 3),
             "harness": self.harness or harness_version(trial.cell.scenario),
             "produced": Produced(5, 4),
         }
-        outcome = an_outcome(trial, exercised=True, **told)
+        outcome = an_outcome(trial, exercised=True, **reported)
         outcome.write(folder.outcome_file)
         return outcome
 
@@ -131,11 +131,11 @@ def test_what_was_measured_is_stored_and_the_same_call_goes_on(lab, by):
     assert not any(one.exercised for one in before)  # it counts for nothing yet
 
     run, asked = unfinished(Sense(*vars(ASKED).values()), None)
-    told = sense(run, asked)
+    reported = sense(run, asked)
 
     assert lab.tried == ALL[2:]
     assert stored() == [(*one, True, None) for one in ALL]
-    assert {row["verdict"] for row in told["plants"]} == {"found"}
+    assert {row["verdict"] for row in reported["plants"]} == {"found"}
     assert unfinished(ASKED, None) is None
 
 

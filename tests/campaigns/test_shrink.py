@@ -56,25 +56,25 @@ def shrunk(tmp_path, monkeypatch):
 
 
 def test_any_red_is_shrunk_and_told(shrunk):
-    told = shrunk(lambda program: {"thread-died": 1} if program in ("1 2 3", "1 2") else {})
-    assert told["program"] == "1 2"
-    assert (told["red"], told["trials"], told["anomalies"]) == (RATED, RATED, {"thread-died": RATED})
+    result = shrunk(lambda program: {"thread-died": 1} if program in ("1 2 3", "1 2") else {})
+    assert result["program"] == "1 2"
+    assert (result["red"], result["trials"], result["anomalies"]) == (RATED, RATED, {"thread-died": RATED})
 
 
 def test_what_shows_another_anomaly_is_not_taken_for_it(shrunk):
-    told = shrunk(lambda program: {"stale-read": 1} if program == "1 2 3" else {"stuck": 1})
-    assert (told["program"], told["anomalies"]) == ("1 2 3", {"stale-read": RATED})
+    result = shrunk(lambda program: {"stale-read": 1} if program == "1 2 3" else {"stuck": 1})
+    assert (result["program"], result["anomalies"]) == ("1 2 3", {"stale-read": RATED})
 
 
 def test_what_a_known_issue_shows_by_chance_counts_only_alone(shrunk):
     by_chance = {"torn-transaction": 1}  # KAFKA-18943
-    told = shrunk(lambda program: by_chance | ({"stale-read": 1} if program == "1 2 3" else {}), "3.4.1")
-    assert (told["program"], told["anomalies"]) == ("1 2 3", {"stale-read": RATED})
-    told = shrunk(lambda program: by_chance if program in ("1 2 3", "1 2") else {}, "3.4.1")
-    assert (told["program"], told["anomalies"]) == ("1 2", {"torn-transaction": RATED})
+    result = shrunk(lambda program: by_chance | ({"stale-read": 1} if program == "1 2 3" else {}), "3.4.1")
+    assert (result["program"], result["anomalies"]) == ("1 2 3", {"stale-read": RATED})
+    result = shrunk(lambda program: by_chance if program in ("1 2 3", "1 2") else {}, "3.4.1")
+    assert (result["program"], result["anomalies"]) == ("1 2", {"torn-transaction": RATED})
 
 
 def test_what_is_green_or_only_told_is_not_shrunk(shrunk):
     for anomalies in ({}, {"skipped-wipe": 1}):
-        told = shrunk(lambda _, seen=anomalies: seen)
-        assert (told["program"], told["red"], told["trials"], told["tried"]) == ("1 2 3", 0, 2, 1)
+        result = shrunk(lambda _, seen=anomalies: seen)
+        assert (result["program"], result["red"], result["trials"], result["tried"]) == ("1 2 3", 0, 2, 1)

@@ -104,14 +104,14 @@ def test_without_the_connection_nobody_is_told_and_the_events_tell_all_the_same(
     state, tasks = run_it(dag, run=SECOND)
     assert (state, tasks["alert", -1]) == ("success", "success")
     assert mailbox.posted == []
-    told = {
+    reported = {
         "run": SECOND,
         "folder": str(home / "runs" / SECOND),
         "counts": {"clean": 1, "known": 1},
         "changes": {"newly red": [RED]},
     }
-    assert events("onceproof_verdicts")[SECOND] == told
-    assert events("onceproof_newly_red")[SECOND] == told | {"newly_red": [RED]}
+    assert events("onceproof_verdicts")[SECOND] == reported
+    assert events("onceproof_newly_red")[SECOND] == reported | {"newly_red": [RED]}
 
 
 def test_a_notification_that_fails_does_not_take_the_verdicts(dag, after_a_green_run, verdicts, monkeypatch, capfd):

@@ -22,8 +22,8 @@ def test_it_can_be_imported_and_serialised(bag, dag):
     from airflow.serialization.serialized_objects import DagSerialization
 
     assert bag.import_errors == {}
-    told = DagSerialization.from_dict(DagSerialization.to_dict(dag))
-    assert set(told.task_ids) == {"applications", "run_application"}
+    reported = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert set(reported.task_ids) == {"applications", "run_application"}
 
 
 def test_it_runs_nightly_one_at_a_time_and_makes_up_for_nothing(dag):

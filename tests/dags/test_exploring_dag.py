@@ -90,10 +90,10 @@ def cardboard(home, findings, monkeypatch):
     searched = []
 
     def asked_from_params(params, run, seed):
-        told = {name: params[name] for name in ("streams", "broker", "bisect")}
+        fields = {name: params[name] for name in ("streams", "broker", "bisect")}
         return Asked(
             run=run,
-            **told,
+            **fields,
             scenarios=("crash",),
             seed=seed,
             uniform=False,

@@ -55,9 +55,9 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 @pytest.mark.parametrize("sight", [Sight.SEEN, Sight.MISSING])
 def test_each_release_is_looked_at_and_one_that_does_not_qualify_fails(dag, database, home, monkeypatch, capfd, sight):
     def qualify(run: RunFolder, params: dict[str, object], seed: int) -> Qualification:
-        told = {"run": run.run_id, "streams": params["streams"], "broker": "4.4.0", "harness": "h", "scenarios": ()}
+        fields = {"run": run.run_id, "streams": params["streams"], "broker": "4.4.0", "harness": "h", "scenarios": ()}
         rows = (Row(Part.PHRASE, "fenced", sight, f"seed {seed}"),)
-        found = Qualification(**told, trials=1, seconds=1.0, rows=rows)
+        found = Qualification(**fields, trials=1, seconds=1.0, rows=rows)
         found.write(run.qualification_file)
         return found
 

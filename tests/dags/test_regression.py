@@ -154,9 +154,9 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
     def judge_run(run: RunFolder, *_: object) -> None:
         outcomes = {trial.cell: run.outcome(trial) for trial in run.trials()}
         trials = {cell: ended.error if ended else "No trial was run." for cell, ended in outcomes.items()}
-        told = f"The judge's word; see {run.path}/trials, password=hunter2"
+        text = f"The judge's word; see {run.path}/trials, password=hunter2"
         rows = [
-            a_verdict(cell, "error" if error else verdicts.get(cell.key, "clean"), sentence=error or told)
+            a_verdict(cell, "error" if error else verdicts.get(cell.key, "clean"), sentence=error or text)
             for cell, error in trials.items()
         ]
         VerdictRow.write_all(run.verdicts_file, rows)
@@ -202,7 +202,7 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     applications = [done for done in cardboard.done if done[0] == "collect_and_check"]
     assert applications == [("collect_and_check", f"--owner {os.getpid()} --early --run-folder {home / 'runs' / RUN}")]
     assert RunFolder(home / "runs" / RUN).trials_over.exists()
-    [options] = [told for what, told in cardboard.done if what == "options"]
+    [options] = [value for what, value in cardboard.done if what == "options"]
     assert options.startswith("-XX:TieredStopAtLevel=1 ")  # two trials
     assert "-XX:ReservedCodeCacheSize=" in options  # or Spark dies when it is full
     assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
@@ -255,15 +255,19 @@ def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_throug
     dag, database, cardboard, home, monkeypatch
 ):
     # As in Airflow: a blank and a backslash must come through.
-    told = {"bootstrap.servers": "127.0.0.1:1", "ssl.truststore.type": "PEM", "ssl.truststore.certificates": "C\\\n D"}
-    monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps({"conn_type": "kafka", "extra": told}))
+    fields = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "C\\\n D",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps({"conn_type": "kafka", "extra": fields}))
     monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *_: cardboard.done.append(("asked", given)))
     monkeypatch.setattr("onceproof.lab.sweep.remove_run", lambda given, run: cardboard.stopped.append(run))
     state, _ = run_it(dag, brokers=["3.9.1-claimed"], connection="theirs")
     assert state == "success"
     [(_, asked)] = [done for done in cardboard.done if done[0] == "asked"]
     [(_, read)] = [done for done in cardboard.done if done[0] == "read"]
-    assert asked.properties == read == ClientProperties.of(told, "a test")
+    assert asked.properties == read == ClientProperties.of(fields, "a test")
     assert cardboard.stopped == [RUN]
 
 

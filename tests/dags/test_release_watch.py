@@ -41,9 +41,9 @@ def test_what_else_it_triggers_goes_by_the_same_releases(bag, dag, task):
     triggered = bag.dags[dag.get_task(task).partial_kwargs["trigger_dag_id"]]
     assert triggered.is_paused_upon_creation is False
     run = {"trigger_run_id": "release_watch__4.4.0", "conf": {"matrix": "seed", "streams": ["4.4.0"]}}
-    told = watch.of_its_release(run)
-    assert told == {"trigger_run_id": "release_watch__4.4.0", "conf": {"streams": ["4.4.0"]}}
-    assert told["conf"].keys() <= triggered.params.keys()
+    reported = watch.of_its_release(run)
+    assert reported == {"trigger_run_id": "release_watch__4.4.0", "conf": {"streams": ["4.4.0"]}}
+    assert reported["conf"].keys() <= triggered.params.keys()
 
 
 def test_its_docstring_is_the_runbook(dag):

@@ -49,17 +49,17 @@ def with_more_trials(run, number):
 def test_shares_and_one_process_say_the_same_on_the_same_pages(tmp_path, vendor, cores):
     run, red = make_run(tmp_path, HEALTHY | {"assignments": RED})
     sound = with_more_trials(run, 4)
-    told = []
+    reported = []
     for number in (1, 3):
         cores(number)
         outcomes = validate(run, vendor)
         pages = sorted((page.parts[-4], page.name) for page in run.data_docs.parent.rglob("*.html"))
-        told.append((list(outcomes.items()), pages))
+        reported.append((list(outcomes.items()), pages))
         assert {key: read_json(run.validations / f"{key}.json") for key in outcomes} == outcomes
         assert not list(run.path.glob("validated-*"))
-    assert told[0] == told[1]
-    assert [key for key, _ in told[0][0]] == [red, *sound]
-    assert [all(suite["success"] for suite in suites.values()) for _, suites in told[0][0]] == [False] + 4 * [True]
+    assert reported[0] == reported[1]
+    assert [key for key, _ in reported[0][0]] == [red, *sound]
+    assert [all(suite["success"] for suite in suites.values()) for _, suites in reported[0][0]] == [False] + 4 * [True]
 
 
 def test_each_core_has_a_share(tmp_path, vendor, cores, monkeypatch):

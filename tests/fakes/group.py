@@ -170,8 +170,8 @@ class Group:
         if self._assign_at is not None and self._assign_at <= now:
             self._assign_at = None
             self._assign()
-            for told in self.assigned:
-                told()
+            for listener in self.assigned:
+                listener()
         for task, sink in [place for place in self._refused if place[1] not in self.refusing]:
             self.ends[sink, task.partition] += self._refused.pop((task, sink))
         for member in self.living():

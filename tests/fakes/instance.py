@@ -88,7 +88,7 @@ class FakeInstance(Instance):
         self._throttled_at: float | None = None
         self._frozen, self._frozen_at = False, clock.now()
         self._disk_is_full = False
-        self._told_empty: dict[str, int] = {}  # where tasks stood
+        self._reported_empty: dict[str, int] = {}  # where tasks stood
         self._restoring: list[tuple[float, str, Task, int]] = []  # when it ends, store, task, records
 
     # --- the process -----------------------------------------------------------------------------------------
@@ -335,8 +335,8 @@ class FakeInstance(Instance):
         """Tell of tasks that have nothing left to hold back; keys are the numbers of records."""
         ends = {partition: end for (role, partition), end in self._group.ends.items() if role == "input"}
         for task in (task for member in self._members for task in member.active):
-            if task.position == ends.get(task.partition, 0) > self._told_empty.get(task.name, 0):
-                self._told_empty[task.name] = task.position
+            if task.position == ends.get(task.partition, 0) > self._reported_empty.get(task.name, 0):
+                self._reported_empty[task.name] = task.position
                 last = (task.partition - 1) % len(ends) + len(ends) * (task.position - 1)
                 self._tell("emptied", task=task.name, last=last)
 
@@ -352,9 +352,9 @@ class FakeInstance(Instance):
 
     def _of_removed(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """What threads did that have since been removed is still reported."""
-        told = {(row["task"], row["thread"]) for row in rows}
+        reported = {(row["task"], row["thread"]) for row in rows}
         for row in self.last.get("progress", {}).get("processed", []):
-            if (row["task"], row["thread"]) not in told:
+            if (row["task"], row["thread"]) not in reported:
                 yield row
 
     def _stores(self) -> Iterator[dict[str, Any]]:
@@ -374,10 +374,10 @@ class FakeInstance(Instance):
             self._tell("lags", stores=stores)
 
     def _throw(self, exception: str, message: str, *causes: str) -> None:
-        told = {"exception": exception, "message": message, "causes": list(causes)}
+        fields = {"exception": exception, "message": message, "causes": list(causes)}
         response = "REPLACE_THREAD" if self._replaces_threads else "SHUTDOWN_CLIENT"
         frame = "org.apache.kafka.streams.processor.internals.TaskManager.handle(TaskManager.java:1)"
-        self._tell("uncaught", thread=self._members[0].name, **told, frame=frame, response=response)
+        self._tell("uncaught", thread=self._members[0].name, **fields, frame=frame, response=response)
         for member in self._members:
             self._group.abort(member)
             self._group.vanish(member)
@@ -496,13 +496,13 @@ class FakeInstance(Instance):
         try:
             self._flush()
         except OSError as error:
-            told = f"org.rocksdb.RocksDBException: While appending to file: {error.filename}: {error.strerror}"
+            text = f"org.rocksdb.RocksDBException: While appending to file: {error.filename}: {error.strerror}"
             if self._nature.dies_of_disk:
                 self._throw(
-                    "org.apache.kafka.streams.errors.ProcessorStateException", "Error while executing put", told
+                    "org.apache.kafka.streams.errors.ProcessorStateException", "Error while executing put", text
                 )
             else:
-                self.log_line(f"WARN [a] {told} (a)")
+                self.log_line(f"WARN [a] {text} (a)")
 
     def _flush(self) -> None:
         """Have RocksDB write a file every so many records, restored or processed."""

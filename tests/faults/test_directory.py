@@ -150,8 +150,8 @@ def test_an_instance_that_is_killed_wipes_what_it_left_and_works_again(tmp_path:
     assert len(proof["tasks"]) == 1
     assert outcome.reason.startswith(f"{proof['instance']} was killed with {proof['tasks'][0]}: ")
     assert f"{LEFT[proof['uncommitted_on_disk']]}; started again it wiped" in outcome.reason
-    told = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]]
-    assert told[:3] == ["started", "killed", "started"]
+    reported = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]]
+    assert reported[:3] == ["started", "killed", "started"]
 
 
 def test_an_instance_is_killed_when_what_is_not_committed_is_on_its_disk(tmp_path: Path) -> None:
@@ -322,8 +322,8 @@ def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one beside it")])
 def test_a_fault_without_an_instance_to_strike_says_so(tmp_path: Path, name: str, beside: str) -> None:
     driver = fake_driver(a_trial("4.3.1", fault=name), tmp_path)
-    told = suffer(fault(name), driver.lab, lambda: None).told
-    assert told.startswith(
+    reported = suffer(fault(name), driver.lab, lambda: None).told
+    assert reported.startswith(
         f"The fault {name} did not bite: it takes an instance with an active task{beside}, but 0 ran"
     )
     driver.stop()

@@ -49,8 +49,10 @@ def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver:
 @pytest.mark.parametrize("driver", [Nature(throws_after=9_000)], indirect=True)
 def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> None:
     outcome = driver.outcome(driver.drive())
-    told = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")]
-    assert told == ["frozen", "thawed"]
+    reported = [
+        e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")
+    ]
+    assert reported == ["frozen", "thawed"]
     assert done(driver) == ["applied"]
     assert outcome.fault == Suffered("pause", bit=False, told="The drive ended before that.", observed={})
     assert not outcome.exercised
@@ -90,7 +92,7 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("fault", "event", "told"),
+    ("fault", "event", "report"),
     [
         ("partition", "link", [{"action": "cut"}, {"action": "cleared"}]),
         ("broker-kill", "broker", [{"action": "killed"}, {"action": "started"}]),
@@ -99,13 +101,13 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
     ],
 )
 def test_what_befell_brokers_and_links_is_undone_if_the_drive_fails(
-    tmp_path: Path, fault: str, event: str, told: list[dict[str, object]]
+    tmp_path: Path, fault: str, event: str, report: list[dict[str, object]]
 ) -> None:
     trial = a_trial("4.3.1", fault=fault, nodes=3)
     driver = fake_driver(trial, tmp_path, Nature(throws_after=6_000, elects=False))
     assert not driver.drive().exercised
     seen = [e for e in driver.site.events if e["event"] == event]
-    assert [{key: e[key] for key in one} for e, one in zip(seen, told, strict=True)] == told
+    assert [{key: e[key] for key in one} for e, one in zip(seen, report, strict=True)] == report
     driver.stop()
 
 
@@ -151,9 +153,9 @@ def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> 
 
 def test_a_roll_that_is_not_over_says_who_runs_what(pair: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "patience", 2.0)
-    told = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).told
-    assert "instance-2 runs 4.2.1, and not 4.3.1; " in told
-    assert told.endswith("it was not over after 300 s.")
+    reported = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).told
+    assert "instance-2 runs 4.2.1, and not 4.3.1; " in reported
+    assert reported.endswith("it was not over after 300 s.")
 
 
 def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
@@ -164,15 +166,15 @@ def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
         suffer(rolling_bounce.FAULT, pair.lab, lambda: None)
 
 
-@pytest.mark.parametrize("told", [{"instance-1": ["0_0", "0_1"], "instance-2": ["0_1"]}, {"instance-1": ["0_0"]}])
+@pytest.mark.parametrize("report", [{"instance-1": ["0_0", "0_1"], "instance-2": ["0_1"]}, {"instance-1": ["0_0"]}])
 def test_a_roll_may_begin_in_a_rebalance_when_a_task_is_told_by_two_or_by_nobody(
-    pair: Driver, monkeypatch: pytest.MonkeyPatch, told: dict[str, list[str]]
+    pair: Driver, monkeypatch: pytest.MonkeyPatch, report: dict[str, list[str]]
 ) -> None:
     apply = rolling_bounce.RollingBounce.apply
 
     def in_a_rebalance(strike: rolling_bounce.RollingBounce) -> str:
         with monkeypatch.context() as meanwhile:
-            meanwhile.setattr(RunningInstance, "tasks", lambda instance, _: told.get(instance.name, []))
+            meanwhile.setattr(RunningInstance, "tasks", lambda instance, _: report.get(instance.name, []))
             return apply(strike)
 
     monkeypatch.setattr(rolling_bounce.RollingBounce, "apply", in_a_rebalance)

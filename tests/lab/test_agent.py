@@ -106,10 +106,12 @@ def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_p
     def attempt() -> dict[str, object]:
         return sense(next(runs), Sense(cell.streams, cell.broker, tuple(plantings), 1, 1, {}))
 
-    told = undisturbed(attempt, void=lambda told: next((e for row in told["plants"] for e in row["errors"]), None))
+    reported = undisturbed(
+        attempt, void=lambda reported: next((e for row in reported["plants"] for e in row["errors"]), None)
+    )
     found, idle = planted_trials(database_url)[-2:]
     assert (found.fired > 0, found.found, found.found_by, found.error) == (True, True, ("independent", "spark"), None)
     assert (idle.fired, idle.found, idle.exercised, idle.found_by, idle.error) == (0, False, False, (), None)
     assert found.commit == idle.commit != ""
-    assert [row["verdict"] for row in told["plants"]] == ["found", "not-fired"]
-    assert told["exit_code"] == 3
+    assert [row["verdict"] for row in reported["plants"]] == ["found", "not-fired"]
+    assert reported["exit_code"] == 3

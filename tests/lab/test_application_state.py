@@ -45,21 +45,21 @@ def test_a_store_is_what_its_changelog_folds_to(store, wrong):
     assert differing(store, CHANGES) == wrong
 
 
-def a_store(**told: object) -> Event:
+def a_store(**fields: object) -> Event:
     held = {"instance": "instance-1", "type": "active", "store": "sums", "partition": 2, "position": 6, "entries": 2}
-    return {"t": 1, "source": "driver", "event": "store", **held, "wrong": 0, "first": [], **told}
+    return {"t": 1, "source": "driver", "event": "store", **held, "wrong": 0, "first": [], **fields}
 
 
 @pytest.mark.parametrize(
-    ("told", "anomaly", "observed"),
+    ("expected", "anomaly", "observed"),
     [
         ({}, None, "2 entries"),
         ({"wrong": 1, "first": ["a: 1, where its changelog says 3"]}, "wrong-store", "1 that differ: a: 1, where"),
         ({"wrong": 1, "first": ["a"], "type": "standby"}, "wrong-standby", "1 that differ: a"),
     ],
 )
-def test_a_store_that_differs_is_an_anomaly(told, anomaly, observed):
-    [compared] = observe(a_trial("4.3.1"), [{"t": 0, "source": "driver", "event": "phase"}, a_store(**told)])
+def test_a_store_that_differs_is_an_anomaly(expected, anomaly, observed):
+    [compared] = observe(a_trial("4.3.1"), [{"t": 0, "source": "driver", "event": "phase"}, a_store(**expected)])
     assert (compared.promise, compared.anomaly) == ("stores", anomaly)
     assert compared.observed.startswith(observed)
-    assert compared.place == f"{told.get('type', 'active')} store sums of instance-1, partition 2, at offset 6"
+    assert compared.place == f"{expected.get('type', 'active')} store sums of instance-1, partition 2, at offset 6"

@@ -77,9 +77,9 @@ def test_a_release_with_missing_parts_is_published_but_cannot_be_run(maven, here
 
 def test_another_failure_of_maven_is_told_without_the_registrys_host(maven, here):
     maven(f'echo "{OFFLINE}"; exit 1')
-    with pytest.raises(HarnessError, match="no route to host") as told:
+    with pytest.raises(HarnessError, match="no route to host") as error:
         streams_class_path(here, NEXT)
-    assert "https" not in str(told.value)
+    assert "https" not in str(error.value)
 
 
 def test_no_maven_is_a_usage_error(here):

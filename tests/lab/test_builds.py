@@ -200,9 +200,9 @@ def test_a_repository_that_does_not_answer_is_told(served, here):
     closed = "http://127.0.0.1:9"
     with pytest.raises(UsageError, match=r"http://127\.0\.0\.1:9 does not answer \(.*refused"):
         name_release(here, "4.4.0", [closed])
-    with pytest.raises(UsageError, match="with a user, which would be seen") as told:
+    with pytest.raises(UsageError, match="with a user, which would be seen") as error:
         name_release(here, "4.4.0", ["https://me:hidden@example.org/repository"])
-    assert "hidden" not in str(told.value)
+    assert "hidden" not in str(error.value)
 
 
 def test_a_repository_that_refuses_is_told(repository, monkeypatch, here):
@@ -239,6 +239,6 @@ def test_a_build_is_not_taken_for_the_release_of_its_version(origin, tmp_path, h
     if origin.startswith("downloaded"):
         assert streams_class_path(here, Release(4, 4, 0)) == [jar]
         return
-    with pytest.raises(UsageError, match=r"built here, so it is not what is published as Kafka 4\.4\.0") as told:
+    with pytest.raises(UsageError, match=r"built here, so it is not what is published as Kafka 4\.4\.0") as error:
         check_published(here, [Release(4, 4, 0)])
-    assert str(told.value).endswith(f"--maven-repo {tmp_path / 'm2'}.")
+    assert str(error.value).endswith(f"--maven-repo {tmp_path / 'm2'}.")

@@ -68,9 +68,9 @@ def test_a_fix_is_proven(builds, run):
     words = ("--before", str(builds / "b3"), "--build", str(builds / "a1"), "--seed", "1", "--markdown", "fix.md")
     done = run(*ONCEPROOF, "verify-fix", "KAFKA-14172", *words, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["before"], told["build"], told["proof"]) == ("3.4.1@b300000", "3.4.1@a100000", "proven")
-    [scenario] = told["scenarios"]
+    answer = json.loads(done.stdout)
+    assert (answer["before"], answer["build"], answer["proof"]) == ("3.4.1@b300000", "3.4.1@a100000", "proven")
+    [scenario] = answer["scenarios"]
     assert scenario["before"]["red"] > 0
     assert scenario["after"]["red"] == 0
     assert scenario["after"]["counted"] >= scenario["needed"]

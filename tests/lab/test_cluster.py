@@ -45,7 +45,7 @@ def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
 def test_a_process_of_before_the_machine_was_started_anew_is_not_taken_for_a_broker(monkeypatch, tmp_path):
     me = Process.attach(os.getpid(), started_at(os.getpid()), Path("log"), boot_id())
     written = EmbeddedCluster(HERE, Release(3, 9, 1), "lab:1", Path("brokers"), [me]).to_dict()
-    older = {**written, "nodes": [{name: told for name, told in written["nodes"][0].items() if name != "boot"}]}
+    older = {**written, "nodes": [{name: text for name, text in written["nodes"][0].items() if name != "boot"}]}
     assert EmbeddedCluster.from_dict(HERE, written).nodes[0].alive()
     (tmp_path / "boot_id").write_text("another\n")
     monkeypatch.setattr(processes, "BOOT_ID", tmp_path / "boot_id")

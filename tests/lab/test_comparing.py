@@ -13,7 +13,7 @@ pytestmark = pytest.mark.broker  # it needs Kafka Streams, though no broker
 EXAMPLE = Path(__file__).parents[2] / "examples" / "foreign-key-join"
 
 
-def told(*words: str) -> tuple[int, dict]:
+def compare(*words: str) -> tuple[int, dict]:
     done = CliRunner().invoke(app, ["compare", *words, "--json"])
     return done.exit_code, json.loads(done.stdout)
 
@@ -22,17 +22,17 @@ def test_a_store_that_is_called_otherwise_is_lost_and_the_same_version_is_not(tm
     renamed = shutil.copytree(EXAMPLE, tmp_path / "renamed")
     [source] = renamed.rglob("*.java")
     source.write_text(source.read_text().replace('store("subscribed-store")', 'store("results-store")'))
-    same, _ = told(str(EXAMPLE), str(EXAMPLE), "--streams", "4.4.0")
-    other, found = told(str(EXAMPLE), str(renamed), "--streams", "4.4.0")
+    same, _ = compare(str(EXAMPLE), str(EXAMPLE), "--streams", "4.4.0")
+    other, found = compare(str(EXAMPLE), str(renamed), "--streams", "4.4.0")
     assert (same, other) == (0, 1)
     assert "store subscribed-store is called results-store now" in json.dumps(found)
 
 
 @pytest.mark.night  # some 600 topologies on two releases
 def test_what_4_3_changed_of_optimized_topologies_is_found_and_4_4_changed_nothing():
-    code, found = told("4.2.2", "4.3.1")
+    code, found = compare("4.2.2", "4.3.1")
     shown = json.dumps(found)
     assert code == 1
     assert "Found a null keyChangingChild node" in shown  # KAFKA-21357
     assert "sub-topology 2 disappears, which reads sums-repartition" in shown  # KAFKA-20264
-    assert told("4.3.1", "4.4.0")[0] == 0
+    assert compare("4.3.1", "4.4.0")[0] == 0

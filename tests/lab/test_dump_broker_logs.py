@@ -152,11 +152,11 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     assert read_segments(folder.segments_file) == entries
     assert {"COMMIT", "ABORT"} <= {e.kind for e in entries}  # what the killed process had open
 
-    def told(changed: list, seen: dict = topics) -> list[tuple[str, str]]:
+    def reported(changed: list, seen: dict = topics) -> list[tuple[str, str]]:
         compared = compare_segments(changed, seen, topology, facts)
         return [(c.anomaly, c.place) for c in compared if c.anomaly]
 
-    assert told(entries) == []
+    assert reported(entries) == []
     of_output = [e for e in entries if e.role == "output"]
     last, ended = (next(e for e in reversed(of_output) if e.kind == kind) for kind in ("data", "COMMIT"))
     first = of_output[: of_output.index(ended)]  # the first batch of the last committed transaction
@@ -167,13 +167,13 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
         return [replace(e, **fields) if e == old else e for e in entries]
 
     flipped = ("torn-transaction", place), ("isolation-breach", place)
-    assert told(with_(ended, kind="ABORT")) == [*flipped]
+    assert reported(with_(ended, kind="ABORT")) == [*flipped]
     unseen = {**topics, "output": [r for r in topics["output"] if r.offset < begun.first]}
-    assert told(with_(ended, kind="ABORT"), unseen) == [flipped[0]]
-    assert told([e for e in entries if e != ended], unseen) == [("hanging-transaction", place)]
-    assert told(entries, {**topics, "output": topics["output"][:-1]}) == [("isolation-breach", place)]
-    assert told(with_(ended, epoch=last.epoch - 1)) == [("fencing-breach", f"output/0@{ended.first}")]
-    assert told(with_(last, sequence=last.sequence + 1)) == [("fencing-breach", f"output/0@{last.first}")]
+    assert reported(with_(ended, kind="ABORT"), unseen) == [flipped[0]]
+    assert reported([e for e in entries if e != ended], unseen) == [("hanging-transaction", place)]
+    assert reported(entries, {**topics, "output": topics["output"][:-1]}) == [("isolation-breach", place)]
+    assert reported(with_(ended, epoch=last.epoch - 1)) == [("fencing-breach", f"output/0@{ended.first}")]
+    assert reported(with_(last, sequence=last.sequence + 1)) == [("fencing-breach", f"output/0@{last.first}")]
     committed = [e for e in entries if e.kind == "position"]
-    moved = told(with_(committed[-1], position=committed[-1].position - 1))
+    moved = reported(with_(committed[-1], position=committed[-1].position - 1))
     assert [anomaly for anomaly, _ in moved] == ["torn-transaction"]

@@ -47,12 +47,12 @@ def test_markers_of_other_applications_in_the_same_partition_of_positions_are_le
     decided = Entry("PrepareAbort", "__transaction_state", 0, 7, 7, producer=5, epoch=0, of_role="__consumer_offsets")
     without_positions = Entry("ABORT", "__consumer_offsets", 2, 2, 2, producer=5, epoch=0)
     strange = Entry("COMMIT", "__consumer_offsets", 2, 3, 3, producer=6, epoch=0)
-    told = [own, ended, without_positions, decided]
-    assert of_the_trial([own, ended, without_positions, strange, decided]) == told
+    reported = [own, ended, without_positions, decided]
+    assert of_the_trial([own, ended, without_positions, strange, decided]) == reported
 
 
 def test_batches_and_markers_of_a_topic() -> None:
-    told = entries(
+    reported = entries(
         dumping("app-output-2"),
         "Log starting offset: 0",
         batch(0, 1, 0),
@@ -64,7 +64,7 @@ def test_batches_and_markers_of_a_topic() -> None:
         batch(4, 4, -1, control=True, epoch=2),
         record(4, "endTxnMarker: ABORT coordinatorEpoch: 0"),
     )
-    assert told == [
+    assert reported == [
         Entry("data", "output", 2, 0, 1, 4, 0, 0, 1),
         Entry("COMMIT", "output", 2, 2, 2, 4, 1),
         Entry("data", "output", 2, 3, 3, 4, 1, 0, 0),
@@ -79,13 +79,13 @@ NEW_POSITION = (
 )
 
 
-@pytest.mark.parametrize("told", [OLD_POSITION, NEW_POSITION])
-def test_positions_of_the_application(told: str) -> None:
+@pytest.mark.parametrize("message", [OLD_POSITION, NEW_POSITION])
+def test_positions_of_the_application(message: str) -> None:
     others = [
-        record(0, told.replace("app,", "other,").replace('"app"', '"other"')),
+        record(0, message.replace("app,", "other,").replace('"app"', '"other"')),
         record(1, 'key: {"type":"2","data":{"group":"app"}} payload: {"version":"3","data":{}}'),
     ]
-    found = entries(dumping("__consumer_offsets-3"), batch(0, 2, 0), *others, record(2, told))
+    found = entries(dumping("__consumer_offsets-3"), batch(0, 2, 0), *others, record(2, message))
     assert found == [
         Entry(
             "position", "__consumer_offsets", 3, 2, 2, 4, 0, of_role="input", of_partition=1, position=92
@@ -104,11 +104,11 @@ NEW_DECISION = (
 )
 
 
-@pytest.mark.parametrize("told", [OLD_DECISION, NEW_DECISION])
-def test_decisions_about_transactions_of_the_application(told: str) -> None:
-    undecided = told.replace("PrepareAbort", "Ongoing").replace('"transactionStatus":3', '"transactionStatus":1')
-    others = [record(0, told.replace("app-8a3f", "app2-8a3f")), record(1, undecided)]
-    found = entries(dumping("__transaction_state-0"), batch(0, 2, 0), *others, record(2, told))
+@pytest.mark.parametrize("message", [OLD_DECISION, NEW_DECISION])
+def test_decisions_about_transactions_of_the_application(message: str) -> None:
+    undecided = message.replace("PrepareAbort", "Ongoing").replace('"transactionStatus":3', '"transactionStatus":1')
+    others = [record(0, message.replace("app-8a3f", "app2-8a3f")), record(1, undecided)]
+    found = entries(dumping("__transaction_state-0"), batch(0, 2, 0), *others, record(2, message))
     at = ("PrepareAbort", "__transaction_state", 0, 2, 2, 6, 2)
     assert found == [
         Entry(*at, of_role="output", of_partition=1),
@@ -166,8 +166,8 @@ def test_a_marker_that_the_next_coordinator_writes_again_is_one() -> None:
         batch, one, other, aborted, decision(1), decision(2),
     ]  # fmt: skip
     # The second transaction wrote nothing there.
-    told = [batch, one, again, decision(1), decision(2)]
-    assert said_once(told) == told
+    reported = [batch, one, again, decision(1), decision(2)]
+    assert said_once(reported) == reported
 
 
 def test_a_group_has_its_partition_where_the_brokers_put_it() -> None:

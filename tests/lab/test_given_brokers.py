@@ -74,8 +74,8 @@ def onceproof(properties: str, home: Path, project: Path, *words: str) -> tuple[
     return process.returncode, json.loads(out), seen
 
 
-def void(told: tuple[int, dict, set[str]]) -> str | None:
-    reason = told[1].get("reason", "")
+def void(report: tuple[int, dict, set[str]]) -> str | None:
+    reason = report[1].get("reason", "")
     return reason if "stood still" in reason else None
 
 
@@ -218,16 +218,16 @@ def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secur
     file = str(broker.folder / "client.properties")
     Path(file).write_text(broker.scram_properties())
     broker.allow(USER, Permission(GROUP, "Read"), Permission(TRANSACTION, "Write"))
-    told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
-    assert told.exit_code == 2, told.output
-    assert [line.split("--add ")[1] for line in told.stdout.splitlines()[:2]] == [
+    reported = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+    assert reported.exit_code == 2, reported.output
+    assert [line.split("--add ")[1] for line in reported.stdout.splitlines()[:2]] == [
         f"--allow-principal User:{USER} --operation Read --group onceproof. --resource-pattern-type prefixed",
         f"--allow-principal User:{USER} --operation Write --transactional-id onceproof. --resource-pattern-type prefixed",
     ]
     broker.allow(USER)
-    told = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
-    every, quotas = told.stdout.splitlines()
-    assert (told.exit_code, every) == (0, f"The brokers at {broker.scram} allow what every trial needs.")
+    reported = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+    every, quotas = reported.stdout.splitlines()
+    assert (reported.exit_code, every) == (0, f"The brokers at {broker.scram} allow what every trial needs.")
     assert "do not let a trial set a quota: " in quotas
     assert quotas.endswith(f"User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster")
     broker.allow_quotas(USER)

@@ -45,7 +45,7 @@ def test_topics_that_should_have_equally_many_partitions_are_named(said):
 
 
 @pytest.mark.parametrize(
-    ("told", "error"),
+    ("expected", "error"),
     [
         ({}, None),
         ({"streams_commit": "ab12cd4000000000"}, r"loaded kafka-streams 3\.4\.1 \(commit ab12cd4000000000\)"),
@@ -54,12 +54,12 @@ def test_topics_that_should_have_equally_many_partitions_are_named(said):
         ({"clients_version": "3.4.0"}, r"kafka-clients 3\.4\.0, but the cell asks for 3\.4\.1@ab12cd3"),
     ],
 )
-def test_what_loaded_must_be_the_build_of_the_cell(told, error, tmp_path):
+def test_what_loaded_must_be_the_build_of_the_cell(expected, error, tmp_path):
     instance = Instance(
         "instance-1", Release.parse("3.4.1@ab12cd3"), tmp_path / "log", Timeline(tmp_path / "timeline"), HERE
     )
     commits = {"streams_commit": "ab12cd3f00000000", "clients_commit": "8a516edc2755df89"}
-    hello = {"streams_version": "3.4.1", "clients_version": "3.4.1", **commits, "java": "17", **told}
+    hello = {"streams_version": "3.4.1", "clients_version": "3.4.1", **commits, "java": "17", **expected}
     instance.last["hello"] = {"event": "hello", **hello}
     if error is None:
         assert instance.await_hello() == {**hello, "release": "3.4.1@ab12cd3", "plant": None}

@@ -25,9 +25,9 @@ class FakeProducer:
 
     def poll(self, _timeout):
         waiting, self.waiting = self.waiting, []
-        for place, told in waiting:
+        for place, callback in waiting:
             self.known.add(place)
-            told(None, None)
+            callback(None, None)
 
     flush = poll
 

@@ -119,7 +119,7 @@ def test_the_order_of_fields_does_not_matter(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "other"),
+    ("expected", "other"),
     [
         (rb'"transactionStatus":"?\w+"?', b'"transactionStatus":"Prepared"'),
         (rb'"transactionStatus":"?\w+"?', b'"transactionStatus":99'),
@@ -142,9 +142,9 @@ def test_the_order_of_fields_does_not_matter(name: str, seed: int) -> None:
         (rb"Dumping ", b"File "),
     ],
 )
-def test_names_that_are_not_known_are_an_error(told: bytes, other: bytes) -> None:
+def test_names_that_are_not_known_are_an_error(expected: bytes, other: bytes) -> None:
     """Whatever a release prints in words of its own."""
-    changed = {name: [re.sub(told, other, line) for line in lines_of(name)] for name in DUMPS}
+    changed = {name: [re.sub(expected, other, line) for line in lines_of(name)] for name in DUMPS}
     concerned = [lines for name, lines in changed.items() if lines != list(lines_of(name))]
     assert concerned
     assert all(isinstance(parsed(lines), HarnessError) for lines in concerned)

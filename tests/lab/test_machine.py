@@ -35,7 +35,7 @@ def test_system_cores_memory_cpu_and_jdk(box):
 
 
 @pytest.mark.parametrize(
-    ("cpu", "memory", "told"),
+    ("cpu", "memory", "expected"),
     [
         ("max 100000", "max", "4 cores, 16 GiB or more"),
         ("150000 100000", str(8 * 2**30), "1.5 cores, 8 GiB or more"),
@@ -43,10 +43,10 @@ def test_system_cores_memory_cpu_and_jdk(box):
         ("900000 100000", str(2**40), "4 cores, 16 GiB or more"),
     ],
 )
-def test_in_a_container_its_limits_count(box, cpu, memory, told):
+def test_in_a_container_its_limits_count(box, cpu, memory, expected):
     (box / "cpu.max").write_text(f"{cpu}\n")
     (box / "memory.max").write_text(f"{memory}\n")
-    assert f", {told}, " in machine(JAVA)
+    assert f", {expected}, " in machine(JAVA)
 
 
 def test_without_a_model_the_cpu_is_what_python_knows_of_it(box, monkeypatch):

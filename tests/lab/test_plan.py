@@ -61,8 +61,8 @@ def test_what_is_not_looked_at_is_told_with_its_reason():
 
 
 def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
-    told = plan_of(a_trial("4.3.1"), given()).not_looked_at
-    assert set(told.values()) == {
+    reported = plan_of(a_trial("4.3.1"), given()).not_looked_at
+    assert set(reported.values()) == {
         "it needs to read the brokers' log segments, which these brokers do not allow",
         "it needs to read the configuration of topics, which these brokers do not allow",
     }

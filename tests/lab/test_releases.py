@@ -99,9 +99,9 @@ def test_a_list_holds_for_some_hours_then_maven_is_asked_again(maven, tmp_path):
 def test_offline_it_is_what_was_listed_last_and_the_sentence_says_so(maven, tmp_path):
     published(maven(publishing(tmp_path, "4.3.1", "4.4.0")))
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
-    told = []
-    assert exact(maven(UNREACHABLE), ["newest", "3.4.1", "newest"], told.append) == ("4.4.0", "3.4.1")
-    [sentence] = told
+    reported = []
+    assert exact(maven(UNREACHABLE), ["newest", "3.4.1", "newest"], reported.append) == ("4.4.0", "3.4.1")
+    [sentence] = reported
     assert re.fullmatch(r"newest is 4\.4\.0, by what Maven listed at .* UTC: Maven could not be reached\.", sentence)
     assert [str(release) for release in published_releases(maven(UNREACHABLE))] == ["4.3.1", "4.4.0"]
 
@@ -129,7 +129,7 @@ def test_where_nothing_was_ever_listed_it_is_what_was_resolved_here(maven, tmp_p
         (installation.artifacts / f"kafka-streams-{name}.classpath").write_text(str(path))
     found = published(installation)
     assert list(map(str, found.releases)) == ["4.2.0", "4.3.1"]
-    assert found.told("newest") == "newest is 4.3.1, by what was resolved here before: Maven could not be reached"
+    assert found.meaning("newest") == "newest is 4.3.1, by what was resolved here before: Maven could not be reached"
 
 
 def test_where_nothing_is_known_a_word_is_one_sentence(maven):

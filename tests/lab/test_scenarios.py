@@ -280,8 +280,8 @@ def test_a_crash_loses_records_on_the_affected_release(variant, tmp_path, cluste
 def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = run_once(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), tmp_path, cluster)
-    [told] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
-    assert (told["on_disk"], told["how"]) == (0, "trusted")
+    [reported] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
+    assert (reported["on_disk"], reported["how"]) == (0, "trusted")
     assert (outcome.exercised, outcome.all_steps_tried) == (False, True)
     assert Reading.read(folder.reader_file).anomalies == {}
 

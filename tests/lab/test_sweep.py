@@ -196,6 +196,6 @@ def test_quotas_of_old_runs_are_lifted_unless_their_group_has_a_member(monkeypat
     )
     monkeypatch.setattr(sweeping, "_named", lambda _, is_ours: ({busy: True} if is_ours(busy) else {}, []))
     monkeypatch.setattr(sweeping, "clients_with_quota", lambda *_: [*clients, "orders"])
-    monkeypatch.setattr(sweeping, "set_producer_quota", lambda *told: lifted.append(told[2:4]))
+    monkeypatch.setattr(sweeping, "set_producer_quota", lambda *arguments: lifted.append(arguments[2:4]))
     assert list(sweep_brokers(given())) == [f"quota of {clients[0]}"]
     assert lifted == [(clients[0], None)]

@@ -9,10 +9,10 @@ from onceproof.model.timeline import stall_text
 def missed(*times: float) -> list[float]:
     """What a ticker reports if it looks at the clock at these times."""
     left = list(times)
-    told: list[float] = []
-    ticker = Ticker(told.append, clock=lambda: left.pop(0), wait=lambda _: not left)
+    reported: list[float] = []
+    ticker = Ticker(reported.append, clock=lambda: left.pop(0), wait=lambda _: not left)
     ticker.stop()
-    return told
+    return reported
 
 
 @pytest.mark.parametrize(

@@ -59,8 +59,8 @@ def connected(address: str, patience: float = ANSWERS) -> socket.socket:
 
 @pytest.mark.toxiproxy
 def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(proxy: Toxiproxy, echo: str) -> None:
-    told: list[dict[str, object]] = []
-    links = Links(proxy, lambda event, **fields: told.append({"event": event, **fields}))
+    reported: list[dict[str, object]] = []
+    links = Links(proxy, lambda event, **fields: reported.append({"event": event, **fields}))
     address = proxy.add("node-1", echo)
     assert links.take("instance-1", ()) == {"bootstrap.servers": address}
     assert links.take("instance-2", ["instance-1"]) == {}
@@ -80,7 +80,7 @@ def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(pr
         assert after.recv(10) == b"after"
     assert links.swallowed(1) == len(b"lostlost")
     assert proxy.toxics("node-1") == []
-    assert [event["action"] for event in told] == ["cut", "cleared"]
+    assert [event["action"] for event in reported] == ["cut", "cleared"]
 
 
 @pytest.mark.toxiproxy

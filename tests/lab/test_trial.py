@@ -49,7 +49,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
         run = RunFolder(tmp_path / trial.run)
         return run, played(trial, run, cluster, lambda _: None)
 
-    run, act = undisturbed(attempt, lambda told: told[1].outcome.void)
+    run, act = undisturbed(attempt, lambda result: result[1].outcome.void)
     found = act.reading
     assert act.outcome.exercised, act.outcome.reason
     assert found.anomalies["duplicate-id"] > 100
@@ -57,7 +57,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
     assert found.ids + found.anomalies["duplicate-id"] == found.records == 63_000
     assert not act.folder.state.exists()
     console = Console(record=True, width=80)
-    console.print(*act.told())
+    console.print(*act.shown())
     assert re.search(r"ID [\d,]+ was given to \d+ keys", " ".join(console.export_text().split()))  # wherever it wraps
     write_trials(run, "A trial", [act.trial], tmp_path / "page.html")
     assert "was active here, then standby, then active again" in (tmp_path / "page.html").read_text()

@@ -54,8 +54,8 @@ def test_what_the_driver_puts_out_is_compared_key_by_key(tmp_path, monkeypatch, 
     written = Outputs({"output": tuple((0, _written(key, ">i"), _written(value, ">i")) for key, value in outputs)})
     monkeypatch.setattr(witnessing, "_committed", lambda *_: committed)
     monkeypatch.setattr(witnessing, "replay", lambda *_: written)
-    told = witness(HERE, plan, None, TrialFolder(tmp_path), [NEWEST])[NEWEST]
-    assert [one.anomaly for one in told if one.anomaly] == anomalies
+    reported = witness(HERE, plan, None, TrialFolder(tmp_path), [NEWEST])[NEWEST]
+    assert [one.anomaly for one in reported if one.anomaly] == anomalies
     topic = plan.topic("input")
     lines = TrialFolder(tmp_path).replay_file.read_text().splitlines()
     assert [line.partition(", ")[2] for line in lines] == [  # by time, and each partition in its order
@@ -74,8 +74,8 @@ def _asked(trial, folder, cluster):
 
     undisturbed(attempt)
     releases = [trial.cell.streams, NEWEST]
-    told = witness(HERE, TrialPlan.read(folder.trial_file), cluster, folder, releases)
-    return [{one.anomaly for one in told[release] if one.anomaly} for release in releases]
+    reported = witness(HERE, TrialPlan.read(folder.trial_file), cluster, folder, releases)
+    return [{one.anomaly for one in reported[release] if one.anomaly} for release in releases]
 
 
 @pytest.mark.broker

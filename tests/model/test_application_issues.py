@@ -29,7 +29,7 @@ def trial(streams, plant=None):
     return Trial("run", Cell("app", "DEFAULT_CONFIG", Release.parse(streams), Release.parse("3.9.1")), 1, 0, {}, plant)
 
 
-def told(*nodes, **described):
+def topology_of(*nodes, **described):
     """The event of an instance that describes its topology."""
     made = topology(*nodes, **described)
     return {
@@ -43,7 +43,7 @@ def told(*nodes, **described):
     }
 
 
-DEDUP, JOIN = told(OWN, kinds={"seen": ROCKSDB}), told(FK, TABLE, kinds={"s": ROCKSDB})
+DEDUP, JOIN = topology_of(OWN, kinds={"seen": ROCKSDB}), topology_of(FK, TABLE, kinds={"s": ROCKSDB})
 
 
 def killed(tasks=("0_1",), uncommitted=True):
@@ -63,8 +63,13 @@ def explained(streams, witness, events, config=EXACTLY, plant=None):
     [
         ("4.1.2", LOST, [DEDUP, *killed()], "KAFKA-20685"),
         ("4.1.2", replace(LOST, offsets=("out, 'a' is not there",)), [DEDUP, *killed()], "KAFKA-20685"),
-        ("4.3.1", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808"),
-        ("4.4.0", LOCKED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808, other segments (no JIRA)"),
+        ("4.3.1", DIED, [topology_of(OWN, kinds={"seen": WINDOWED}), *killed()], "KAFKA-20808"),
+        (
+            "4.4.0",
+            LOCKED,
+            [topology_of(OWN, kinds={"seen": WINDOWED}), *killed()],
+            "KAFKA-20808, other segments (no JIRA)",
+        ),
         ("4.4.0", STAYED, [JOIN], "KIP-213, same key (no JIRA)"),
         ("4.4.0", UNSTABLE, [JOIN], "KIP-213, same key (no JIRA)"),
         (
@@ -88,12 +93,12 @@ def test_what_a_mechanism_can_do_is_explained(streams, witness, events, key):
         pytest.param("4.1.2", LOST, [DEDUP, *killed(uncommitted=False)], id="nothing to trust was on the disk"),
         pytest.param("4.1.2", LOST, [DEDUP, *killed(tasks=["0_0"])], id="a partition that was not struck"),
         pytest.param("4.1.2", LOST, killed(), id="a black box"),
-        pytest.param("4.1.2", LOST, [told(OWN, kinds={"seen": IN_MEMORY}), *killed()], id="a store in memory"),
+        pytest.param("4.1.2", LOST, [topology_of(OWN, kinds={"seen": IN_MEMORY}), *killed()], id="a store in memory"),
         pytest.param("4.1.2", replace(LOST, anomaly="corrupt-record"), [DEDUP, *killed()], id="what it cannot do"),
-        pytest.param("4.3.1", replace(DIED, observed="NullPointerException"), [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="another exception"),
+        pytest.param("4.3.1", replace(DIED, observed="NullPointerException"), [topology_of(OWN, kinds={"seen": WINDOWED}), *killed()], id="another exception"),
         pytest.param("4.3.1", DIED, [DEDUP, *killed()], id="no store in segments"),
-        pytest.param("4.4.0", DIED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="fixed in 4.4.0"),
-        pytest.param("4.2.2", LOCKED, [told(OWN, kinds={"seen": WINDOWED}), *killed()], id="began with 4.3.0"),
+        pytest.param("4.4.0", DIED, [topology_of(OWN, kinds={"seen": WINDOWED}), *killed()], id="fixed in 4.4.0"),
+        pytest.param("4.2.2", LOCKED, [topology_of(OWN, kinds={"seen": WINDOWED}), *killed()], id="began with 4.3.0"),
         pytest.param("4.4.0", LOCKED, [DEDUP, *killed()], id="no segments that could be locked"),
         pytest.param("4.4.0", STUCK, [DEDUP, UNOPENED], id="no transactional stores"),
         pytest.param("4.4.0", STAYED, [DEDUP], id="no such join"),
@@ -122,7 +127,7 @@ def test_what_is_planted_is_explained_by_nothing():
 
 
 def test_where_records_are_repartitioned_any_partition_may_show_it():
-    events = [told(OWN, kinds={"seen": ROCKSDB}, internal=["sums-repartition"]), *killed(tasks=["0_0"])]
+    events = [topology_of(OWN, kinds={"seen": ROCKSDB}, internal=["sums-repartition"]), *killed(tasks=["0_0"])]
     assert explained("4.1.2", LOST, events) == ("KAFKA-20685",)
 
 

@@ -114,7 +114,7 @@ PEM = (
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("bootstrap.servers=a:1\nfetch.max.bytes=1\nx.y=topsecret", r"fetch\.max\.bytes, x\.y cannot be given"),
         ("security.protocol=SSL", r"bootstrap\.servers is missing"),
@@ -158,8 +158,8 @@ PEM = (
         (OAUTH.replace("https://id/token", "https://[topsecret"), r"endpoint\.url is no URL"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, text, told):
-    with pytest.raises(UsageError, match=told) as refused:
+def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, text, expected):
+    with pytest.raises(UsageError, match=expected) as refused:
         read(text)
     assert "topsecret" not in str(refused.value)
     assert refused.value.__cause__ is None
@@ -176,9 +176,9 @@ def test_what_json_has_beside_texts_is_refused_by_its_key(key, value):
 def test_plain_is_translated_for_all_clients(read):
     login = f'{JAAS}.plain.PlainLoginModule required username="me" password="s";'
     properties = read(SASL + f"sasl.mechanism=PLAIN\nsasl.jaas.config={login}")
-    told = {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
-    assert properties.librdkafka() == told | {"sasl.username": "me", "sasl.password": "s"}
-    assert properties.java(NOW) == told | {"sasl.jaas.config": login}
+    fields = {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    assert properties.librdkafka() == fields | {"sasl.username": "me", "sasl.password": "s"}
+    assert properties.java(NOW) == fields | {"sasl.jaas.config": login}
     assert properties.spark() == {f"kafka.{key}": value for key, value in properties.java(NOW).items()}
 
 

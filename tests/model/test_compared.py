@@ -58,7 +58,7 @@ BOTH = Part(
 ONE_TOPIC = shape({"0": part(["in"], None, [SHARED]), "1": BOTH}, repartitions=[SHARED])
 
 
-def told(before, after):
+def sentences_of(before, after):
     return " | ".join(change.told for change in compare(before, after).changes)
 
 
@@ -80,7 +80,7 @@ def test_a_topology_that_stops_building_is_refused_and_the_other_way_is_none():
 
 def test_a_shared_repartition_topic_takes_a_sub_topology_away_and_counts_for_both():
     found = compare(TWO_TOPICS, ONE_TOPIC)
-    sentences = told(TWO_TOPICS, ONE_TOPIC)
+    sentences = sentences_of(TWO_TOPICS, ONE_TOPIC)
     assert "sub-topology 2 disappears, which reads sums-repartition" in sentences
     assert "repartition topic sums-repartition is gone" in sentences
     assert "repartition topic counts-repartition feeds counts, sums, and fed counts" in sentences
@@ -89,7 +89,7 @@ def test_a_shared_repartition_topic_takes_a_sub_topology_away_and_counts_for_bot
     assert not found.loses_state
     assert "let everything be processed" in found.advice
     assert (found.of_release, found.of_versions) == (ExitCode.ANOMALY, ExitCode.OK)
-    assert "sub-topology 2 is new" in told(ONE_TOPIC, TWO_TOPICS)
+    assert "sub-topology 2 is new" in sentences_of(ONE_TOPIC, TWO_TOPICS)
 
 
 def test_a_generated_name_that_shifts_leaves_the_state_behind():
@@ -107,7 +107,7 @@ def test_a_generated_name_that_shifts_leaves_the_state_behind():
 
 def test_a_generated_name_that_another_operation_gets_takes_over_its_state():
     name = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
-    assert "takes over the state of another operation" in told(
+    assert "takes over the state of another operation" in sentences_of(
         shape({"0": part(["orders"], name)}), shape({"0": part(["payments"], name)})
     )
     own = compare(shape({"0": part(["orders"], "counts")}), shape({"0": part(["payments"], "counts")}))
@@ -137,7 +137,7 @@ def test_a_generated_name_that_another_operation_gets_takes_over_its_state():
     ],
 )
 def test_what_becomes_of_a_store(after, sentence, loses):
-    assert sentence in told(ONE, after)
+    assert sentence in sentences_of(ONE, after)
     assert compare(ONE, after).loses_state == loses
 
 
@@ -149,7 +149,7 @@ def test_a_new_store_begins_empty_and_loses_nothing():
 
 def test_a_store_of_a_table_that_is_restored_from_its_topic_loses_nothing():
     table = replace(ONE, stores={"counts": Store(ON_DISK, "in")}, changelogs={})
-    assert "its state is still in the topic in" in told(table, shape({"0": part(["in"])}))
+    assert "its state is still in the topic in" in sentences_of(table, shape({"0": part(["in"])}))
     assert not compare(table, shape({"0": part(["in"])})).loses_state
     assert compare(table, ONE).loses_state  # its new changelog is empty
 
@@ -167,18 +167,20 @@ def test_other_results_of_the_same_records_differ_unless_they_always_do():
     one = replace(ONE, tried=True, outputs={"out": ((1, "aw==", "MQ=="),)}, kept={"counts": (("k", "1"),)})
     other = replace(one, outputs={"out": ((1, "aw==", "Mg=="),)})
     found = compare(one, other)
-    assert "the records of out differ: number 1 is (1, 'aw==', 'Mg=='), and was (1, 'aw==', 'MQ==')" in told(one, other)
+    assert "the records of out differ: number 1 is (1, 'aw==', 'Mg=='), and was (1, 'aw==', 'MQ==')" in sentences_of(
+        one, other
+    )
     assert (found.of_release, found.of_versions) == (ExitCode.ANOMALY, ExitCode.OK)
     assert compare(one, other, steady=False).changes == ()
     assert compare(replace(one, tried=False), other).changes == ()
-    assert "there are 0, and were 1" in told(one, replace(one, outputs={}))
-    assert "the entries of store counts differ" in told(one, replace(one, kept={"counts": (("k", "2"),)}))
-    assert "with the same records it fails: X" in told(one, replace(one, failed="X", outputs={}, kept={}))
+    assert "there are 0, and were 1" in sentences_of(one, replace(one, outputs={}))
+    assert "the entries of store counts differ" in sentences_of(one, replace(one, kept={"counts": (("k", "2"),)}))
+    assert "with the same records it fails: X" in sentences_of(one, replace(one, failed="X", outputs={}, kept={}))
 
 
 def test_configurations_of_internal_topics_are_told_and_partitions_split_a_group():
     other = replace(TWO_TOPICS, repartitions={**TWO_TOPICS.repartitions, SHARED: {"retention.ms": "9"}})
-    assert told(TWO_TOPICS, other) == f"retention.ms of {SHARED} is 9, and was -1"
+    assert sentences_of(TWO_TOPICS, other) == f"retention.ms of {SHARED} is 9, and was -1"
     assert compare(TWO_TOPICS, other).rolls
     more = replace(
         TWO_TOPICS, repartitions={**TWO_TOPICS.repartitions, SHARED: {"retention.ms": "-1", "partitions": "4"}}

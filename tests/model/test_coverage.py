@@ -72,8 +72,8 @@ def test_what_was_done_to_instances_leaves_marks():
         {**fault, "t": 6, "action": "observed"},
         {"t": 7, "source": "driver", "event": "step", "action": "add-thread", "instance": "instance-1"},
     ]
-    told = ["instance-started", "pause", "instance-killed", "instance-restarted", "pause-over", "add-thread"]
-    assert [name for _, name in happened(events)] == told
+    reported = ["instance-started", "pause", "instance-killed", "instance-restarted", "pause-over", "add-thread"]
+    assert [name for _, name in happened(events)] == reported
 
 
 def test_what_comes_when_all_is_drained_does_not_count():

@@ -13,7 +13,7 @@ title = "t"
 affected = "all"
 seen = "compare"
 since = "2026-11-27"
-told = "It was seen."
+note = "It was seen."
 """
 
 
@@ -21,7 +21,7 @@ def test_each_row_is_seen_somewhere_or_says_why_not_and_has_a_key_of_its_own():
     rows = failures(KNOWN)
     assert {row.seen for row in rows} <= set(SEEN)
     assert len({row.key for row in rows}) == len(rows)
-    assert all(row.told.endswith(".") for row in rows)
+    assert all(row.note.endswith(".") for row in rows)
 
 
 @pytest.mark.parametrize(

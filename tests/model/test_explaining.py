@@ -256,9 +256,11 @@ def test_a_thread_that_dies_of_something_else_is_not_explained(issue, variant, e
     ],
 )
 def test_a_death_is_explained_by_the_words_of_the_code(issue, scenario, fault, message, other):
-    told = [f"StreamThread-1 died of X: y, caused by java.lang.IllegalStateException: {m}" for m in (message, other)]
+    reported = [
+        f"StreamThread-1 died of X: y, caused by java.lang.IllegalStateException: {m}" for m in (message, other)
+    ]
     there = scene(struck(fault))
-    assert [explained(witness("thread-died", "a", observed=t), there, issue, None, scenario) for t in told] == [
+    assert [explained(witness("thread-died", "a", observed=t), there, issue, None, scenario) for t in reported] == [
         True,
         False,
     ]
@@ -469,5 +471,5 @@ RESTORED = {"t": 1, "source": "instance-1", "event": "restore", "store": "x", "p
 def test_what_waits_or_is_restored_by_time_explains_no_more_than_it_can_do(
     issue, scenario, variant, parameter, anomaly, events, expected
 ):
-    told = scene(*events, **({parameter: 1} if parameter else {}))
-    assert explained(witness(anomaly, "input/0@3"), told, issue, variant, scenario) is expected
+    reported = scene(*events, **({parameter: 1} if parameter else {}))
+    assert explained(witness(anomaly, "input/0@3"), reported, issue, variant, scenario) is expected

@@ -74,15 +74,15 @@ def test_a_plan_of_before_the_first_records_were_called_preloaded_is_read(tmp_pa
     assert read.least("state", Produced(900, 900)) == plan.least("state", Produced(900, 900)) == 300
 
 
-@pytest.mark.parametrize(("spoil", "told"), ODD.values(), ids=ODD)
-def test_a_file_of_another_form_is_one_sentence(tmp_path, spoil, told):
+@pytest.mark.parametrize(("spoil", "expected"), ODD.values(), ids=ODD)
+def test_a_file_of_another_form_is_one_sentence(tmp_path, spoil, expected):
     file = tmp_path / "outcome.json"
     WHOLE.write(file)
     write_json(file, spoil(read_json(file)))
     with pytest.raises(HarnessError) as refused:
         Outcome.read(file)
     assert str(refused.value).startswith(f"{file} is incomplete or damaged, or of another version of Onceproof: ")
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 @pytest.fixture

@@ -208,8 +208,8 @@ def test_on_brokers_of_ones_own_controls_are_on_these_and_what_they_cannot_do_is
         "enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-claimed",
         "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-claimed",
     ]
-    told = {(cell.scenario, cell.variant): reason for cell, reason in expansion.refused.items()}
-    assert "to let a topic refuse records" in told["at-least-once", "DEFAULT_CONFIG"]
+    fields = {(cell.scenario, cell.variant): reason for cell, reason in expansion.refused.items()}
+    assert "to let a topic refuse records" in fields["at-least-once", "DEFAULT_CONFIG"]
     ours = expanded(replace(request, brokers=("4.3.1",)))
     assert "STREAMS_PROTOCOL" in {cell.variant for cell in ours.cells}
     theirs = expanded(replace(request, brokers=("4.3.1-claimed",)))

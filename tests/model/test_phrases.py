@@ -20,13 +20,13 @@ SPECIMENS = [
 LINES = sorted({line for _, _, line in SPECIMENS})
 
 
-def told_by(text: str) -> set[str]:
+def phrases_in(text: str) -> set[str]:
     return {phrase.name for phrase in PHRASES if phrase.pattern.search(text)}
 
 
 @pytest.mark.parametrize(("name", "release", "line"), SPECIMENS, ids=lambda text: text[:30])
 def test_a_phrase_is_found_in_what_a_release_logged(name: str, release: str, line: str) -> None:
-    assert name in told_by(line), release
+    assert name in phrases_in(line), release
 
 
 @pytest.mark.parametrize(("name", "release", "line"), SPECIMENS, ids=lambda text: text[:30])
@@ -62,26 +62,26 @@ def test_the_trial_that_must_show_it_can_be_asked_for(shown) -> None:
 
 @given(line=st.sampled_from(LINES), end=st.integers(0, 700), start=st.integers(0, 300))
 def test_a_line_that_is_cut_off_says_nothing_else(line: str, end: int, start: int) -> None:
-    assert told_by(line[start:end]) <= told_by(line)
+    assert phrases_in(line[start:end]) <= phrases_in(line)
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[:30])
 def test_a_line_that_is_cut_off_behind_any_word_says_nothing_else(line: str) -> None:
     words = line.split(" ")
     for end in range(1, len(words)):
-        assert told_by(" ".join(words[:end])) <= told_by(line)
+        assert phrases_in(" ".join(words[:end])) <= phrases_in(line)
 
 
 @given(line=st.sampled_from(LINES), seed=st.integers(0, 2**32))
 def test_a_line_whose_words_are_shuffled_says_nothing_else(line: str, seed: int) -> None:
     words = line.split(" ")
     random.Random(seed).shuffle(words)
-    assert told_by(" ".join(words)) <= told_by(line)
+    assert phrases_in(" ".join(words)) <= phrases_in(line)
 
 
 @given(line=st.sampled_from(LINES), other=st.sampled_from(LINES), cut=st.integers(0, 700))
 def test_two_lines_that_run_into_each_other_say_no_more_than_both(line: str, other: str, cut: int) -> None:
-    assert told_by(line[:cut] + "\n" + other) <= told_by(line) | told_by(other)
+    assert phrases_in(line[:cut] + "\n" + other) <= phrases_in(line) | phrases_in(other)
 
 
 def test_a_phrase_names_what_it_is_about() -> None:

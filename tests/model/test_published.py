@@ -68,7 +68,7 @@ def test_it_travels_as_json(releases):
 )
 def test_what_words_mean_today(word, release):
     assert str(PUBLISHED.resolve(word)) == release
-    assert PUBLISHED.told(word) == f"{word} is {release}, as tests say"
+    assert PUBLISHED.meaning(word) == f"{word} is {release}, as tests say"
 
 
 def test_the_line_before_may_be_of_another_major_release():

@@ -33,7 +33,7 @@ FAILED, VOID = Seen(error="The brokers failed."), Seen(void="The machine stood s
 
 
 @pytest.mark.parametrize(
-    ("aim", "seen", "told"),
+    ("aim", "seen", "expected"),
     [
         (DUMP, PRINTED, "12 data, 3 commit"),
         (PHRASE, Seen(phrases=frozenset({"fenced", "revoked"})), "by StreamThread"),
@@ -48,16 +48,16 @@ FAILED, VOID = Seen(error="The brokers failed."), Seen(void="The machine stood s
         (CONTROL, Seen(anomalies={"wrong-id": 7, "lost-record": 1}, unexplained={"wrong-id": 2}), "5 wrong-id"),
     ],
 )
-def test_what_a_trial_shows_is_seen_whatever_the_others_show(aim, seen, told):
+def test_what_a_trial_shows_is_seen_whatever_the_others_show(aim, seen, expected):
     for tries in ([seen], [FAILED, VOID, seen], [NOT_UNDERSTOOD, seen], [Seen(), seen]):
         row = aim.row(tries)
         assert row.sight is Sight.SEEN
-        assert row.told.startswith(told)
+        assert row.reason.startswith(expected)
         assert row.trial == "enumerator PAUSED (keys=3, put-lost)"
 
 
 @pytest.mark.parametrize(
-    ("aim", "seen", "told"),
+    ("aim", "seen", "expected"),
     [
         (DUMP, replace(PRINTED, entries={"data": 12}), "the log segments show no entry commit"),
         (DUMP, replace(PRINTED, promises={}), "the log segments show nothing to compare for atomicity"),
@@ -72,15 +72,15 @@ def test_what_a_trial_shows_is_seen_whatever_the_others_show(aim, seen, told):
         (PlantAim("put-lost", TRIAL, ("A.b()",)), Seen(), "did not fire, though A.b() was altered"),
     ],
 )
-def test_what_no_trial_shows_has_to_be_learnt(aim, seen, told):
+def test_what_no_trial_shows_has_to_be_learnt(aim, seen, expected):
     row = aim.row([FAILED, VOID, seen])
     assert row.sight is Sight.MISSING
-    assert row.told.startswith(told)
+    assert row.reason.startswith(expected)
 
 
 def test_a_control_that_is_explained_by_nobody_is_not_seen():
     row = CONTROL.row([Seen(anomalies={"wrong-id": 7}, unexplained={"wrong-id": 7})])
-    assert (row.sight, row.told) == (
+    assert (row.sight, row.reason) == (
         Sight.UNKNOWN,
         "it does not show: it is fixed there, or not seen any more; unexplained are 7 wrong-id",
     )
@@ -88,15 +88,15 @@ def test_a_control_that_is_explained_by_nobody_is_not_seen():
 
 def test_a_dump_that_is_not_understood_is_named_and_what_else_its_trial_has_is_not_known():
     assert DUMP.row([NOT_UNDERSTOOD]).sight is Sight.MISSING
-    assert DUMP.row([NOT_UNDERSTOOD]).told == NOT_UNDERSTOOD.not_understood
+    assert DUMP.row([NOT_UNDERSTOOD]).reason == NOT_UNDERSTOOD.not_understood
     assert PHRASE.row([NOT_UNDERSTOOD]).sight is Sight.UNKNOWN
     assert PHRASE.row([replace(NOT_UNDERSTOOD, phrases=frozenset({"fenced"}))]).sight is Sight.SEEN
 
 
 @pytest.mark.parametrize("aim", [DUMP, PHRASE, CONTROL])
 def test_a_trial_that_failed_says_nothing_about_kafka(aim):
-    assert (aim.row([FAILED, VOID]).sight, aim.row([FAILED]).told) == (Sight.FAILED, "The brokers failed.")
-    assert (aim.row([VOID]).sight, aim.row([VOID]).told) == (Sight.UNKNOWN, VOID.void)
+    assert (aim.row([FAILED, VOID]).sight, aim.row([FAILED]).reason) == (Sight.FAILED, "The brokers failed.")
+    assert (aim.row([VOID]).sight, aim.row([VOID]).reason) == (Sight.UNKNOWN, VOID.void)
 
 
 def row(part: Part, sight: Sight, name: str = "it") -> Row:
@@ -104,8 +104,8 @@ def row(part: Part, sight: Sight, name: str = "it") -> Row:
 
 
 def qualification(*rows: Row) -> Qualification:
-    told = {"run": "r", "streams": "4.4.0", "broker": "4.4.0", "harness": "0.1.0+1", "scenarios": ()}
-    return Qualification(**told, trials=3, seconds=1.5, rows=rows)
+    fields = {"run": "r", "streams": "4.4.0", "broker": "4.4.0", "harness": "0.1.0+1", "scenarios": ()}
+    return Qualification(**fields, trials=3, seconds=1.5, rows=rows)
 
 
 def test_one_control_that_is_not_red_may_be_fixed_and_without_any_the_harness_is_blind():
@@ -137,6 +137,9 @@ def test_it_is_a_file(tmp_path):
     assert Qualification.read(tmp_path / "qualification.json") == found
     assert found.lessons == ["phrase fenced: why"]
     assert [one.part for one in found.doubtful] == [Part.PLANT]
+    older = (tmp_path / "qualification.json").read_text().replace('"reason"', '"told"')  # as older versions wrote it
+    (tmp_path / "qualification.json").write_text(older)
+    assert Qualification.read(tmp_path / "qualification.json") == found
     (tmp_path / "qualification.json").write_text('{"schema": 1}')
     with pytest.raises(HarnessError, match="has no run"):
         Qualification.read(tmp_path / "qualification.json")

@@ -145,8 +145,8 @@ FROZEN = [
     ],
 )
 def test_only_the_time_for_which_an_instance_was_frozen_is_no_stall_of_it(stalled, seconds):
-    told = stall_text([*FROZEN, stalled])
-    assert (told is None) if seconds is None else (f"stood still for {seconds} s ({stalled['source']})" in told)
+    reported = stall_text([*FROZEN, stalled])
+    assert (reported is None) if seconds is None else (f"stood still for {seconds} s ({stalled['source']})" in reported)
 
 
 def test_an_instance_that_is_still_frozen_may_stand_still():

@@ -52,7 +52,7 @@ def test_joins_are_known_by_their_processors(nodes, joins):
 
 
 @pytest.mark.parametrize(
-    ("told", "config", "feature", "values"),
+    ("expected", "config", "feature", "values"),
     [
         ({"kinds": {"s": ROCKSDB}}, {}, "stores", ("rocksdb",)),
         ({"kinds": {"s": ("MeteredKeyValueStore", "InMemoryKeyValueStore", "in memory")}}, {}, "stores", ("in-memory",)),
@@ -70,8 +70,8 @@ def test_joins_are_known_by_their_processors(nodes, joins):
         ({"globals_": ["rates"]}, {}, "global_tables", (True,)),
     ],
 )  # fmt: skip
-def test_features_are_found_in_topology_and_configuration(told, config, feature, values):
-    assert topology(**told).uses(config)[feature] == values
+def test_features_are_found_in_topology_and_configuration(expected, config, feature, values):
+    assert topology(**expected).uses(config)[feature] == values
 
 
 def test_windows_are_found_and_of_punctuators_nothing_is_known_where_there_is_code_of_ones_own():
@@ -81,7 +81,7 @@ def test_windows_are_found_and_of_punctuators_nothing_is_known_where_there_is_co
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("expected", "why"),
     [
         (topology(WITH_TABLE, sources=("orders", "rates")), "a stream-table join"),
         (topology(STREAMS, sources=("one", "other")), "a stream-stream join"),
@@ -96,8 +96,8 @@ def test_windows_are_found_and_of_punctuators_nothing_is_known_where_there_is_co
         (topology(OWN), None),
     ],
 )
-def test_final_values_may_hang_on_an_order_only_where_no_order_is_promised(told, why):
-    found = told.why_final_values_may_differ()
+def test_final_values_may_hang_on_an_order_only_where_no_order_is_promised(expected, why):
+    found = expected.why_final_values_may_differ()
     assert found is None if why is None else found.startswith(why)
 
 

@@ -102,8 +102,8 @@ def test_an_affected_release_has_a_regression_where_a_witness_is_not_what_the_is
     ],
 )
 def test_what_tests_an_implementation_turns_a_cell_red_only_beside_damage(streams, anomalies, expected):
-    told = trial(exercised=True, anomalies=anomalies)
-    verdict = judge(cell(streams, scenario="crash"), [told], registry())
+    reported = trial(exercised=True, anomalies=anomalies)
+    verdict = judge(cell(streams, scenario="crash"), [reported], registry())
     assert verdict.verdict is expected
     assert all(name in verdict.sentence for name in anomalies)
 
@@ -115,7 +115,7 @@ def test_trials_that_count_are_red_or_exercised():
     assert dict(verdict.anomalies) == {"duplicate-id": 3}
 
 
-TOLD_BESIDE_RED = {"stale-checkpoint": 1, "thread-died": 1}
+INFORMATIONAL_AND_RED = {"stale-checkpoint": 1, "thread-died": 1}
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ TOLD_BESIDE_RED = {"stale-checkpoint": 1, "thread-died": 1}
         (cell("3.4.1"), {"torn-transaction": 1, "stuck": 1}, {}, None, ("stuck",), ()),
         # What is only told becomes no red because another anomaly stands beside it.
         (cell("4.3.1", scenario="crash"), {"stale-checkpoint": 1}, {}, None, (), ()),
-        (cell("4.3.1", scenario="crash"), TOLD_BESIDE_RED, {}, ["stale-checkpoint"], (), ("thread-died",)),
-        (cell("4.2.1", scenario="crash"), TOLD_BESIDE_RED, {}, ["stale-checkpoint"], ("stale-checkpoint",), ()),
+        (cell("4.3.1", scenario="crash"), INFORMATIONAL_AND_RED, {}, ["stale-checkpoint"], (), ("thread-died",)),
+        (cell("4.2.1", scenario="crash"), INFORMATIONAL_AND_RED, {}, ["stale-checkpoint"], ("stale-checkpoint",), ()),
     ],
 )
 def test_whether_a_trial_is_red_for_what_is_searched_for(where, anomalies, unexplained, wanted, red, others):

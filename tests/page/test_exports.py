@@ -18,7 +18,7 @@ from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import TrialPlan, VerdictRow
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
-from onceproof.page.exports import annotations, told_of, vote, write_junit, write_summary
+from onceproof.page.exports import annotations, report_of, vote, write_junit, write_summary
 from onceproof.pipeline.run import Finished
 from onceproof.settings import get_settings
 from tests.commands import onceproof
@@ -26,16 +26,16 @@ from tests.page.conftest import NEWEST, SCRIPT
 
 
 @pytest.fixture
-def told(settings):
-    return told_of(RunFolder(settings.runs / NEWEST))
+def report(settings):
+    return report_of(RunFolder(settings.runs / NEWEST))
 
 
-def test_junit_has_a_test_case_for_each_cell(settings, told, tmp_path):
+def test_junit_has_a_test_case_for_each_cell(settings, report, tmp_path):
     done = onceproof(settings.home, "report", "--junit", str(tmp_path / "junit.xml"))
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(rf"{tmp_path}/junit\.xml \(\d+ KiB\)\n", done.stdout)
     [suite] = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
-    verdicts = [verdict.verdict for verdict in told.verdicts]
+    verdicts = [verdict.verdict for verdict in report.verdicts]
     assert int(suite.get("tests")) == len(suite) == len(verdicts)
     wanted = {"failures": ("regression",), "skipped": ("known",), "errors": ("inconclusive", "error")}
     for attribute, of in wanted.items():
@@ -52,19 +52,19 @@ def test_what_xml_cannot_hold_is_replaced(settings, tmp_path):
     rows = VerdictRow.read_all(run.verdicts_file)
     spoilt = [replace(row, verdict=Verdict.ERROR, sentence="a\x00b\x1b[31m]]>") for row in rows]
     VerdictRow.write_all(run.verdicts_file, spoilt)
-    write_junit(told_of(run), tmp_path / "junit.xml")
+    write_junit(report_of(run), tmp_path / "junit.xml")
     [text, *_] = [found.text for found in ET.parse(tmp_path / "junit.xml").iter("error")]  # noqa: S314 - our own
     assert text == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}[31m]]>"
 
 
-def test_the_summary_is_markdown_in_which_nothing_of_others_is(told, tmp_path):
-    write_summary(told, tmp_path / "summary.md")
+def test_the_summary_is_markdown_in_which_nothing_of_others_is(report, tmp_path):
+    write_summary(report, tmp_path / "summary.md")
     text = (tmp_path / "summary.md").read_text()
     assert text.startswith("## Onceproof: ")
     assert "1 regression" in text.splitlines()[0]
     assert "<script" not in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(rows) == 1 + len(told.verdicts)
+    assert len(rows) == 1 + len(report.verdicts)
     assert {line.replace("\\|", "").count("|") for line in rows} == {6}
     assert "3.3.1: not in its jars" in text
     console = Console(file=io.StringIO(), width=200)
@@ -72,9 +72,9 @@ def test_the_summary_is_markdown_in_which_nothing_of_others_is(told, tmp_path):
     assert "✘✘ regression" in console.file.getvalue()
 
 
-def test_the_summary_says_once_that_a_release_did_not_qualify(told, tmp_path):
-    doubtful = [replace(verdict, unqualified="4.4.0 does not qualify.") for verdict in told.verdicts]
-    write_summary(replace(told, verdicts=doubtful), tmp_path / "summary.md")
+def test_the_summary_says_once_that_a_release_did_not_qualify(report, tmp_path):
+    doubtful = [replace(verdict, unqualified="4.4.0 does not qualify.") for verdict in report.verdicts]
+    write_summary(replace(report, verdicts=doubtful), tmp_path / "summary.md")
     assert (tmp_path / "summary.md").read_text().count("4.4.0 does not qualify.") == 1
 
 
@@ -84,23 +84,23 @@ def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
     file = run.trial(first).trial_file
     replace(TrialPlan.read(file), not_looked_at={"atomicity": "the brokers are not ours"}).write(file)
     text = onceproof(settings.home, "report", "--vote").stdout
-    assert text == vote(told_of(run)) + "\n"
+    assert text == vote(report_of(run)) + "\n"
     assert "  ✘✘ regression   " in text
     assert "Commits\n  3.3.1: not in its jars\n" in text
     assert text.endswith("Not looked at\n  atomicity (1 trials): the brokers are not ours\n")
 
 
-def test_an_annotation_is_one_command_whatever_it_says(told):
-    regression = next(verdict for verdict in told.verdicts if verdict.verdict == "regression")
-    [line] = annotations(replace(told, verdicts=[replace(regression, sentence="50 %\n::error::forged")]))
+def test_an_annotation_is_one_command_whatever_it_says(report):
+    regression = next(verdict for verdict in report.verdicts if verdict.verdict == "regression")
+    [line] = annotations(replace(report, verdicts=[replace(regression, sentence="50 %\n::error::forged")]))
     assert "\n" not in line
     assert line.startswith("::error title=regression%3A ")
     assert line.endswith("::50 %25%0A::error::forged")
 
 
-def test_a_folder_is_no_file(told, tmp_path):
+def test_a_folder_is_no_file(report, tmp_path):
     with pytest.raises(UsageError, match="is a folder: name a file"):
-        write_summary(told, tmp_path)
+        write_summary(report, tmp_path)
 
 
 @pytest.fixture
@@ -127,16 +127,16 @@ def test_an_export_that_fails_hides_no_regression(ended, tmp_path, monkeypatch, 
     (tmp_path / "file").touch()
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     done = CliRunner().invoke(cli.app, ["run", "--json", "--junit", str(tmp_path / "file" / "onceproof.xml")])
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["exit_code"]) == (then, then)
-    assert "onceproof.xml could not be written" in told["failures"][0]
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["exit_code"]) == (then, then)
+    assert "onceproof.xml could not be written" in report["failures"][0]
     assert done.stderr.startswith("::error title=regression%3A ")
 
 
-def test_others_may_read_what_is_exported(told, tmp_path):
+def test_others_may_read_what_is_exported(report, tmp_path):
     before = os.umask(0o022)
     try:
-        write_junit(told, tmp_path / "onceproof.xml")
+        write_junit(report, tmp_path / "onceproof.xml")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "onceproof.xml").stat().st_mode) == 0o644
@@ -150,13 +150,13 @@ def test_each_export_says_which_bugs_a_green_excludes_and_a_first_look_is_no_cle
         for row in VerdictRow.read_all(run.verdicts_file)
     ]
     VerdictRow.write_all(run.verdicts_file, rows)
-    told = told_of(run)
-    write_junit(told, tmp_path / "junit.xml")
-    write_summary(told, tmp_path / "summary.md")
+    report = report_of(run)
+    write_junit(report, tmp_path / "junit.xml")
+    write_summary(report, tmp_path / "summary.md")
     cases = ET.parse(tmp_path / "junit.xml").getroot().findall("testsuite/testcase")  # noqa: S314 - our own
     outputs = [case.findtext("system-out") for case in cases]
     assert all(text.startswith("provisional: no anomaly at a first look") and excluded in text for text in outputs)
-    for text in ((tmp_path / "summary.md").read_text(), vote(told)):
+    for text in ((tmp_path / "summary.md").read_text(), vote(report)):
         assert "✔? provisional" in text
         assert "no anomaly; excludes bugs in ≥ 95 % of trials" in text
         assert excluded in text

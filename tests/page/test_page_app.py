@@ -106,7 +106,7 @@ def test_cells_that_roll_have_a_row_a_pair():
 )
 def test_every_view_has_a_link(client, query, shown):
     page = client.get("/", params=query).text
-    assert [told.partition(":")[0] for told in squares(page)] == [cell.title for cell in shown]
+    assert [title.partition(":")[0] for title in squares(page)] == [cell.title for cell in shown]
     assert shown or "No cell fits these filters" in page
 
 
@@ -188,8 +188,8 @@ def test_a_green_says_which_bugs_it_excludes_and_a_first_look_has_its_own_word(c
     run = RunFolder(settings.runs / NEWEST)
     excluded = "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more."
     rows = VerdictRow.read_all(run.verdicts_file)
-    told = {"verdict": Verdict.PROVISIONAL, "excluded_rate": 0.95, "arithmetic": excluded}
-    VerdictRow.write_all(run.verdicts_file, [replace(row, **told) for row in rows])
+    fields = {"verdict": Verdict.PROVISIONAL, "excluded_rate": 0.95, "arithmetic": excluded}
+    VerdictRow.write_all(run.verdicts_file, [replace(row, **fields) for row in rows])
     page = client.get(CELL).text
     assert excluded in page
     assert '<span class="verdict provisional">' in page
@@ -320,9 +320,12 @@ def test_what_is_bad_since_earlier_runs_is_told_beside_the_headline(client, sett
     store_run(run, settings.database_url)
     page = client.get("/").text
     assert "All as the registry of known issues expects" in page
-    [told] = re.findall('<p class="earlier">(.+?)</p>', page, re.DOTALL)
-    assert " ".join(re.sub("<[^>]+>", "", told).split()) == "Still from earlier runs: ✘✘ 1 regression, ? 1 inconclusive"
-    first, second = re.findall('href="([^"]+)"', told)
+    [reported] = re.findall('<p class="earlier">(.+?)</p>', page, re.DOTALL)
+    assert (
+        " ".join(re.sub("<[^>]+>", "", reported).split())
+        == "Still from earlier runs: ✘✘ 1 regression, ? 1 inconclusive"
+    )
+    first, second = re.findall('href="([^"]+)"', reported)
     assert [of.partition(":")[0] for of in squares(client.get(f"/{first[2:]}".replace("&amp;", "&")).text)] == [
         TURNED.title
     ]
@@ -411,8 +414,8 @@ def test_a_table_that_is_junk_is_one_sentence(client, settings, path):
 def test_of_many_runs_that_are_not_stored_the_last_are_told(client, settings):
     for number in range(9):
         make_run(settings.runs, f"2026112{number}T021500-cccc", {GREEN: "clean"})
-    told = re.findall(r"Run (\S+) is judged, but", client.get("/").text)
-    assert told == [f"2026112{number}T021500-cccc" for number in (8, 7, 6, 5, 4)]
+    reported = re.findall(r"Run (\S+) is judged, but", client.get("/").text)
+    assert reported == [f"2026112{number}T021500-cccc" for number in (8, 7, 6, 5, 4)]
 
 
 def test_a_database_that_refuses_is_one_sentence(client, settings):

@@ -65,8 +65,8 @@ def test_without_an_application_the_tab_says_how_to_come_by_one(client):
 
 def test_a_run_tells_witnesses_controls_and_what_is_vacuous(client, ran):
     page = client.get(f"/applications/{RUN}").text
-    for told in ("2 lost-record", "breaks differential", "never fired", "<td>unique</td>", "out/0@1"):
-        assert told in page
+    for text in ("2 lost-record", "breaks differential", "never fired", "<td>unique</td>", "out/0@1"):
+        assert text in page
     assert "onceproof app run folder/shop --streams 4.1.2 --streams 4.3.1 --fault pause" in page
     assert SCRIPT not in page
     assert "under the fault &lt;script" in page

@@ -139,7 +139,7 @@ def test_a_finding_tells_its_command_its_releases_and_its_evidence(client, searc
     page = client.get(f"/explorations/{SEARCH}/findings/1").text
     assert "<h1>lost-record in enumerator on Kafka Streams 3.4.0</h1>" in page
     assert f"<code>{found.command}</code>" in page
-    assert found.releases.told in page
+    assert found.releases.summary in page
     assert "The first bad release is 3.3.2, the last good one before it 3.3.1" in page
     assert '<th scope="row">3.3</th><td>3.3.1</td><td>3.3.2</td>' in page
     [number] = set(re.findall(r"/trials/(\d+)/timeline.json", page))
@@ -263,7 +263,7 @@ def test_a_search_in_one_file_has_all_of_it_and_needs_nothing_beside_it(settings
     assert "Known issues met: KAFKA-14172" in body
     assert all(f"<code>{line.command}</code>" in body for line in one.lines)
     assert f'<dd class="command"><code>{found.command}</code>' in body
-    assert found.releases.told in body
+    assert found.releases.summary in body
     assert '<th scope="row">3.3</th><td>3.3.1</td><td>3.3.2</td>' in body
     assert body.count("3 lost-record") > 1  # of the trial that shows it, and of its line
     assert re.findall(r'(?:src|href)="(?!#|https://issues\.apache\.org/)[^"]*"', body) == []
@@ -278,10 +278,10 @@ def test_a_search_in_one_file_has_all_of_it_and_needs_nothing_beside_it(settings
 
 
 def test_a_search_in_one_file_tells_nothing_of_the_machine(settings, searched, tmp_path):
-    told = f"{settings.home}/secret.txt on {socket.gethostname()}, password=horses"
+    reported = f"{settings.home}/secret.txt on {socket.gethostname()}, password=horses"
     lines = [json.loads(line) for line in searched.log_file.read_text().splitlines()]
     failed = next(line for line in lines if line["error"])
-    failed["error"] = told
+    failed["error"] = reported
     searched.log_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     number = find_search(settings.explorations, SEARCH).findings[1].folder
     outcome = searched.path / number / "outcome.json"

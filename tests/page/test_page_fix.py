@@ -40,9 +40,9 @@ def test_no_path_of_this_machine_is_in_it(tmp_path):
     answer = an_answer_about_a_fix()
     failed = replace(answer.scenarios[0], proof=Proof.UNKNOWN, reason="A broker died; see /root/me/broker.log.")
     write_markdown(replace(answer, proof=Proof.UNKNOWN, scenarios=(failed,)), tmp_path / "fix.md")
-    told = (tmp_path / "fix.md").read_text()
-    assert "/root" not in told
-    assert "## ? KAFKA-14172: could not tell" in told
+    text = (tmp_path / "fix.md").read_text()
+    assert "/root" not in text
+    assert "## ? KAFKA-14172: could not tell" in text
 
 
 def test_a_table_for_the_terminal():
@@ -51,8 +51,8 @@ def test_a_table_for_the_terminal():
     console = Console(width=140)
     with console.capture() as text:
         console.print(table(replace(answer, proof=Proof.NOT_FIXED, scenarios=(red,))))
-    told = text.get()
-    assert "KAFKA-14172, 3.4.0 to 3.4.1@ab12cd3: not fixed" in told
-    assert "✘ not fixed  enumerator  DEFAULT_CONFIG  2 of 2" in told
-    assert "1 of 1" in told
+    reported = text.get()
+    assert "KAFKA-14172, 3.4.0 to 3.4.1@ab12cd3: not fixed" in reported
+    assert "✘ not fixed  enumerator  DEFAULT_CONFIG  2 of 2" in reported
+    assert "1 of 1" in reported
     assert list(sentences(replace(answer, scenarios=(red,)))) == [f"enumerator: {red.reason}"]

@@ -70,8 +70,8 @@ def test_the_report_hides_a_secret_wherever_it_stands(settings, tmp_path):
     trial, other = run.trial(f"{RED.key}-t2"), run.trial(f"{GREEN.key}-t1")
     plan = TrialPlan.read(other.trial_file)
     replace(plan, streams_config={"ssl.key.password": "tr1ckster"}).write(other.trial_file)
-    told = "It was told tr1ckster, not horses"
-    replace(Outcome.read(trial.outcome_file), reason=told).write(trial.outcome_file)
+    reported = "It was told tr1ckster, not horses"
+    replace(Outcome.read(trial.outcome_file), reason=reported).write(trial.outcome_file)
     write_report(run, settings.database_url, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert "tr1ckster" not in text

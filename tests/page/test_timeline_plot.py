@@ -345,24 +345,24 @@ def test_a_store_was_trusted_when_its_restoration_began_and_not_when_the_log_was
 
 def test_only_the_first_throttle_is_a_mark():
     def throttle(t, *ms):
-        told = [{"client_id": CLIENT, "produce_throttle_time_max": m, "produce_throttle_time_avg": 1.0} for m in ms]
-        return {"t": T0 + t, "source": "instance-1", "event": "throttle", "producers": told}
+        reported = [{"client_id": CLIENT, "produce_throttle_time_max": m, "produce_throttle_time_avg": 1.0} for m in ms]
+        return {"t": T0 + t, "source": "instance-1", "event": "throttle", "producers": reported}
 
     [mark] = marks.marks([throttle(1), throttle(2, 526.0), throttle(3), throttle(4, 9.0)])
     assert (mark.t, mark.label) == (T0 + 2, "throttled 526 ms")
 
 
 def test_equal_marks_that_follow_each_other_closely_are_one():
-    told = [Mark(0, "exception", "A", "a"), Mark(3, "exception", "A", "b"), Mark(5, "exception", "B", "c")]
-    assert [m.label for m in marks.grouped(told, near=3)] == ["A ×2", "B"]
-    assert [m.label for m in marks.grouped(told, near=2)] == ["A", "A", "B"]
+    reported = [Mark(0, "exception", "A", "a"), Mark(3, "exception", "A", "b"), Mark(5, "exception", "B", "c")]
+    assert [m.label for m in marks.grouped(reported, near=3)] == ["A ×2", "B"]
+    assert [m.label for m in marks.grouped(reported, near=2)] == ["A", "A", "B"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 40)), max_size=25))
 def test_no_label_lies_on_another_nor_on_the_stem_of_another(spots):
-    told = [Mark(t, "out", "x" * long, "") for t, long in sorted(spots)]
+    reported = [Mark(t, "out", "x" * long, "") for t, long in sorted(spots)]
     labels = []
-    for mark, (level, side) in zip(told, marks.staggered(told, 0, 1000), strict=True):
+    for mark, (level, side) in zip(reported, marks.staggered(reported, 0, 1000), strict=True):
         at, long = mark.t / 1000 * marks.WIDTH, len(mark.label) * marks.LETTER
         if side:
             labels.append((level, at, at if side == "right" else at - long, at + long if side == "right" else at))
@@ -370,7 +370,7 @@ def test_no_label_lies_on_another_nor_on_the_stem_of_another(spots):
         assert level != other or right <= other_left or other_right <= left
     for (upper, stem, _, _), (lower, _, left, right) in itertools.permutations(labels, 2):
         assert not (upper < lower and left + 8 < stem < right - 8)
-    assert labels or not told, "the first has room"
+    assert labels or not reported, "the first has room"
 
 
 def test_marks_that_crowd_are_without_a_label_below_the_others():
@@ -564,7 +564,7 @@ def damaged_in_the_middle(path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "reason"),
     [
         (lambda path: path.unlink(), "could not be read"),
         (lambda path: path.write_text(""), "has no events"),
@@ -574,9 +574,9 @@ def damaged_in_the_middle(path):
         (lambda path: path.write_text(json.dumps(driver(0, "instance")) + "\n"), "is damaged"),
     ],
 )
-def test_a_timeline_that_is_missing_or_damaged_is_one_sentence(folder, spoil, told):
+def test_a_timeline_that_is_missing_or_damaged_is_one_sentence(folder, spoil, reason):
     spoil(folder.timeline)
-    with pytest.raises(HarnessError, match=told) as caught:
+    with pytest.raises(HarnessError, match=reason) as caught:
         figure(folder, [])
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)

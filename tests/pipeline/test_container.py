@@ -45,9 +45,9 @@ def tell(file, argv, environment):
 
 
 def component(service):
-    with pytest.raises(Started) as told:
+    with pytest.raises(Started) as started:
         container.main(service)
-    return told.value.args
+    return started.value.args
 
 
 def test_a_component_has_the_environment_of_make_up(started, home):
@@ -129,7 +129,7 @@ def test_of_what_is_no_web_server_a_connection_is_enough(server):
 
 
 @pytest.mark.parametrize(
-    ("path", "part", "told"),
+    ("path", "part", "expected"),
     [
         ("/health", "dag_processor", "calls dag_processor unhealthy"),
         ("/health", "triggerer", "calls triggerer None"),
@@ -137,8 +137,8 @@ def test_of_what_is_no_web_server_a_connection_is_enough(server):
         ("/broken", None, "HTTP Error 503"),
     ],
 )
-def test_what_is_not(server, path, part, told):
-    assert told in trouble(server + path, part)
+def test_what_is_not(server, path, part, expected):
+    assert expected in trouble(server + path, part)
 
 
 def test_a_server_that_is_gone_is_not_healthy():

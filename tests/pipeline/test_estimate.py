@@ -14,16 +14,16 @@ ENUMERATOR = {"scenarios": ("enumerator",), "streams": ("3.3.1", "3.4.1"), "vari
 
 
 def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):
-    told = estimate(Request("seed", **ENUMERATOR, risk=0.05))
-    [row] = told["scenarios"]
-    assert (told["cells"], told["trials"], row["seconds"], row["measured"]) == (
+    reported = estimate(Request("seed", **ENUMERATOR, risk=0.05))
+    [row] = reported["scenarios"]
+    assert (reported["cells"], reported["trials"], row["seconds"], row["measured"]) == (
         2,
         8,
         SCENARIOS["enumerator"].seconds,
         0,
     )
     seconds = START + 8 * (SCENARIOS["enumerator"].seconds / 2 + AFTERWARDS)  # two at once
-    assert told["hours"] == pytest.approx(seconds / 3600, abs=0.005)
+    assert reported["hours"] == pytest.approx(seconds / 3600, abs=0.005)
     assert not (home / "runs").exists()  # nothing was begun
     assert estimate(Request("seed", **ENUMERATOR))["trials"] == 2  # at the risk of the matrix
 
@@ -44,11 +44,11 @@ def test_several_trials_at_once_take_less(lab, home, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("hours", "told"),
+    ("hours", "expected"),
     [(0.0, "about 1 minute"), (0.07, "about 4 minutes"), (1.9, "about 114 minutes"), (2.25, "about 2.2 hours")],
 )
-def test_a_time_is_told_in_minutes_below_two_hours(hours, told):
-    assert about(hours) == told
+def test_a_time_is_told_in_minutes_below_two_hours(hours, expected):
+    assert about(hours) == expected
 
 
 def test_what_is_told_is_a_number_of_cells_and_a_time(lab, home):

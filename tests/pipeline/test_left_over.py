@@ -26,8 +26,8 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
 def of_airflow(home: Path, owner: int, started: float) -> subprocess.Popen[bytes]:
-    told = {"ONCEPROOF_HOME": str(home), OWNER: str(owner), OWNER_STARTED: str(started)}
-    return subprocess.Popen(SLEEP, env={**os.environ, **told}, start_new_session=True)
+    fields = {"ONCEPROOF_HOME": str(home), OWNER: str(owner), OWNER_STARTED: str(started)}
+    return subprocess.Popen(SLEEP, env={**os.environ, **fields}, start_new_session=True)
 
 
 @pytest.fixture
@@ -92,25 +92,25 @@ def hidden(open_home):
 
 
 def noted(home: Path, change: Callable[[dict], None]) -> None:
-    told = read_json(sessions_file(home))
-    change(told)
-    write_json(sessions_file(home), told)
+    answer = read_json(sessions_file(home))
+    change(answer)
+    write_json(sessions_file(home), answer)
     sessions_file(home).chmod(0o644)
 
 
-def reuse_owner(told: dict) -> None:
+def reuse_owner(report: dict) -> None:
     """The id of the supervisor is ours by now."""
-    told["owner"]["started"] -= 1000
+    report["owner"]["started"] -= 1000
 
 
-def reuse_leader(told: dict) -> None:
-    reuse_owner(told)
-    told["sessions"][0]["started"] -= 1000
+def reuse_leader(report: dict) -> None:
+    reuse_owner(report)
+    report["sessions"][0]["started"] -= 1000
 
 
-def start_anew(told: dict) -> None:
-    reuse_owner(told)
-    told["owner"]["boot"] = "another"
+def start_anew(report: dict) -> None:
+    reuse_owner(report)
+    report["owner"]["boot"] = "another"
 
 
 def test_a_task_that_hides_its_environment_is_recognised_by_its_session(open_home, hidden):

@@ -120,8 +120,8 @@ def test_given_brokers_are_a_connection_as_long_as_the_run_lasts():
     with _connected(api, RUN, given(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as params:
         assert params == {"connection": f"onceproof_brokers.{RUN}"}
         assert api.known.keys() == {mine, params["connection"]}
-        told = json.loads(api.known[params["connection"]]["extra"])
-        assert told["ssl.truststore.certificates"] == "C"
+        answer = json.loads(api.known[params["connection"]]["extra"])
+        assert answer["ssl.truststore.certificates"] == "C"
     assert api.known.keys() == {mine}
     api.add_connection({"connection_id": killed})
     with _connected(api, RUN, None) as params:  # a run on brokers of our own removes it, too

@@ -91,9 +91,9 @@ def test_a_plan_without_words_does_not_ask_what_is_published(lab, home, monkeypa
 
 
 def test_which_brokers_a_run_takes_is_said_with_the_reason(lab, home):
-    told = {name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("seed", "nightly")}
-    assert told["seed"].startswith("brokers 3.9.1, of the matrix seed: they serve every release of Kafka Streams")
-    assert told["nightly"].startswith("brokers 4.2.0, 4.2.1, 4.4.0, of the matrix nightly: people run them")
+    fields = {name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("seed", "nightly")}
+    assert fields["seed"].startswith("brokers 3.9.1, of the matrix seed: they serve every release of Kafka Streams")
+    assert fields["nightly"].startswith("brokers 4.2.0, 4.2.1, 4.4.0, of the matrix nightly: people run them")
     asked = Request(brokers=("4.0",))
     assert steps.why_brokers(asked, steps.requested(asked)) == "brokers 4.0.2, as asked for"
 
@@ -199,8 +199,8 @@ def theirs(lab, monkeypatch) -> RunFolder:
 def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(theirs, lab):
     assert lab.done == [("asked", "3.9.1-claimed")]
     assert read_json(theirs.run_file)["connection"] == "onceproof_brokers"
-    told = {"release": "3.9.1-claimed", "bootstrap_servers": "127.0.0.1:1"}
-    assert read_json(theirs.cluster_file("3.9.1-claimed")) == told
+    fields = {"release": "3.9.1-claimed", "bootstrap_servers": "127.0.0.1:1"}
+    assert read_json(theirs.cluster_file("3.9.1-claimed")) == fields
 
 
 def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(theirs, lab):
@@ -336,9 +336,9 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
     for verb in (steps.prepare, steps.drive):
         verb(up, CELL)
-    for told in ("error", "clean"):
-        VerdictRow.write_all(up.verdicts_file, [verdict("clean"), verdict(told, 1)])
-        if told == "error":
+    for other in ("error", "clean"):
+        VerdictRow.write_all(up.verdicts_file, [verdict("clean"), verdict(other, 1)])
+        if other == "error":
             steps.publish(up)
         steps.plan(RUN, REQUEST)  # something failed; or it was killed before its verdicts were stored
         assert not up.verdicts_file.exists()

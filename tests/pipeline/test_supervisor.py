@@ -57,9 +57,9 @@ def test_an_old_heartbeat_is_no_health():
     assert is_healthy({"status": "healthy"}, began)  # the database has no heart
 
 
-def state_of(process: psutil.Process, started: float, settings, **told: str) -> None:
+def state_of(process: psutil.Process, started: float, settings, **fields: str) -> None:
     state = {"url": "http://127.0.0.1:1", "home": str(settings.home / "airflow"), "supervisor": process.pid}
-    write_json(settings.home / "airflow" / "running.json", state | {"started": started, "scheduled": True} | told)
+    write_json(settings.home / "airflow" / "running.json", state | {"started": started, "scheduled": True} | fields)
 
 
 def test_an_airflow_runs_while_its_supervisor_does(own_settings):

@@ -185,7 +185,7 @@ def test_first_seen_stays(registry: Registry):
     after = seen_releases(get_settings().database_url)
     release = Release.parse("4.3.1")
     assert before[release].first_seen == after[release].first_seen
-    assert (before[release].told, after[release].told) == ("seen", "run triggered")
+    assert (before[release].summary, after[release].summary) == ("seen", "run triggered")
 
 
 def test_the_command_lists_what_was_seen_and_candidates_by_choice(registry: Registry):

@@ -64,11 +64,11 @@ def test_every_key_is_compared_once_and_accused_only_if_the_numbers_differ(enter
     outputs = [(0, offset, key, 0) for offset, key in enumerate(left)]
     found = list(compare_deliveries(inputs, outputs))
     assert sum(c.comparisons for c in found) == len({*entered, *left})
-    told = {c.key: c.anomaly for c in found if c.anomaly}
+    fields = {c.key: c.anomaly for c in found if c.anomaly}
     for key in {*entered, *left}:
         surplus = left.count(key) - entered.count(key)
         more = "duplicate-output" if key in entered else "unexpected-record"
-        assert told.get(key) == ("lost-record" if surplus < 0 else more if surplus else None)
+        assert fields.get(key) == ("lost-record" if surplus < 0 else more if surplus else None)
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 records"), (1, "1 record"), (2, "2 records")])

@@ -248,7 +248,7 @@ def test_a_replay_is_compared_as_the_application_says_whatever_runs_agree_on(com
 
 
 @pytest.mark.parametrize(
-    ("second", "told", "unstable"),
+    ("second", "expected", "unstable"),
     [
         (CLEAN, {}, []),
         ([*CLEAN[1:], ("c", None)], {}, []),  # the same table
@@ -258,8 +258,8 @@ def test_a_replay_is_compared_as_the_application_says_whatever_runs_agree_on(com
         ([*CLEAN, ("a", "9")], {"promises": ("unique",)}, []),
     ],
 )
-def test_final_values_that_are_declared_and_differ_are_named_with_their_keys(second, told, unstable):
-    declared = replace(REPLAYED, **{"compare": "final", **told})
+def test_final_values_that_are_declared_and_differ_are_named_with_their_keys(second, expected, unstable):
+    declared = replace(REPLAYED, **{"compare": "final", **expected})
     oracle = oracle_of(outputs(CLEAN), outputs(second), {"out": declared})
     found = list(compare_finals(records(CLEAN), records(second), "out")) if is_unstable(oracle, "out", declared) else []
     assert sorted(one.expected.partition(":")[0] for one in found) == unstable

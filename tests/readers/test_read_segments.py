@@ -24,11 +24,11 @@ def test_every_anomaly_is_planted_and_look_alikes_have_none() -> None:
 
 
 def test_each_transaction_log_and_writer_is_compared_once() -> None:
-    told = [(c.promise, c.place, c.expected, c.observed) for c in compared(HEALTHY)]
+    reported = [(c.promise, c.place, c.expected, c.observed) for c in compared(HEALTHY)]
     offsets = [("__consumer_offsets/0@0", "committed"), ("__consumer_offsets/0@2", "committed")]
-    assert [t[1:3] for t in told if t[0] == "atomicity"] == offsets
-    assert len([t for t in told if t[0] == "isolation"]) == 5  # two in the output, two in the changelog, the input
-    assert len([t for t in told if t[0] == "fencing"]) == 4  # the writers of three logs, and the input's positions
+    assert [t[1:3] for t in reported if t[0] == "atomicity"] == offsets
+    assert len([t for t in reported if t[0] == "isolation"]) == 5  # two in the output, two in the changelog, the input
+    assert len([t for t in reported if t[0] == "fencing"]) == 4  # the writers of three logs, and the input's positions
 
 
 def test_of_a_topology_of_which_nothing_is_known_only_the_markers_are_judged() -> None:

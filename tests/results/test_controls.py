@@ -33,13 +33,13 @@ SHOWN = {
 
 
 def judged(where, red=0, green=0, idle_red=0, added_red=0, idle=0, machine=MACHINE):
-    told = {"commit": COMMIT, "harness": HARNESS, "machine": machine}
+    fields = {"commit": COMMIT, "harness": HARNESS, "machine": machine}
     shown = SHOWN[where.scenario]
-    trials = [TrialEvidence(f"r{n}", n, exercised=True, anomalies=shown, **told) for n in range(red)]
-    trials += [TrialEvidence(f"g{n}", n, exercised=True, reason="It came back.", **told) for n in range(green)]
-    trials += [TrialEvidence(f"i{n}", n, anomalies=shown, **told) for n in range(idle_red)]
-    trials += [TrialEvidence(f"a{n}", n, True, anomalies=shown, planned=False, **told) for n in range(added_red)]
-    trials += [TrialEvidence(f"u{n}", n, reason="It did not bite.", **told) for n in range(idle)]
+    trials = [TrialEvidence(f"r{n}", n, exercised=True, anomalies=shown, **fields) for n in range(red)]
+    trials += [TrialEvidence(f"g{n}", n, exercised=True, reason="It came back.", **fields) for n in range(green)]
+    trials += [TrialEvidence(f"i{n}", n, anomalies=shown, **fields) for n in range(idle_red)]
+    trials += [TrialEvidence(f"a{n}", n, True, anomalies=shown, planned=False, **fields) for n in range(added_red)]
+    trials += [TrialEvidence(f"u{n}", n, reason="It did not bite.", **fields) for n in range(idle)]
     return judge(where, trials, registry())
 
 
@@ -117,9 +117,9 @@ def test_a_red_that_is_not_what_a_control_must_show_is_none(anomaly):
 
 def test_what_a_control_shows_by_chance_is_no_hit():
     """KAFKA-18943 tears a transaction of 3.4.0 now and then, which says nothing of how visible KAFKA-14172 is there."""
-    told = {"exercised": True, "commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
-    torn = [TrialEvidence(f"t{n}", n, anomalies={"torn-transaction": 1}, **told) for n in range(6)]
-    both = TrialEvidence("b", 1, anomalies={"torn-transaction": 1, "duplicate-id": 3}, **told)
+    fields = {"exercised": True, "commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
+    torn = [TrialEvidence(f"t{n}", n, anomalies={"torn-transaction": 1}, **fields) for n in range(6)]
+    both = TrialEvidence("b", 1, anomalies={"torn-transaction": 1, "duplicate-id": 3}, **fields)
     green, where = judged(GREEN, green=1), cell("3.4.0")
     control = judge(where, [*torn, both], registry())
     assert (str(control.verdict), control.rated, control.hits) == ("known", Tally(7, 7), 1)
@@ -299,12 +299,12 @@ def test_a_control_on_another_machine_is_none():
 
 
 def test_of_a_cell_that_two_machines_drove_the_trials_of_one_count():
-    told = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
+    fields = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
     idle = TrialEvidence("i", 1, commit=COMMIT, harness=HARNESS, machine="another")
-    trials = [TrialEvidence(f"t{n}", n, machine=MACHINE if n else "another", **told) for n in range(3)]
+    trials = [TrialEvidence(f"t{n}", n, machine=MACHINE if n else "another", **fields) for n in range(3)]
     one = judge(GREEN, [idle, *trials[1:], trials[0]], registry())
     assert (one.place, one.counted, one.greens, one.rated) == (place(GREEN), 3, 2, Tally(0, 2))
-    unknown = judge(GREEN, [idle, TrialEvidence("t", 1, **told)], registry())
+    unknown = judge(GREEN, [idle, TrialEvidence("t", 1, **fields)], registry())
     assert (unknown.place, unknown.greens) == (None, 1)
 
 

@@ -87,13 +87,13 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         red = trial == trials[1]
         config = {"processing.guarantee": "exactly_once_v2", **(streams_config or {})}
         a_plan(trial, streams_config=config).write(folder.trial_file)
-        told = {
+        reported = {
             "streams_version": "4.1.2",
             "streams_commit": "c82fd9b934b4c1e6",
             "clients_version": "4.1.2",
             "java": "17.0.15",
         }
-        attested = {"instance-1": told} if red else {}
+        attested = {"instance-1": reported} if red else {}
         an_outcome(trial, attested=attested).write(folder.outcome_file)
         found = tuple(decoded(Witness, data) for data in (LOST, WITHOUT_KEY)) if red else ()
         counts = {"lost-record": 1, "aborted-by-throttle": 1} if red else {}
@@ -154,8 +154,8 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
 def judged(cell, verdict, trials, red):
     anomalies = {"lost-record": 1} if red else {}
     sentence = "1 lost-record: expected." if red else "No anomaly."
-    told = {"sentence": sentence, "red": red, "counted": len(trials), "trials": len(trials)}
-    return a_verdict(cell, verdict, anomalies=anomalies, **told)
+    fields = {"sentence": sentence, "red": red, "counted": len(trials), "trials": len(trials)}
+    return a_verdict(cell, verdict, anomalies=anomalies, **fields)
 
 
 @pytest.fixture
@@ -380,8 +380,8 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
     }
     write_json(run.cluster_file("3.9.1"), cluster)
     for trial in trials:
-        told = {"t": T0, "source": "driver", "event": "crash", "where": f"{run_path}/state", "password": "tok-12345"}
-        run.trial(trial).timeline.write_text(json.dumps(told) + "\n")
+        fields = {"t": T0, "source": "driver", "event": "crash", "where": f"{run_path}/state", "password": "tok-12345"}
+        run.trial(trial).timeline.write_text(json.dumps(fields) + "\n")
         an_outcome(trial, host="nightly-worker-2").write(run.trial(trial).outcome_file)
         (run.trial(trial).contents / "0_0.csv").write_text(f"seen,{home}/x,tok-12345\n")
     members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))

@@ -195,11 +195,11 @@ def test_a_table_of_cells_has_a_column_for_each_run():
     runs = runs_of(
         [judged("known", of=a)], [judged("clean", of=a), judged("regression", of=b)], [judged("error", of=a)]
     )
-    told = [
+    reported = [
         {**c.to_dict(), "verdicts": [{"created": run.created, **{**v.to_dict(), "run": run.id}} for run, v in past]}
         for c, past in cells_over_time(runs, "quota", 9).items()
     ]
-    shown = rendered(cells_table(told))
+    shown = rendered(cells_table(reported))
     assert "✘  ✔  !" in shown
     assert "·  ✘✘ ·" in shown
 
@@ -228,14 +228,14 @@ def test_a_run_is_compared_whether_it_is_stored_or_not(database_url, tmp_path):
     store_run(judged_run(tmp_path, 1, "clean"), database_url)
     store_run(judged_run(tmp_path, 3, "error"), database_url)  # later than the one that is asked for
     run = judged_run(tmp_path, 2, "known", 20.0)
-    told = [change.to_dict() for change in changes_of(run, database_url)]
-    assert [(change["change"], change["before"]["verdict"]) for change in told] == [
+    reported = [change.to_dict() for change in changes_of(run, database_url)]
+    assert [(change["change"], change["before"]["verdict"]) for change in reported] == [
         ("newly red", "clean"),
         ("slower", "clean"),
     ]
-    assert told[1]["usual_seconds"] == 10.0
+    assert reported[1]["usual_seconds"] == 10.0
     store_run(run, database_url)
-    assert [change.to_dict() for change in changes_of(run, database_url)] == told
+    assert [change.to_dict() for change in changes_of(run, database_url)] == reported
 
 
 def test_to_look_does_not_make_a_database(tmp_path):
@@ -262,8 +262,8 @@ def test_the_command_shows_runs_and_cells(onceproof, database_url, tmp_path):
     for number, verdict in ((1, "clean"), (2, "known"), (3, "known")):
         store_run(judged_run(tmp_path, number, verdict), database_url)
     assert "newly red: 3.8.1 quota DEFAULT_CONFIG" in onceproof("history")[0]
-    told = json.loads(onceproof("history", "--json", "--limit", "2")[0])["runs"]
-    assert [(run["run"][:8], run["counts"], len(run["changes"])) for run in told] == [
+    answer = json.loads(onceproof("history", "--json", "--limit", "2")[0])["runs"]
+    assert [(run["run"][:8], run["counts"], len(run["changes"])) for run in answer] == [
         ("20260103", {"known": 1}, 0),
         ("20260102", {"known": 1}, 1),
     ]
@@ -294,6 +294,6 @@ def test_a_history_that_cannot_be_read_does_not_take_the_verdicts(onceproof, tmp
     run = judged_run(tmp_path, 1, "known")
     monkeypatch.setattr("onceproof.pipeline.run.run", lambda request, **_: Finished(run, ExitCode.OK, ()))
     said, code = onceproof("run", "--json")
-    told = json.loads(said)
-    assert (code, told["changes"], told["verdicts"][0]["verdict"]) == (0, None, "known")
-    assert "What changed is not known" in told["failures"][0]
+    answer = json.loads(said)
+    assert (code, answer["changes"], answer["verdicts"][0]["verdict"]) == (0, None, "known")
+    assert "What changed is not known" in answer["failures"][0]

@@ -33,13 +33,13 @@ COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
 PASSED = {name: {"success": True, "error": None, "evaluated": 5} for name in ("id_uniqueness", "changelog_consistency")}
 
 
-def make_run(home, streams="3.4.1", anomalies=(), scenario="enumerator", **told) -> tuple[RunFolder, object]:
+def make_run(home, streams="3.4.1", anomalies=(), scenario="enumerator", **fields) -> tuple[RunFolder, object]:
     """A run of one trial, as the tasks leave it."""
     trial = a_trial(streams, scenario=scenario)
     run = RunFolder(home / trial.run)
     write_json(run.run_file, {"matrix": "seed", "created": "now", "risk": 0.25, "trials": []})
     write_json(run.table("errors.json"), {})
-    add_trial(run, trial, anomalies, **told)
+    add_trial(run, trial, anomalies, **fields)
     return run, trial
 
 
@@ -61,8 +61,8 @@ def add_trial(
     folder, plan = run.trial(trial), read_json(run.run_file)
     write_json(run.run_file, {**plan, "trials": [*plan["trials"], trial.to_dict()]})
     a_plan(trial).write(folder.trial_file)
-    told = {"failed": failed, "void": void, "exercised": exercised, "harness": "0.1.0+1"}
-    an_outcome(trial, produced=Produced(*produced), **told).write(folder.outcome_file)
+    fields = {"failed": failed, "void": void, "exercised": exercised, "harness": "0.1.0+1"}
+    an_outcome(trial, produced=Produced(*produced), **fields).write(folder.outcome_file)
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
     read = tuple(decoded(Witness, data) for data in witnesses)
     a_reading(**COUNTS, anomalies=found, witnesses=read).write(folder.reader_file)
@@ -75,8 +75,8 @@ def add_trial(
 
 def seen(anomaly, key=1, places=("output/0@1",)):
     """What is kept about a finding, or about a witness."""
-    told = {"ids": [1], "offsets": list(places), "expected": "", "observed": "nothing"}
-    return {"anomaly": anomaly, "partition": 1, "key": key, **told}
+    fields = {"ids": [1], "offsets": list(places), "expected": "", "observed": "nothing"}
+    return {"anomaly": anomaly, "partition": 1, "key": key, **fields}
 
 
 def spark_table(run, name, rows, trial_key):
@@ -108,10 +108,10 @@ def test_a_verdict_says_which_promises_were_not_looked_at_and_why(tmp_path):
     run, trial = make_run(tmp_path)
     [judged] = judge_run(run, NO_DATABASE)
     assert judged.not_looked_at == {}
-    told = {"atomicity": "these brokers do not show their segments"}
-    replace(a_plan(trial), not_looked_at=told).write(run.trial(trial).trial_file)
+    fields = {"atomicity": "these brokers do not show their segments"}
+    replace(a_plan(trial), not_looked_at=fields).write(run.trial(trial).trial_file)
     [judged] = judge_run(run, NO_DATABASE)
-    assert judged.not_looked_at == told
+    assert judged.not_looked_at == fields
 
 
 def test_a_verdict_says_that_its_release_did_not_qualify(tmp_path):

@@ -79,8 +79,8 @@ def test_the_verdicts_of_one_cell(database_url):
 
 def test_the_last_runs_with_their_counts(database_url):
     fill(database_url)
-    told = runs_stored(database_url, 3)
-    assert [(run.id, run.created, run.counts) for run in told] == [
+    reported = runs_stored(database_url, 3)
+    assert [(run.id, run.created, run.counts) for run in reported] == [
         (run.id, run.created, run.counts) for run in stored_runs(database_url)[:3]
     ]
 

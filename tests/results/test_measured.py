@@ -29,8 +29,8 @@ def store(url, *judged):
 def _run(run_id, created, cell, verdict, harness):
     said = {"exercised": True, "planned": True, "reason": "", "seconds": {}, "attested": {}}
     trial = TrialRow(number=1, seed=1, harness=harness, anomalies=[], **said)
-    told = {"verdict": verdict, "sentence": f"It is {verdict}.", "red": 0, "counted": 1, "issues": ["KAFKA-1"]}
-    row = CellRow(**cell.to_dict(), **told, seconds=9.0, missed=0.05, trials=[trial])
+    fields = {"verdict": verdict, "sentence": f"It is {verdict}.", "red": 0, "counted": 1, "issues": ["KAFKA-1"]}
+    row = CellRow(**cell.to_dict(), **fields, seconds=9.0, missed=0.05, trials=[trial])
     return RunRow(id=run_id, matrix="m", created=created, stored=datetime(2026, 11, 22), folder="", cells=[row])
 
 

@@ -6,7 +6,7 @@ from onceproof.harness import harness_version
 from onceproof.model.cell import Cell
 from onceproof.model.qualification import Part, Qualification, Row, Sight
 from onceproof.model.release import Release
-from onceproof.results.qualified import keep, kept, told_once, unqualified
+from onceproof.results.qualified import distinct, keep, kept, unqualified
 
 OLD, NEW = Release(4, 3, 1), Release(4, 4, 0)
 CELL = Cell("crash", "DEFAULT_CONFIG", NEW, NEW)
@@ -14,12 +14,12 @@ CELL = Cell("crash", "DEFAULT_CONFIG", NEW, NEW)
 
 def found(sight: Sight, streams: Release = NEW, harness: str = "") -> Qualification:
     rows = (Row(Part.PHRASE, "fenced", sight, "no log has it"), Row(Part.PLANT, "put-lost", sight, "did not fire"))
-    told = {"run": "r", "scenarios": (), "trials": 2, "seconds": 1.0, "rows": rows}
-    return Qualification(**told, streams=str(streams), broker=str(NEW), harness=harness or harness_version())
+    fields = {"run": "r", "scenarios": (), "trials": 2, "seconds": 1.0, "rows": rows}
+    return Qualification(**fields, streams=str(streams), broker=str(NEW), harness=harness or harness_version())
 
 
 @pytest.mark.parametrize(
-    ("sight", "told"),
+    ("sight", "expected"),
     [
         (Sight.SEEN, ""),
         (
@@ -34,9 +34,9 @@ def found(sight: Sight, streams: Release = NEW, harness: str = "") -> Qualificat
         ),
     ],
 )
-def test_a_verdict_says_what_the_release_lacks(tmp_path, sight, told):
+def test_a_verdict_says_what_the_release_lacks(tmp_path, sight, expected):
     keep(found(sight), tmp_path)
-    assert unqualified(tmp_path, CELL) == told
+    assert unqualified(tmp_path, CELL) == expected
 
 
 @pytest.mark.parametrize("harness", [None, "0.0.1+00000000"])
@@ -64,4 +64,4 @@ def test_of_brokers_that_are_only_claimed_nothing_can_be_said(tmp_path):
 
 
 def test_a_sentence_about_several_cells_is_told_once():
-    assert told_once(["b", "", "a", "b"]) == ["a", "b"]
+    assert distinct(["b", "", "a", "b"]) == ["a", "b"]

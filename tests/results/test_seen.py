@@ -18,7 +18,7 @@ OLD, NEW, CANDIDATE = map(Release.parse, ("4.3.1", "4.4.0", "4.4.0-rc1"))
 def test_what_is_recorded_is_found_again(database_url):
     record_seen([Seen(OLD), Seen(NEW, triggered="run"), Seen(CANDIDATE, incomplete="no broker")], database_url)
     found = seen_releases(database_url)
-    assert {release: (seen.triggered, seen.incomplete, seen.told) for release, seen in found.items()} == {
+    assert {release: (seen.triggered, seen.incomplete, seen.summary) for release, seen in found.items()} == {
         OLD: (None, None, "seen"),
         NEW: ("run", None, "run triggered"),
         CANDIDATE: (None, "no broker", "incomplete: no broker"),

@@ -38,9 +38,9 @@ def wanting(tmp_path):
         write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
         for trial, how in trials:
             if how is not None:
-                told = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
-                told |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1", "machine": "m"}
-                an_outcome(trial, **told).write(run.trial(trial).outcome_file)
+                fields = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
+                fields |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1", "machine": "m"}
+                an_outcome(trial, **fields).write(run.trial(trial).outcome_file)
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}
                 a_reading(anomalies=anomalies.get(how, {})).write(run.trial(trial).reader_file)
         return cell_that_wants_more(run, budget, registry(), past, 0.05)

@@ -64,16 +64,16 @@ def test_a_green_cell_tells_what_its_green_is_worth(verdict, excluded, issues, s
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_brackets_in_a_phase_are_no_markup(monkeypatch, is_terminal):
-    told = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)
-    monkeypatch.setattr(terminal, "err", told)
+    console = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)
+    monkeypatch.setattr(terminal, "err", console)
     with terminal.progress(WILD) as report:
         report("[/phase]")
-    assert is_terminal or f"{WILD}: [/phase]" in told.file.getvalue()
+    assert is_terminal or f"{WILD}: [/phase]" in console.file.getvalue()
 
 
 def test_brackets_in_what_a_trial_tells_are_no_markup(monkeypatch):
-    told = Console(file=io.StringIO(), width=200)
-    monkeypatch.setattr(trials, "out", told)
+    console = Console(file=io.StringIO(), width=200)
+    monkeypatch.setattr(trials, "out", console)
     witness = Witness("duplicate-id", 0, 7, (1,), (WILD,), WILD, WILD)
     trials._print_trial(an_answer(reason=WILD, folder=WILD), [witness])
-    assert told.file.getvalue().count(WILD) == 5
+    assert console.file.getvalue().count(WILD) == 5

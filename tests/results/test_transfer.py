@@ -126,8 +126,8 @@ def test_what_is_no_export_is_a_usage_error(filled, tmp_path, text):
 def test_an_export_that_lacks_something_is_none(filled, tmp_path, runs):
     file = tmp_path / "history.json"
     export_to(file, filled)
-    told = json.loads(file.read_text())
-    file.write_text(json.dumps({**told, "tables": {**told["tables"], "runs": runs}}))
+    answer = json.loads(file.read_text())
+    file.write_text(json.dumps({**answer, "tables": {**answer["tables"], "runs": runs}}))
     with pytest.raises(UsageError, match="is no export"):
         import_from(file, filled)
 

@@ -43,8 +43,8 @@ def test_on_brokers_of_somebody_else_all_names_begin_as_those_of_any_trial(trial
 def test_topics_have_as_many_partitions_as_they_say_and_else_as_many_as_all(tmp_path):
     folder = shutil.copytree(ORDERS, tmp_path / "orders")
     file = folder / "onceproof.toml"
-    told = file.read_text().replace('topic = "orders"', 'topic = "orders"\npartitions = 5')
-    file.write_text(told.replace('topic = "revenue"', 'topic = "revenue"\npartitions = 1'))
+    text = file.read_text().replace('topic = "orders"', 'topic = "orders"\npartitions = 5')
+    file.write_text(text.replace('topic = "revenue"', 'topic = "revenue"\npartitions = 1'))
     plan = a_plan(
         OURS, partitions=2, roles=SCENARIO.system(a_trial("4.3.1", scenario="app", application=str(folder))).topics
     )
@@ -61,9 +61,9 @@ def test_an_output_is_still_when_it_has_not_grown_for_the_time_since_it_was_last
 
 
 def test_of_stores_that_are_not_compared_it_is_said_why():
-    told = {"t": 0, "source": "driver", "instance": "instance-1", "type": "active", "store": "seen", "partition": 0}
-    unread = {**told, "event": "unread-store", "unread": "it has no changelog"}
-    assert unread_stores([{**told, "event": "store"}, unread]) == {"store seen": "it has no changelog"}
+    fields = {"t": 0, "source": "driver", "instance": "instance-1", "type": "active", "store": "seen", "partition": 0}
+    unread = {**fields, "event": "unread-store", "unread": "it has no changelog"}
+    assert unread_stores([{**fields, "event": "store"}, unread]) == {"store seen": "it has no changelog"}
 
 
 BOX = """
@@ -146,9 +146,9 @@ def test_what_needs_the_class_path_of_a_black_box_is_refused(black_box, tmp_path
     ],
 )
 def test_if_nobody_says_on_which_release_it_is_its_own_and_the_newest(tmp_path, release, command, run):
-    told = BOX if command else BOX.replace('command = ["run.sh"]', 'class = "a.B"\njars = ["a.jar"]')
+    reported = BOX if command else BOX.replace('command = ["run.sh"]', 'class = "a.B"\njars = ["a.jar"]')
     (tmp_path / "a.jar").touch()
-    (tmp_path / "onceproof.toml").write_text(f'release = "{release}"\n{told}' if release else told)
+    (tmp_path / "onceproof.toml").write_text(f'release = "{release}"\n{reported}' if release else reported)
     found = default_releases(Application.read(tmp_path), Release.parse("4.4.0"))
     assert [str(one) for one in found] == run
 

@@ -61,8 +61,8 @@ def test_versions_that_a_deletion_has_ended_already_come_in_one_variant_only(var
 def test_the_topology_is_told_what_the_checks_are_told():
     for variant in SCENARIO.variants:
         own = SCENARIO.values(an_as_of_trial(variant))
-        told, known = SCENARIO.app(an_as_of_trial(variant)), facts(own)
-        assert known["retention"] == (told["retention.ms"] if told["stores"] == "versioned" else 0)
+        reported, known = SCENARIO.app(an_as_of_trial(variant)), facts(own)
+        assert known["retention"] == (reported["retention.ms"] if reported["stores"] == "versioned" else 0)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_the_topology_is_told_what_the_checks_are_told():
 )
 def test_what_cannot_be_run_is_refused(streams, variant, own, reason):
     trial = an_as_of_trial(variant, streams, **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (refusal or "").startswith(reason or "")
+    assert (refusal is None) == (reason is None)
 
 
 def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_the_end():
@@ -111,6 +111,6 @@ def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_
 )
 def test_a_wait_that_cannot_be_is_refused(streams, own, reason):
     trial = an_as_of_trial("GRACE", streams, **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (refusal or "").startswith(reason or "")
+    assert (refusal is None) == (reason is None)

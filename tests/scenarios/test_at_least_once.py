@@ -46,13 +46,13 @@ def crashed(keys, committed, deletions, answers):
     puts = [(0, n, key, PUT) for n, key in enumerate(keys)]
     requests = [(0, len(keys) + n, key, DELETE) for n, key in enumerate(keys)]
     deleted = [*keys[:deletions], *keys[committed:]]
-    told = [
+    reported = [
         *((key, TRUE) for key in keys[:answers]),
         *((key, FALSE if key in keys[:deletions] else TRUE) for key in keys[committed:]),
     ]
     topics = {
         "input": [*puts, *requests],
-        "output": [(0, n, key, value) for n, (key, value) in enumerate(told)],
+        "output": [(0, n, key, value) for n, (key, value) in enumerate(reported)],
         "records-changelog": [*puts, *((0, len(keys) + n, key, None) for n, key in enumerate(deleted))],
     }
     facts = {"downstream": 0, "exactly_once": 0, "changelog_end": len(keys) + deletions, "output_end": answers}

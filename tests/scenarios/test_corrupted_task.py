@@ -18,5 +18,5 @@ def test_the_nth_record_of_a_key_has_the_value_n_also_across_the_restoration():
 
 
 def test_its_application_is_not_restarted_on_another_release():
-    told = SCENARIO.refuse(a_trial("4.3.1", scenario="corrupted-task", restart_on="4.2.0").cell)
-    assert told == "the application of corrupted-task is not restarted; leave out the release 4.2.0 to restart on."
+    refusal = SCENARIO.refuse(a_trial("4.3.1", scenario="corrupted-task", restart_on="4.2.0").cell)
+    assert refusal == "the application of corrupted-task is not restarted; leave out the release 4.2.0 to restart on."

@@ -137,8 +137,8 @@ def test_what_is_well_is_compared_too():
 
 
 def test_a_store_of_which_nothing_was_told_was_lost():
-    untold = {role: records for role, records in ENUMERATED.items() if role != "ids-contents"}
-    assert [c.anomaly for c in compare_state("ids", untold, ENDS)] == ["lost-state"]
+    other_roles = {role: records for role, records in ENUMERATED.items() if role != "ids-contents"}
+    assert [c.anomaly for c in compare_state("ids", other_roles, ENDS)] == ["lost-state"]
 
 
 # --- forensics -----------------------------------------------------------------------------------------------
@@ -188,8 +188,8 @@ def restoration(start, end, records, store="seen"):
 def test_how_a_store_was_initialised(log, start, how, offset):
     events = [*restoration(1, 2, 3), *restoration(start, 3_500, 400), *restoration(9, 10, 11, store="other")]
     replayed = 3_500 - start
-    told = {"store": "seen", "how": how, "offset": offset, "replayed": replayed, "records": 400}
-    assert initialised("seen", log, [CRASH, *events], ["segment", "another"]) == {**told, "on_disk": 17}
+    fields = {"store": "seen", "how": how, "offset": offset, "replayed": replayed, "records": 400}
+    assert initialised("seen", log, [CRASH, *events], ["segment", "another"]) == {**fields, "on_disk": 17}
 
 
 @pytest.mark.parametrize("log", [FRESH, CORRUPTED.replace("are corrupted", "are damaged")])
@@ -219,8 +219,8 @@ def test_a_log_that_words_it_in_another_way_is_an_error_of_ours(log):
 
 def test_a_trusted_store_that_had_it_all_replayed_nothing():
     started = {"t": 3, "source": "driver", "event": "instance", "name": "instance-1", "action": "started"}
-    told = initialised("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started], ["segment"])
-    assert (told["how"], told["replayed"], told["records"]) == ("trusted", 0, 0)
+    reported = initialised("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started], ["segment"])
+    assert (reported["how"], reported["replayed"], reported["records"]) == ("trusted", 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -270,9 +270,9 @@ def test_a_checkpoint_that_comes_while_one_watches_is_told(tmp_path):
     watch.look()
     watch.look()
     watch.tell(lab)
-    [told] = lab
+    [reported] = lab
     expected = {"samples": 3, "present": 2, "distinct": 1, "offsets": {"seen-changelog": 5}, "in_rocksdb": False}
-    assert told.items() >= expected.items()
+    assert reported.items() >= expected.items()
     [comparison] = observe(trial(), lab)
     assert comparison.anomaly == "stale-checkpoint"
 
@@ -330,8 +330,8 @@ def test_a_checkpoint_that_stays_is_a_stale_one(event, anomaly, observed):
     ],
 )
 def test_a_store_must_be_wiped_if_its_directory_holds_what_was_not_committed(how, on_disk, anomaly, observed):
-    told = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400, "on_disk": on_disk}
-    [found] = observe(trial(), [{"event": "initialised", **told}])
+    fields = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400, "on_disk": on_disk}
+    [found] = observe(trial(), [{"event": "initialised", **fields}])
     expected = "wiped and restored" if on_disk else "all that is on disk was committed"
     observed += f"; on disk were {on_disk} entries of the open transaction"
     assert found == Comparison("wipe", anomaly, 0, None, "task 0_0, store seen", expected, observed)

@@ -52,14 +52,14 @@ def test_a_group_that_rolls_to_a_release_without_one_has_no_queue():
 
 
 def test_some_records_must_be_skipped():
-    told = SCENARIO.refuse_trial(a_trial("4.4.0", scenario="dead-letters", records=25))
-    assert told == "none of 25 records would be skipped; raise records above good=25."
+    refusal = SCENARIO.refuse_trial(a_trial("4.4.0", scenario="dead-letters", records=25))
+    assert refusal == "none of 25 records would be skipped; raise records above good=25."
 
 
 def test_before_3_9_0_nothing_handles_what_fails_in_the_processing():
     assert SCENARIO.refuse(a_trial("3.9.0", "PROCESSING", scenario="dead-letters").cell) is None
-    told = SCENARIO.refuse(a_trial("3.8.1", "PROCESSING", scenario="dead-letters").cell)
-    assert told == (
+    refusal = SCENARIO.refuse(a_trial("3.8.1", "PROCESSING", scenario="dead-letters").cell)
+    assert refusal == (
         f"Kafka Streams {Release(3, 8, 1)} has no handler of exceptions in the processing (KIP-1033); choose 3.9.0 or "
         "later, or failing=deserialization."
     )

@@ -602,9 +602,9 @@ def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
 
 @pytest.mark.parametrize(("driver", "way"), [(way, way) for way in WAYS], ids=map(named, WAYS), indirect=["driver"])
 def test_what_is_concluded(driver: Driver, way: Way) -> None:
-    told = driver.scenario.drive(driver.lab)
-    assert (told.exercised, bool(re.search(way.reason, told.reason))) == (way.exercised, True), told.reason
-    assert way.all_steps_tried in (None, told.all_steps_tried)
+    exercise = driver.scenario.drive(driver.lab)
+    assert (exercise.exercised, bool(re.search(way.reason, exercise.reason))) == (way.exercised, True), exercise.reason
+    assert way.all_steps_tried in (None, exercise.all_steps_tried)
     *_, last = [event for event in driver.site.events if event["event"] == "instance"]
     assert last["action"] == "closed"
     *_, drained = [event for event in driver.site.events if event["event"] == "drained"]
@@ -612,23 +612,23 @@ def test_what_is_concluded(driver: Driver, way: Way) -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "told"),
+    ("driver", "expected"),
     [
-        (Way("at-least-once", "", False, "", "TIMED_OUT", nature=Nature(gives_up_again=again)), told)
-        for again, told in ((True, [(2, {"input": {"0": [3_000, None]}})]), (False, []))
+        (Way("at-least-once", "", False, "", "TIMED_OUT", nature=Nature(gives_up_again=again)), exercise)
+        for again, exercise in ((True, [(2, {"input": {"0": [3_000, None]}})]), (False, []))
     ],
     indirect=["driver"],
 )
-def test_what_was_open_when_a_producer_gave_up_again_is_told(driver: Driver, told: list[Any]) -> None:
+def test_what_was_open_when_a_producer_gave_up_again_is_told(driver: Driver, expected: list[Any]) -> None:
     driver.drive()
     found = [(e["times"], e["open"]) for e in driver.site.events if e["event"] == "gave-up-again"]
-    assert found == told
+    assert found == expected
 
 
 @pytest.mark.parametrize("driver", [Way("far-future", "", False, "", nature=Nature(halts_after=700))], indirect=True)
 def test_a_thread_that_spins_is_told_apart_from_one_that_does_nothing(driver: Driver) -> None:
-    told = driver.drive()
-    assert told.reason.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
+    exercise = driver.drive()
+    assert exercise.reason.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
     [spinning] = [event for event in driver.site.events if event["event"] == "spinning"]
     assert (spinning["instance"], spinning["at"], spinning["times"]) == ("instance-1", 2**63 - 2, 10)
 
@@ -687,9 +687,9 @@ KAFKAS = [*THROWS, *HALTS, *UNCLEAN]
 
 @pytest.mark.parametrize(("driver", "way"), [(way, way) for way in KAFKAS], ids=map(named, KAFKAS), indirect=["driver"])
 def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(driver: Driver, way: Way) -> None:
-    told = driver.drive()
-    assert told.exercised is way.exercised
-    assert re.search(way.reason, told.reason)
+    exercise = driver.drive()
+    assert exercise.exercised is way.exercised
+    assert re.search(way.reason, exercise.reason)
     [breach] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
     assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
     committed = [end for name, end in driver.site.facts.items() if name.startswith("input_end/")]
@@ -723,8 +723,8 @@ def test_topics_of_a_drive_that_failed_take_records_again(driver: Driver) -> Non
 )
 def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(driver: Driver, locked: bool) -> None:
     driver.drive()
-    told = {(event["instance"], event["task"]) for event in driver.site.events if event["event"] == "locked"}
-    assert told == ({("instance-1", "0_0"), ("instance-2", "0_0")} if locked else set())
+    exercise = {(event["instance"], event["task"]) for event in driver.site.events if event["event"] == "locked"}
+    assert exercise == ({("instance-1", "0_0"), ("instance-2", "0_0")} if locked else set())
 
 
 @pytest.mark.parametrize(
@@ -750,9 +750,9 @@ def test_a_machine_that_has_too_much_to_do_accuses_no_quota(driver: Driver) -> N
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
 def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Driver) -> None:
     driver.scenario.drive(driver.lab)
-    [told] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
-    assert told.anomaly == "thread-died"
-    assert "died of java.lang.IllegalStateException: There is no such task., at org.apache" in told.observed
+    [exercise] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
+    assert exercise.anomaly == "thread-died"
+    assert "died of java.lang.IllegalStateException: There is no such task., at org.apache" in exercise.observed
 
 
 @pytest.mark.parametrize(
@@ -778,8 +778,8 @@ def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, h
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
 def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(driver: Driver) -> None:
     driver.scenario.drive(driver.lab)
-    [told] = [c for c in driver.scenario.observe(driver.site.trial, driver.site.events) if c.anomaly]
-    assert (told.anomaly, told.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
+    [exercise] = [c for c in driver.scenario.observe(driver.site.trial, driver.site.events) if c.anomaly]
+    assert (exercise.anomaly, exercise.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
     [held] = [event for event in driver.site.events if event["event"] == "held"]
     assert (held["request"], held["ms"] >= 30_000) == ("AddOffsetsToTxn", True)
     assert driver.lab.end("input") < len(driver.lab.workload.second)

@@ -15,8 +15,8 @@ def test_one_record_is_valid_for_ever_and_comes_between_the_others():
 
 
 def test_an_interval_after_for_ever_is_after_the_end_of_time():
-    told = app(a_trial("4.3.1", scenario="far-future"))
-    assert int(told["forever.ms"]) <= END < int(told["forever.ms"]) + told["punctuate.ms"]
+    reported = app(a_trial("4.3.1", scenario="far-future"))
+    assert int(reported["forever.ms"]) <= END < int(reported["forever.ms"]) + reported["punctuate.ms"]
     near = app(a_trial("4.3.1", "NEXT_CENTURY", scenario="far-future"))
     assert int(near["forever.ms"]) + near["punctuate.ms"] < END
 
@@ -33,5 +33,5 @@ def test_which_releases_are_known_to_spin():
 
 
 def test_its_application_is_not_restarted_on_another_release():
-    told = SCENARIO.refuse(a_trial("4.3.1", scenario="far-future", restart_on="4.2.0").cell)
-    assert told == "the application of far-future is not restarted; leave out the release 4.2.0 to restart on."
+    refusal = SCENARIO.refuse(a_trial("4.3.1", scenario="far-future", restart_on="4.2.0").cell)
+    assert refusal == "the application of far-future is not restarted; leave out the release 4.2.0 to restart on."

@@ -29,9 +29,9 @@ def judged(topics, facts):
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
 def test_specimen(specimen):
-    told = judged(specimen.topics, specimen.facts)
-    assert Counter(told.witnesses) == Counter(specimen.witnesses)
-    assert (told.records, told.outputs) == (len(specimen.input), len(specimen.output))
+    judgement = judged(specimen.topics, specimen.facts)
+    assert Counter(judgement.witnesses) == Counter(specimen.witnesses)
+    assert (judgement.records, judgement.outputs) == (len(specimen.input), len(specimen.output))
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_specimen(specimen):
 )
 def test_a_result_is_as_old_as_the_younger_of_both(timestamp, anomalies):
     inputs = [(0, 0, 0, -50, 102), (0, 1, 10, 1, 108)]
-    told = judged({"input": inputs, "output": [(0, 0, 10, 1 << 32 | 50, timestamp)]}, HEALTHY.facts)
-    assert [witness.anomaly for witness in told.witnesses] == anomalies
-    assert told.witnesses == [found("wrong-timestamp", 10, "output/0@0", "108", "102") for _ in anomalies]
+    judgement = judged({"input": inputs, "output": [(0, 0, 10, 1 << 32 | 50, timestamp)]}, HEALTHY.facts)
+    assert [witness.anomaly for witness in judgement.witnesses] == anomalies
+    assert judgement.witnesses == [found("wrong-timestamp", 10, "output/0@0", "108", "102") for _ in anomalies]
 
 
 def test_the_last_record_has_a_key_of_its_own_and_asks_for_one_that_is_there():
@@ -141,7 +141,7 @@ def test_without_a_race_rows_are_their_foreign_keys(variant):
 
 
 @pytest.mark.parametrize(
-    ("of_left", "told"),
+    ("of_left", "expected"),
     [
         pytest.param([(1, 0), (1, 5)], (1, 0, 0), id="from null"),
         pytest.param([(1, 5), (1, 0)], (0, 1, 0), id="to null"),
@@ -150,5 +150,5 @@ def test_without_a_race_rows_are_their_foreign_keys(variant):
         pytest.param([(1, 5), (1, 0), (1, 5), (2, 0), (2, 1)], (2, 1, 0), id="both"),
     ],
 )
-def test_changes_of_foreign_keys_are_counted(of_left, told):
-    assert changes(of_left) == told
+def test_changes_of_foreign_keys_are_counted(of_left, expected):
+    assert changes(of_left) == expected

@@ -52,9 +52,9 @@ def test_a_table_has_no_processor_that_adds():
 
 @pytest.mark.parametrize(("streams", "refused"), [("3.6.2", True), ("3.7.0", False), ("4.3.1", False)])
 def test_releases_that_drop_such_records_by_contract_are_refused(streams, refused):
-    told = SCENARIO.refuse(a_trial(streams, scenario="global-join").cell)
-    assert bool(told) is refused
-    assert not refused or "drops records that ask for no key by contract (KIP-962); choose 3.7.0" in told
+    refusal = SCENARIO.refuse(a_trial(streams, scenario="global-join").cell)
+    assert bool(refusal) is refused
+    assert not refused or "drops records that ask for no key by contract (KIP-962); choose 3.7.0" in refusal
 
 
 def test_a_global_store_promises_its_entries_on_all_releases():
@@ -78,5 +78,5 @@ def test_what_is_promised_of_a_global_store_goes_by_the_trials_own_table():
 
 
 def test_its_application_is_not_restarted_on_another_release():
-    told = SCENARIO.refuse(a_trial("4.3.1", scenario="global-join", restart_on="4.2.0").cell)
-    assert told == "the application of global-join is not restarted; leave out the release 4.2.0 to restart on."
+    refusal = SCENARIO.refuse(a_trial("4.3.1", scenario="global-join", restart_on="4.2.0").cell)
+    assert refusal == "the application of global-join is not restarted; leave out the release 4.2.0 to restart on."

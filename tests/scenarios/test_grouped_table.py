@@ -19,9 +19,9 @@ def judged(topics, facts):
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
 def test_specimen(specimen):
-    told = judged(specimen.topics, specimen.facts)
-    assert Counter(told.witnesses) == Counter(specimen.witnesses)
-    assert (told.records, told.outputs) == (len(specimen.input), len(specimen.output))
+    judgement = judged(specimen.topics, specimen.facts)
+    assert Counter(judgement.witnesses) == Counter(specimen.witnesses)
+    assert (judgement.records, judgement.outputs) == (len(specimen.input), len(specimen.output))
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_specimen(specimen):
 )
 def test_a_sum_is_as_old_as_the_youngest_record_of_its_group(timestamp, anomalies):
     inputs = [(0, 0, 1, 10, 102), (0, 1, 101, 20, 108), (0, 2, 1, 11, 105)]
-    told = judged({"input": inputs, "output": [(0, 0, 1, 31, timestamp)]}, HEALTHY.facts)
-    assert told.witnesses == [found("wrong-timestamp", 1, "output/0@0", "108", "105") for _ in anomalies]
+    judgement = judged({"input": inputs, "output": [(0, 0, 1, 31, timestamp)]}, HEALTHY.facts)
+    assert judgement.witnesses == [found("wrong-timestamp", 1, "output/0@0", "108", "105") for _ in anomalies]
 
 
 def test_each_key_has_a_value_before_it_changes():
@@ -59,9 +59,9 @@ def test_each_key_has_a_value_before_it_changes():
 )
 def test_what_cannot_be_run_is_refused(releases, variant, own, reason):
     trial = a_trial(releases[0], variant, scenario="grouped-table", restart_on=releases[1], **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (judgement or "").startswith(reason or "")
+    assert (judgement is None) == (reason is None)
 
 
 def test_only_the_control_asks_for_upgrade_from():

@@ -37,9 +37,9 @@ def compared(**changed: dict[str, str | int]) -> list[Comparison]:
 
 
 def test_each_topic_is_compared_and_those_of_a_release_are_right():
-    told = compared()
-    assert [c.place for c in told] == sorted(FOUND)
-    assert not [c for c in told if c.anomaly]
+    reported = compared()
+    assert [c.place for c in reported] == sorted(FOUND)
+    assert not [c for c in reported if c.anomaly]
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_topic_that_is_not_as_it_must_be_is_found_and_no_other(topic, fields, 
 
 def test_a_topology_without_such_topics_keeps_the_promise():
     event = {"t": 1, "source": "driver", "event": PROMISE, "topics": {}}
-    [told] = compare_internal_topics([event], 4, {})
-    assert (told.anomaly, told.place) == (None, "no internal topic")
+    [reported] = compare_internal_topics([event], 4, {})
+    assert (reported.anomaly, reported.place) == (None, "no internal topic")
 
 
 def test_nothing_is_said_if_the_drive_failed_before_they_were_looked_at():

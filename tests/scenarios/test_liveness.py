@@ -25,8 +25,13 @@ UNCAUGHT = {
 
 
 def failure(anomaly):
-    told = {"anomaly": anomaly, "place": "instance-1", "expected": "12 records to be committed", "observed": "in vain"}
-    return {"t": 6, "source": "driver", "event": "failure", **told}
+    fields = {
+        "anomaly": anomaly,
+        "place": "instance-1",
+        "expected": "12 records to be committed",
+        "observed": "in vain",
+    }
+    return {"t": 6, "source": "driver", "event": "failure", **fields}
 
 
 def test_each_start_is_looked_at():

@@ -64,16 +64,16 @@ def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
 )
 def test_what_cannot_be_run_is_refused(variant, own, reason):
     trial = a_punctuators_trial(variant, **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (refusal or "").startswith(reason or "")
+    assert (refusal is None) == (reason is None)
 
 
 def test_the_topology_is_told_what_the_checks_are_told():
-    told = {name: SCENARIO.app(a_punctuators_trial(name)) for name in SCENARIO.variants}
-    by_the_wall_clock = {name for name, app in told.items() if app["clock"] == "wall-clock"}
+    fields = {name: SCENARIO.app(a_punctuators_trial(name)) for name in SCENARIO.variants}
+    by_the_wall_clock = {name for name, app in fields.items() if app["clock"] == "wall-clock"}
     assert by_the_wall_clock == {"WALL_CLOCK", "KILLED_WALL_CLOCK"}
-    assert {app["punctuate.ms"] for app in told.values()} == {20}
+    assert {app["punctuate.ms"] for app in fields.values()} == {20}
 
 
 @pytest.mark.parametrize("variant", SCENARIO.variants)
@@ -98,6 +98,6 @@ def test_a_store_that_is_opened_as_it_was_left_is_not_restored_anew():
     ("anew", "held", "exercised"), [(["buffer-0"], 7, True), (["buffer-0"], 0, False), ([], 7, False)]
 )
 def test_what_is_restored_must_hold_something_back(anew, held, exercised):
-    told = released({"instance-1": ["0_0", "0_1"], "instance-2": []}, anew, held)
-    assert told.exercised is exercised
-    assert told.reason.startswith(f"instance-1 (0_0, 0_1) and instance-2 (no task) released {held} records")
+    reported = released({"instance-1": ["0_0", "0_1"], "instance-2": []}, anew, held)
+    assert reported.exercised is exercised
+    assert reported.reason.startswith(f"instance-1 (0_0, 0_1) and instance-2 (no task) released {held} records")

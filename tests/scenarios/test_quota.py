@@ -238,8 +238,8 @@ def exception(at, name="TimeoutException", message="late"):
 
 
 def test_throttling_alone_is_no_anomaly():
-    told, *slowdown = observe(trial(), [PRELOADED, BULK, {**THROTTLED, "stall_ms": 500}])
-    assert told == SLIGHTLY
+    reported, *slowdown = observe(trial(), [PRELOADED, BULK, {**THROTTLED, "stall_ms": 500}])
+    assert reported == SLIGHTLY
     assert [(row.anomaly, row.observed) for row in slowdown] == [
         (None, "1,234 ms at most, 56 on average"),
         (None, "242 records"),

@@ -35,15 +35,15 @@ def test_all_records_of_the_burst_fit_into_a_batch_that_the_topic_does_not_take(
 
 def test_splits_are_counted_in_the_log_of_the_producer(tmp_path):
     log = tmp_path / "a.log"
-    told = "[Producer clientId=a] Got error produce response in correlation id 7 on topic-partition out-0"
+    text = "[Producer clientId=a] Got error produce response in correlation id 7 on topic-partition out-0"
     log.write_text(
-        f"WARN {told}, splitting and retrying (2147483647 attempts left). Error: MESSAGE_TOO_LARGE\n"
-        f"WARN {told}, retrying (2147483646 attempts left). Error: NOT_LEADER_OR_FOLLOWER\n"
-        f"WARN {told}, splitting and retrying (2147483645 attempts left). Error: MESSAGE_TOO_LARGE\n"
+        f"WARN {text}, splitting and retrying (2147483647 attempts left). Error: MESSAGE_TOO_LARGE\n"
+        f"WARN {text}, retrying (2147483646 attempts left). Error: NOT_LEADER_OR_FOLLOWER\n"
+        f"WARN {text}, splitting and retrying (2147483645 attempts left). Error: MESSAGE_TOO_LARGE\n"
     )
     assert splits_in(log) == 2
 
 
 def test_its_application_is_not_restarted_on_another_release():
-    told = SCENARIO.refuse(a_trial("4.3.1", scenario="split-batch", restart_on="4.2.0").cell)
-    assert told == "the application of split-batch is not restarted; leave out the release 4.2.0 to restart on."
+    refusal = SCENARIO.refuse(a_trial("4.3.1", scenario="split-batch", restart_on="4.2.0").cell)
+    assert refusal == "the application of split-batch is not restarted; leave out the release 4.2.0 to restart on."

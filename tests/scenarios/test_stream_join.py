@@ -45,9 +45,9 @@ def test_the_first_partition_comes_last():
 
 @pytest.mark.parametrize(("streams", "refused"), [("3.0.2", True), ("3.1.0", False), ("4.3.1", False)])
 def test_releases_that_do_not_wait_for_windows_are_refused(streams, refused):
-    told = SCENARIO.refuse(a_trial(streams, scenario="stream-join").cell)
-    assert bool(told) is refused
-    assert not refused or "does not wait for a window to close" in told
+    refusal = SCENARIO.refuse(a_trial(streams, scenario="stream-join").cell)
+    assert bool(refusal) is refused
+    assert not refused or "does not wait for a window to close" in refusal
 
 
 def test_under_a_fault_all_partitions_stay_in_step():

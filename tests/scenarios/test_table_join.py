@@ -19,9 +19,9 @@ def judged(topics, facts):
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
 def test_specimen(specimen):
-    told = judged(specimen.topics, specimen.facts)
-    assert Counter(told.witnesses) == Counter(specimen.witnesses)
-    assert (told.records, told.outputs) == (len(specimen.input), len(specimen.output))
+    judgement = judged(specimen.topics, specimen.facts)
+    assert Counter(judgement.witnesses) == Counter(specimen.witnesses)
+    assert (judgement.records, judgement.outputs) == (len(specimen.input), len(specimen.output))
 
 
 def test_a_total_is_as_old_as_the_last_change_of_a_result_and_not_as_one_that_changed_none():
@@ -29,8 +29,8 @@ def test_a_total_is_as_old_as_the_last_change_of_a_result_and_not_as_one_that_ch
     output = [(0, 0, 5, 4 << 32 | 3, 102), (0, 1, FIVE, 7, 102)]
     assert judged({"input": inputs, "output": output}, HEALTHY.facts).witnesses == []
     younger = [*output, (0, 2, FIVE, 7, 103)]
-    told = judged({"input": inputs, "output": younger}, HEALTHY.facts).witnesses
-    assert told == [found("wrong-timestamp", FIVE, "output/0@2", "102", "103")]
+    judgement = judged({"input": inputs, "output": younger}, HEALTHY.facts).witnesses
+    assert judgement == [found("wrong-timestamp", FIVE, "output/0@2", "102", "103")]
 
 
 def test_only_what_is_there_is_deleted():
@@ -78,6 +78,6 @@ def test_a_key_is_where_its_total_is():
 )
 def test_what_cannot_be_run_is_refused(own, reason):
     trial = a_trial("4.3.1", scenario="table-join", **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (judgement or "").startswith(reason or "")
+    assert (judgement is None) == (reason is None)

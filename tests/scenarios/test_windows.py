@@ -52,13 +52,13 @@ def test_a_last_record_of_each_partition_closes_all_other_windows(partitions):
 def test_the_topology_is_told_what_the_checks_are_told():
     for variant in SCENARIO.variants:
         trial = a_windows_trial(variant)
-        told, known = SCENARIO.app(trial), facts(SCENARIO.values(trial))
-        assert (told["size.ms"], told["grace.ms"], told["suppressed"]) == (
+        reported, known = SCENARIO.app(trial), facts(SCENARIO.values(trial))
+        assert (reported["size.ms"], reported["grace.ms"], reported["suppressed"]) == (
             known["size"],
             known["grace"],
             bool(known["suppressed"]),
         )
-        assert told["kind"] == ("tumbling", "hopping", "session")[known["kind"]]
+        assert reported["kind"] == ("tumbling", "hopping", "session")[known["kind"]]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_the_topology_is_told_what_the_checks_are_told():
 )
 def test_what_cannot_be_run_is_refused(variant, own, reason):
     trial = a_windows_trial(variant, **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (refusal or "").startswith(reason or "")
+    assert (refusal is None) == (reason is None)
 
 
 def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_after_it():
@@ -105,6 +105,6 @@ def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_a
 )
 def test_sessions_that_cannot_be_extended_are_refused(own, reason):
     trial = a_windows_trial("EXTENDED", **own)
-    told = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
-    assert (told or "").startswith(reason or "")
-    assert (told is None) == (reason is None)
+    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    assert (refusal or "").startswith(reason or "")
+    assert (refusal is None) == (reason is None)

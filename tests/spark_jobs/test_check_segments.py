@@ -31,12 +31,12 @@ def test_both_readers_compare_the_same_and_the_table_has_every_part(spark: Spark
     )
     for frame in checked.shared:
         frame.persist()
-    told: dict[int, list[Comparison]] = defaultdict(list)
+    reported: dict[int, list[Comparison]] = defaultdict(list)
     for row in checked.comparisons.collect():
-        told[row["trial"]].append(Comparison(*row[1:]))
+        reported[row["trial"]].append(Comparison(*row[1:]))
     for n, specimen in enumerate(SPECIMENS):
         ours = compare_segments(specimen.entries, specimen.topics, "counting", specimen.facts)
-        assert sorted(told[n], key=str) == sorted(ours, key=str), specimen.name
+        assert sorted(reported[n], key=str) == sorted(ours, key=str), specimen.name
     parts = checked.transactions.where("trial = 0").collect()  # of none: its number is that of the first specimen
     assert set(checked.transactions.columns) == set(tables.columns_of("transactions"))
     assert {

@@ -180,8 +180,8 @@ def test_of_long_topics_the_keys_that_differ_are_compared_and_that_shows_the_sam
 ) -> None:
     monkeypatch.setattr(contents, "FEW", 0)
     records, trials = specimens[0], specimens[1].where("check = 'counting'")
-    told = contents.compare_contents(checks.numbered(records, trials), trials, {"counting"})
-    found = _by_specimen(told.where("anomaly is not null"), lambda row: Comparison(**row))
+    reported = contents.compare_contents(checks.numbered(records, trials), trials, {"counting"})
+    found = _by_specimen(reported.where("anomaly is not null"), lambda row: Comparison(**row))
     promises = {"output-order", "changelog"}
     assert {place: Counter(rows) for place, rows in found.items()} == {
         place: Counter(differing)

@@ -50,10 +50,10 @@ def test_a_java_integer_is_read_back(spark: SparkSession, number: int) -> None:
     assert (row["key"], row["value"], row["fault"]) == (number, number, None)
 
 
-@pytest.mark.parametrize(("headers", "told"), [(None, ""), ([], ""), (HEADERS, "stray=01ff empty")])
-def test_headers_are_told_as_the_independent_reader_does(spark: SparkSession, headers: Any, told: str) -> None:
+@pytest.mark.parametrize(("headers", "message"), [(None, ""), ([], ""), (HEADERS, "stray=01ff empty")])
+def test_headers_are_told_as_the_independent_reader_does(spark: SparkSession, headers: Any, message: str) -> None:
     (row,) = decode(spark, ("in", 0, 0, ONE, ONE), headers=headers).collect()
-    assert row["headers"] == told == headers_text(headers or ())
+    assert row["headers"] == message == headers_text(headers or ())
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 2**32 + 7, (58 << 32) | 31, 2**63 - 1, -(2**63)])
@@ -103,9 +103,9 @@ KEYS = [
 @pytest.mark.parametrize("keys", ["windows", "sessions"])
 def test_keys_with_times_are_read_as_the_independent_reader_does(spark: SparkSession, keys: str) -> None:
     messages = [(f"app-{keys}-changelog", 0, n, key, ONE) for n, key in enumerate(KEYS)]
-    told = {row["offset"]: row["fault"] or row["key"] for row in decode(spark, *messages).collect()}
-    assert [told[n] for n in range(len(KEYS))] == [read(key, keys) for key in KEYS]
-    assert list(told.values()).count(1) == 1
+    fields = {row["offset"]: row["fault"] or row["key"] for row in decode(spark, *messages).collect()}
+    assert [fields[n] for n in range(len(KEYS))] == [read(key, keys) for key in KEYS]
+    assert list(fields.values()).count(1) == 1
 
 
 def read(key: bytes | None, keys: str) -> int | str | None:

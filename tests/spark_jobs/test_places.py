@@ -21,5 +21,5 @@ def test_a_place_is_written_alike_in_both_languages(spark):
 
 def test_a_role_may_be_named_and_columns_be_others(spark):
     rows = spark.range(1).select(f.lit(3).alias("part"), f.lit(7).alias("first"))
-    [told] = rows.select(text_of_place("output", "part", "first").alias("text")).collect()
-    assert told.text == str(Place("output", 3, 7))
+    [reported] = rows.select(text_of_place("output", "part", "first").alias("text")).collect()
+    assert reported.text == str(Place("output", 3, 7))

@@ -32,4 +32,4 @@ def test_all_witnesses_find_exactly_what_was_planted(
     vendor = project / ".onceproof" / "artifacts" / "data-docs-vendor"
     judged = judge(spark, cluster, tmp_path / "20261121T084500-3f2a", mutations, vendor)
     amiss = {f"{j.planted.mutation.clean.name}: {j.planted.mutation.kind}": j.amiss() for j in judged}
-    assert {name: told for name, told in amiss.items() if told} == {}
+    assert {name: witnesses for name, witnesses in amiss.items() if witnesses} == {}

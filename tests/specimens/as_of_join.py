@@ -73,8 +73,8 @@ def given(changes: dict[int, int], of: Specimen = HEALTHY) -> list[Joined]:
 
 def wrong(value: int, key: int, place: str, expected: int, observed: int, partition: int = 0) -> Witness:
     """A witness that a record came out with another version."""
-    told = [str(value << 32 | version) for version in (expected, observed)]
-    return Witness("wrong-value", partition, key, (), (place,), *told)
+    texts = [str(value << 32 | version) for version in (expected, observed)]
+    return Witness("wrong-value", partition, key, (), (place,), *texts)
 
 
 def log(anomaly: str, key: int, place: str, expected: object, observed: object, partition: int = 0) -> Witness:

@@ -21,7 +21,7 @@ def a_cell(streams: str = "3.4.0", variant: str = "DEFAULT_CONFIG", scenario: st
     return Cell(scenario, variant, Release.parse(one), BROKER, Release.parse(other) if other else None)
 
 
-def measured_as(verdict: str, cell: Cell | None = None, day: int = 1, **told: Any) -> Measurement:
+def measured_as(verdict: str, cell: Cell | None = None, day: int = 1, **fields: Any) -> Measurement:
     """What a run of a day of November made of a cell."""
     judged = Verdict(verdict)
     is_red, is_green = judged in (Verdict.KNOWN, Verdict.REGRESSION), judged in (Verdict.CLEAN, Verdict.FIXED)
@@ -47,4 +47,4 @@ def measured_as(verdict: str, cell: Cell | None = None, day: int = 1, **told: An
         "seeds": (1, 2, 3),
         "seconds": 9.5,
     }
-    return Measurement(**{**said, **told})
+    return Measurement(**{**said, **fields})

@@ -86,8 +86,8 @@ def lacks(mutation: Mutation, role: str, last: Record, expected: int) -> None:
     """A changelog has one record of a key fewer than it should have; of a table, the only one."""
     causes = mutation.clean.by_key["input"][last.key]
     place = causes[-1] if is_table(mutation.clean, role) else causes[0]
-    told = f"{records(expected)} in {role}", records(expected - 1)
-    mutation.found("lost-record", place.partition, last.key, [at("input", place)], *told)
+    texts = f"{records(expected)} in {role}", records(expected - 1)
+    mutation.found("lost-record", place.partition, last.key, [at("input", place)], *texts)
 
 
 def tombstone(clean: Clean, rng: random.Random, role: str) -> Mutation:
@@ -101,9 +101,9 @@ def tombstone(clean: Clean, rng: random.Random, role: str) -> Mutation:
     else:
         mutation.found("wrong-value", old.partition, old.key, [at(role, new)], old.value, "nothing")
     if role == "records-changelog":  # before the kill, it is a deletion that was published without its answer
-        told = "both or neither", f"deletion {at(role, new)}"
+        texts = "both or neither", f"deletion {at(role, new)}"
         asked = clean.by_key["input"][old.key][-1]
-        mutation.found("changelog-output-mismatch", asked.partition, old.key, [at("input", asked)], *told)
+        mutation.found("changelog-output-mismatch", asked.partition, old.key, [at("input", asked)], *texts)
     return mutation
 
 

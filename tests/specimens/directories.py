@@ -145,8 +145,8 @@ def dump(release: Release, task: Path, stores: Iterable[Held], folder: TrialFold
     """Read a task's directory into the trial's dumps; its checkpoint says what each store claims."""
     written = task.with_suffix(".entries")
     main = (MAIN, "integers", str(written), str(task))
-    told = run_program(HERE, release, main, task.with_suffix(".log"), str(task))
-    positions = {store["store"]: store["position"] for store in told["tasks"][task.name]}
+    answer = run_program(HERE, release, main, task.with_suffix(".log"), str(task))
+    positions = {store["store"]: store["position"] for store in answer["tasks"][task.name]}
     for held in stores:
         assert positions[held.store] == held.offset
         shutil.move(written / task.name / f"{held.store}.csv", folder.dumps_folder / held.file)

@@ -17,7 +17,7 @@ from onceproof.model.verdict import Verdict
 ROLES = {role: TopicPlan(role, 4) for role in ("input", "output", "counter-changelog", "ids-changelog")}
 
 
-def an_outcome(trial: Trial, **told: Any) -> Outcome:
+def an_outcome(trial: Trial, **fields: Any) -> Outcome:
     """The outcome of a trial that was exercised."""
     ended = Outcome(
         trial=trial,
@@ -28,10 +28,10 @@ def an_outcome(trial: Trial, **told: Any) -> Outcome:
         attested={},
         seconds={"total": 9.5},
     )
-    return replace(ended, **told)
+    return replace(ended, **fields)
 
 
-def a_plan(trial: Trial, **told: Any) -> TrialPlan:
+def a_plan(trial: Trial, **fields: Any) -> TrialPlan:
     """The plan of a trial of the enumerator."""
     planned = TrialPlan(
         trial=trial,
@@ -47,15 +47,15 @@ def a_plan(trial: Trial, **told: Any) -> TrialPlan:
         broker_config={},
         seconds={},
     )
-    return replace(planned, **told)
+    return replace(planned, **fields)
 
 
-def a_reading(**told: Any) -> Reading:
+def a_reading(**fields: Any) -> Reading:
     """What the independent reader found in a trial in which nothing is wrong."""
-    return replace(Reading(records=5, outputs=5, keys=5, ids=5, anomalies={}, witnesses=()), **told)
+    return replace(Reading(records=5, outputs=5, keys=5, ids=5, anomalies={}, witnesses=()), **fields)
 
 
-def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
+def a_verdict(cell: Cell, verdict: str, /, **fields: Any) -> VerdictRow:
     """The verdict on a cell of one trial, which was exercised."""
     row = VerdictRow(
         **cell.to_dict(),
@@ -75,10 +75,10 @@ def a_verdict(cell: Cell, verdict: str, /, **told: Any) -> VerdictRow:
         ids=5,
         folders=("trials/1",),
     )
-    return replace(row, **told)
+    return replace(row, **fields)
 
 
-def an_answer(**told: Any) -> TrialAnswer:
+def an_answer(**fields: Any) -> TrialAnswer:
     """What `trial --json` says about a trial with an anomaly."""
     answer = TrialAnswer(
         scenario="crash",
@@ -105,10 +105,10 @@ def an_answer(**told: Any) -> TrialAnswer:
         seconds={"total": 9.5},
         folder="trials/1",
     )
-    return replace(answer, **told)
+    return replace(answer, **fields)
 
 
-def an_answer_about_a_fix(**told: Any) -> FixAnswer:
+def an_answer_about_a_fix(**fields: Any) -> FixAnswer:
     """A fix that is proven."""
     why = "3.4.0 shows it, 3.4.1@ab12cd3 does not."
     proven = Compared(
@@ -127,10 +127,10 @@ def an_answer_about_a_fix(**told: Any) -> FixAnswer:
         command="onceproof verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3",
         folder="runs/20260101T000000-0001",
     )
-    return replace(answer, **told)
+    return replace(answer, **fields)
 
 
-def a_finding(**told: Any) -> Finding:
+def a_finding(**fields: Any) -> Finding:
     """Lost records under a fault."""
     command = "onceproof trial enumerator --streams 4.3.1 --broker 3.9.1 --variant PAUSED --seed 1"
     finding = Finding(
@@ -154,10 +154,10 @@ def a_finding(**told: Any) -> Finding:
         others=2,
         folder="trials/5",
     )
-    return replace(finding, **told)
+    return replace(finding, **fields)
 
 
-def a_bisection(**told: Any) -> Bisected:
+def a_bisection(**fields: Any) -> Bisected:
     """What came with a release."""
     boundary = {"line": "4.1", "last_good": None, "first_bad": "4.1.0", "last_bad": "4.1.2", "first_good": None}
     found = Bisected(
@@ -170,10 +170,10 @@ def a_bisection(**told: Any) -> Bisected:
         controls={"4.1.0": (3, 3)},
         unknown={},
     )
-    return replace(found, **told)
+    return replace(found, **fields)
 
 
-def an_exploration(**told: Any) -> Exploration:
+def an_exploration(**fields: Any) -> Exploration:
     """A search that found a known issue and something else."""
     known = Known(
         issues=("KAFKA-14172",), trials=3, anomalies={"duplicate-id": 2}, after=10.5, command="onceproof trial"
@@ -198,10 +198,10 @@ def an_exploration(**told: Any) -> Exploration:
         findings=(a_finding(),),
         folder="explorations/20260101T000000-0001",
     )
-    return replace(searched, **told)
+    return replace(searched, **fields)
 
 
-def on_release(**told: Any) -> OnRelease:
+def on_release(**fields: Any) -> OnRelease:
     """What a release showed of an application: nothing wrong."""
     found = OnRelease(
         streams="4.3.1",
@@ -220,10 +220,10 @@ def on_release(**told: Any) -> OnRelease:
         seconds=1.0,
         folders=("a",),
     )
-    return replace(found, **told)
+    return replace(found, **fields)
 
 
-def an_app_answer(*releases: OnRelease, **told: Any) -> AppAnswer:
+def an_app_answer(*releases: OnRelease, **fields: Any) -> AppAnswer:
     """What an application showed on releases."""
     found = AppAnswer(
         application="folder/shop",
@@ -234,4 +234,4 @@ def an_app_answer(*releases: OnRelease, **told: Any) -> AppAnswer:
         seed=1,
         releases=releases,
     )
-    return replace(found, **told)
+    return replace(found, **fields)

@@ -62,8 +62,8 @@ def lost(key: int, place: str, partition: int = 0) -> Witness:
 
 def wrong(key: int, place: str, expected: tuple[int, int], observed: tuple[int, int], partition: int = 0) -> Witness:
     """A witness that a key came out with an entry other than the one it asks for."""
-    told = [str(value << 32 | entry) for value, entry in (expected, observed)]
-    return Witness("wrong-value", partition, key, (), (place,), *told)
+    texts = [str(value << 32 | entry) for value, entry in (expected, observed)]
+    return Witness("wrong-value", partition, key, (), (place,), *texts)
 
 
 STORE = replace(

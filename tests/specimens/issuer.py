@@ -31,7 +31,7 @@ class Issuer:
         self._key = rsa.generate_private_key(65537, 2048)
         self._client, self._secret = client, secret
         public = self._key.public_key().public_numbers()
-        told = {
+        document = {
             "kty": "RSA",
             "use": "sig",
             "alg": "RS256",
@@ -40,7 +40,7 @@ class Issuer:
             "e": _number(public.e),
         }
         self.keys = folder / "keys.json"
-        self.keys.write_text(json.dumps({"keys": [told]}))
+        self.keys.write_text(json.dumps({"keys": [document]}))
         self.url = ""
 
     def lets_in(self, authorization: str | None) -> bool:
@@ -65,12 +65,12 @@ def issuing(folder: Path, client: str, secret: str) -> Iterator[Issuer]:
     class Answers(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             known = issuer.lets_in(self.headers["Authorization"])
-            told = {"access_token": issuer.token(), "token_type": "Bearer", "expires_in": LASTS} if known else {}
+            fields = {"access_token": issuer.token(), "token_type": "Bearer", "expires_in": LASTS} if known else {}
             self.rfile.read(int(self.headers["Content-Length"]))
             self.send_response(200 if known else 401)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
-            self.wfile.write(json.dumps(told).encode())
+            self.wfile.write(json.dumps(fields).encode())
 
         def log_message(self, *_: object) -> None:
             """Log nothing."""

@@ -38,8 +38,8 @@ class Judged:
 
     def amiss(self) -> dict[str, object]:
         """What is not as it must be: what was missed, or found in excess, and by whom; normally nothing."""
-        due, told = self.due, {"reader": self.read, "Spark": self.spoken}
-        found = {name: Counter(map(_told, findings.witnesses)) for name, findings in told.items()}
+        due, witnesses = self.due, {"reader": self.read, "Spark": self.spoken}
+        found = {name: Counter(map(_witness, findings.witnesses)) for name, findings in witnesses.items()}
         return {
             what: amiss
             for what, amiss in (
@@ -66,7 +66,7 @@ class Judged:
         yield from (f"no suite fails for {anomaly}" for anomaly in planted - failed)
 
 
-def _told(witness: Witness) -> Witness:
+def _witness(witness: Witness) -> Witness:
     """The witness; where a transaction wrote nothing, its place is that of its position, which the planter does not know."""
     [place, *more] = witness.offsets
     return replace(witness, offsets=(OFFSETS,)) if place.startswith(OFFSETS) and not more else witness

@@ -503,7 +503,7 @@ def unstable_id(clean: Clean, rng: random.Random) -> Mutation:
 # --- counting ------------------------------------------------------------------------------------------------
 
 
-def told(clean: Clean, rng: random.Random, least: int = 0) -> tuple[Record, int, int]:
+def an_effect(clean: Clean, rng: random.Random, least: int = 0) -> tuple[Record, int, int]:
     """An output record whose store gave at least this much, with its number and what it found."""
     while True:
         record = rng.choice(clean.topics["output"])
@@ -515,7 +515,7 @@ def told(clean: Clean, rng: random.Random, least: int = 0) -> tuple[Record, int,
 def stale_read(clean: Clean, rng: random.Random) -> Mutation:
     """A store gave an older number than the one that was put last."""
     mutation = Mutation("a stale read", clean)
-    record, number, found = told(clean, rng, least=1)
+    record, number, found = an_effect(clean, rng, least=1)
     older = rng.randrange(found)
     changed = mutation.replace("output", record, number << 32 | older)
     mutation.found("stale-read", record[0], record[2], [at("output", changed)], found, older)
@@ -525,7 +525,7 @@ def stale_read(clean: Clean, rng: random.Random) -> Mutation:
 def dirty_read(clean: Clean, rng: random.Random) -> Mutation:
     """A store gave a number that had not been put yet."""
     mutation = Mutation("a dirty read", clean)
-    record, number, found = told(clean, rng)
+    record, number, found = an_effect(clean, rng)
     newer = found + rng.randint(1, 5)
     changed = mutation.replace("output", record, number << 32 | newer)
     mutation.found("dirty-read", record[0], record[2], [at("output", changed)], found, newer)
@@ -810,8 +810,8 @@ def no_result(clean: Clean, rng: random.Random) -> Mutation:
     old = rng.choice([of_key[-1] for of_key in clean.by_key["output"].values() if of_key[-1].value])
     mutation.replace("output", old, 0)
     left, _ = clean.result_of(old.key)
-    told = f"{records(1)} in output", records(0)
-    mutation.found("lost-record", left.partition, old.key, [at("input", left)], *told)
+    texts = f"{records(1)} in output", records(0)
+    mutation.found("lost-record", left.partition, old.key, [at("input", left)], *texts)
     return mutation
 
 
@@ -854,8 +854,8 @@ def no_sum(clean: Clean, rng: random.Random) -> Mutation:
     group, sums = rng.choice(sorted(clean.by_key["output"].items()))
     mutation.remove("output", *sums)
     last = [record for record in clean.topics["input"] if (record.key or 0) % 100 == group][-1]
-    told = f"{records(1)} in output", records(0)
-    mutation.found("lost-record", last.partition, group, [at("input", last)], *told)
+    texts = f"{records(1)} in output", records(0)
+    mutation.found("lost-record", last.partition, group, [at("input", last)], *texts)
     return mutation
 
 
@@ -869,8 +869,8 @@ def no_join(clean: Clean, rng: random.Random, *, total: bool) -> Mutation:
     old = rng.choice([record for record in there if ((record.key or 0) >= FIRST_TOTAL) == total])
     mutation.replace("output", old, 0)
     last = clean.last_of(old.key or 0)
-    told = f"{records(1)} in output", records(0)
-    mutation.found("lost-record", last.partition, old.key, [at("input", last)], *told)
+    texts = f"{records(1)} in output", records(0)
+    mutation.found("lost-record", last.partition, old.key, [at("input", last)], *texts)
     return mutation
 
 
@@ -896,10 +896,10 @@ def a_result(clean: Clean, rng: random.Random, *, alone: bool) -> tuple[Record, 
 def lost_result(clean: Clean, rng: random.Random, *, alone: bool, anomaly: str) -> Mutation:
     """A result did not come out."""
     mutation = Mutation(f"a result that is lost: {anomaly}", clean)
-    gone, told_ = a_result(clean, rng, alone=alone)
+    gone, numbers = a_result(clean, rng, alone=alone)
     mutation.remove("output", gone)
     source = next(cause for result, cause in clean.caused["output"] if result == gone)
-    mutation.found(anomaly, source.partition, gone.key, [at("input", source)], told_, "nothing")
+    mutation.found(anomaly, source.partition, gone.key, [at("input", source)], numbers, "nothing")
     return mutation
 
 
@@ -985,8 +985,8 @@ def lost_window(clean: Clean, rng: random.Random) -> Mutation:
     gone = rng.choice(clean.topics["output"])
     mutation.remove("output", gone)
     window, inside = clean.window_of(gone)
-    told = (f"{records(number)} of {window}" for number in (1, 0))
-    mutation.found("lost-record", gone.partition, gone.key, [at("input", inside[-1])], *told)
+    texts = (f"{records(number)} of {window}" for number in (1, 0))
+    mutation.found("lost-record", gone.partition, gone.key, [at("input", inside[-1])], *texts)
     return mutation
 
 
@@ -1027,8 +1027,8 @@ def open_window(clean: Clean, rng: random.Random) -> Mutation:
     end = behind(mutation, "output", last.partition)
     value = start << WINDOW_BITS | (last.value or 0)
     new = mutation.add("output", last.partition, end, last.key, value, last.timestamp)
-    told = "nothing: it has not closed", sum_of(new)
-    mutation.found("early-result", new.partition, new.key, [at("output", new)], *told)
+    texts = "nothing: it has not closed", sum_of(new)
+    mutation.found("early-result", new.partition, new.key, [at("output", new)], *texts)
     return mutation
 
 
@@ -1092,8 +1092,8 @@ def never_held(clean: Clean, rng: random.Random) -> Mutation:
     put = rng.choice(list(clean.by_key[BUFFER].values()))[0]
     mutation.remove(BUFFER, put)
     [source] = clean.by_key["input"][put.key or 0]
-    told = f"{records(1)} in {BUFFER}", records(0)
-    mutation.found("lost-record", source.partition, put.key, [at("input", source)], *told)
+    texts = f"{records(1)} in {BUFFER}", records(0)
+    mutation.found("lost-record", source.partition, put.key, [at("input", source)], *texts)
     return mutation
 
 
@@ -1115,8 +1115,8 @@ def released_early(clean: Clean, rng: random.Random) -> Mutation:
         due |= {r.key: time for r, time in zip(of_partition, itertools.accumulate(waits, max), strict=True)}
     old = rng.choice([r for r in clean.topics["output"] if (r.value or 0) >> 32])
     new = released_at(mutation, old, due[old.key] - 1)
-    told = f"at {due[old.key]} or later", f"at {due[old.key] - 1}"
-    mutation.found("early-release", new.partition, new.key, [at("output", new)], *told)
+    texts = f"at {due[old.key]} or later", f"at {due[old.key] - 1}"
+    mutation.found("early-release", new.partition, new.key, [at("output", new)], *texts)
     return mutation
 
 
@@ -1125,8 +1125,8 @@ def strange_punctuation(clean: Clean, rng: random.Random) -> Mutation:
     mutation = Mutation("a punctuation at a strange time", clean)
     old = rng.choice([of_partition[-1] for of_partition in clean.by_partition["output"].values()])
     new = released_at(mutation, old, released(clean, old) + 1)
-    told = "at a time of its task", f"at {released(clean, old) + 1}"
-    mutation.found("early-release", new.partition, new.key, [at("output", new)], *told)
+    texts = "at a time of its task", f"at {released(clean, old) + 1}"
+    mutation.found("early-release", new.partition, new.key, [at("output", new)], *texts)
     return mutation
 
 
@@ -1138,8 +1138,8 @@ def released_late(clean: Clean, rng: random.Random) -> Mutation:
     ends = [n for n in range(1, len(log) - 1) if times[n - 1] == times[n] < times[n + 1]]
     place = rng.choice(ends)
     new = released_at(mutation, log[place], times[place + 1])
-    told = f"at {times[place]}, as others", f"at {times[place + 1]}"
-    mutation.found("late-release", new.partition, new.key, [at("output", new)], *told)
+    texts = f"at {times[place]}, as others", f"at {times[place + 1]}"
+    mutation.found("late-release", new.partition, new.key, [at("output", new)], *texts)
     return mutation
 
 
@@ -1266,8 +1266,8 @@ def strange(role: str, value: int) -> Mutate:
         mutation = Mutation(f"an unexpected record in {role}", clean)
         partition = rng.choice(sorted(clean.by_partition[role]))
         new = mutation.add(role, partition, behind(mutation, role, partition), LAST_KEY, value)
-        told = "true" if clean.check in ANSWERING and role == "output" else value
-        mutation.found("unexpected-record", partition, LAST_KEY, [at(role, new)], "nothing", told)
+        text = "true" if clean.check in ANSWERING and role == "output" else value
+        mutation.found("unexpected-record", partition, LAST_KEY, [at(role, new)], "nothing", text)
         return mutation
 
     return mutate
@@ -1335,8 +1335,8 @@ def older(clean: Clean, rng: random.Random) -> Mutation:
     causes = clean.by_key["input"][log[place].key]
     before, again = (next(one for one in causes if one.value == log[n].value) for n in (place - 1, place - 2))
     new = other(mutation, "last-changelog", log[place], value=again.value, timestamp=again.timestamp)
-    told = f"of a record behind {at('input', before)}", f"of {at('input', again)}"
-    mutation.found("wrong-order", new[0], new[2], [at("last-changelog", new)], *told)
+    texts = f"of a record behind {at('input', before)}", f"of {at('input', again)}"
+    mutation.found("wrong-order", new[0], new[2], [at("last-changelog", new)], *texts)
     return mutation
 
 
@@ -1345,8 +1345,8 @@ def deleted_between(clean: Clean, rng: random.Random) -> Mutation:
     mutation = Mutation("a tombstone between two records of last-changelog", clean)
     log = rng.choice([of_key for of_key in clean.by_key["last-changelog"].values() if len(of_key) > 2])
     new = other(mutation, "last-changelog", log[rng.randrange(1, len(log) - 1)], value=None)
-    told = "what the key had", "nothing"
-    mutation.found("unexpected-record", new[0], new[2], [at("last-changelog", new)], *told)
+    texts = "what the key had", "nothing"
+    mutation.found("unexpected-record", new[0], new[2], [at("last-changelog", new)], *texts)
     return mutation
 
 

@@ -165,9 +165,9 @@ class Planted:
             for key, value in changed.items():
                 last, expected = held.last.get(key), held.entries.get(key)
                 place = str(Place(f"{held.store}-changelog", held.partition, last.offset)) if last else held.title
-                told = ["nothing" if number is None else str(number) for number in (expected, value)]
+                texts = ["nothing" if number is None else str(number) for number in (expected, value)]
                 anomaly = "wrong-standby" if held.task_type == "standby" else "wrong-store"
-                yield Witness(anomaly, held.partition, key, (), (place,), told[0], f"{told[1]}: {held.title}")
+                yield Witness(anomaly, held.partition, key, (), (place,), texts[0], f"{texts[1]}: {held.title}")
 
 
 def plant(folder: Path, cluster: EmbeddedCluster, mutations: Iterable[Mutation]) -> tuple[RunFolder, list[Planted]]:

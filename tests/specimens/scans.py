@@ -47,7 +47,7 @@ HEALTHY = Specimen(
 )
 
 
-def told(changes: dict[int, Scan | None]) -> list[Scan]:
+def answers(changes: dict[int, Scan | None]) -> list[Scan]:
     """The healthy output with other answers for these keys; None takes them away."""
     changed = (changes.get(record[2], record) for record in HEALTHY.output)
     return [record for record in changed if record is not None]
@@ -62,13 +62,13 @@ ANOMALOUS = [
     replace(
         HEALTHY,
         name="ghost-key: the scan of a range finds the key that was just deleted",
-        output=told({3: (0, 0, 3, 3, 9)}),
+        output=answers({3: (0, 0, 3, 3, 9)}),
         witnesses=[scanned("ghost-key", 3, "output/0@0", "2 keys with the sum 6", "3 keys with the sum 9")],
     ),
     replace(
         HEALTHY,
         name="ghost-key: the scan of the store finds the key that was just deleted",
-        output=told({10: (1, 0, 10, 2, 12)}),
+        output=answers({10: (1, 0, 10, 2, 12)}),
         witnesses=[
             scanned("ghost-key", 10, "output/1@0", "1 key with the sum 2", "2 keys with the sum 12", partition=1)
         ],
@@ -76,25 +76,25 @@ ANOMALOUS = [
     replace(
         HEALTHY,
         name="ghost-key: a key that was deleted before",
-        output=told({1: (0, 1, 1, 1, 3)}),
+        output=answers({1: (0, 1, 1, 1, 3)}),
         witnesses=[scanned("ghost-key", 1, "output/0@1", "0 keys with the sum 0", "1 key with the sum 3")],
     ),
     replace(
         HEALTHY,
         name="ghost-key: as many keys, but others",
-        output=told({3: (0, 0, 3, 2, 8)}),
+        output=answers({3: (0, 0, 3, 2, 8)}),
         witnesses=[scanned("ghost-key", 3, "output/0@0", "2 keys with the sum 6", "2 keys with the sum 8")],
     ),
     replace(
         HEALTHY,
         name="missing-key: a key that is there is not found",
-        output=told({3: (0, 0, 3, 1, 1)}),
+        output=answers({3: (0, 0, 3, 1, 1)}),
         witnesses=[scanned("missing-key", 3, "output/0@0", "2 keys with the sum 6", "1 key with the sum 1")],
     ),
     replace(
         HEALTHY,
         name="lost-record: no answer",
-        output=told({10: None}),
+        output=answers({10: None}),
         witnesses=[scanned("lost-record", 10, "input/1@2", "1 key with the sum 2", "no answer", partition=1)],
     ),
     replace(
@@ -106,7 +106,7 @@ ANOMALOUS = [
     replace(
         HEALTHY,
         name="ghost-key: of two answers the first is judged",
-        output=[*told({3: (0, 0, 3, 3, 9)}), (0, 3, 3, 2, 6)],
+        output=[*answers({3: (0, 0, 3, 3, 9)}), (0, 3, 3, 2, 6)],
         exactly_once=False,
         witnesses=[scanned("ghost-key", 3, "output/0@0", "2 keys with the sum 6", "3 keys with the sum 9")],
     ),

@@ -143,8 +143,8 @@ def found(anomaly: str, place: str, expected: str, observed: str, key: int | Non
 
 def other_value(key: int) -> Witness:
     """Of the first transaction: another value of the key than the one that is due."""
-    told = "committed, 2 effects", "committed, 2 effects, 1 missing, 1 foreign"
-    return found("torn-transaction", "last-changelog/0@0", *told, key)
+    texts = "committed, 2 effects", "committed, 2 effects, 1 missing, 1 foreign"
+    return found("torn-transaction", "last-changelog/0@0", *texts, key)
 
 
 ANOMALOUS = [

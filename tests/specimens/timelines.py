@@ -73,11 +73,11 @@ HEALTHY: dict[str, dict[str, Fields]] = {
 def events_of(scenario: str, changed: dict[str, Fields], added: list[Fields]) -> list[Fields]:
     """The events of a trial's timeline, some of them with other fields, and more of them."""
     healthy = HEALTHY[scenario].items()
-    told = [{"source": "driver", "event": event, **fields, **changed.get(event, {})} for event, fields in healthy]
-    return [{"t": 1_000, **event} for event in (STARTED, *told, *added)]
+    events = [{"source": "driver", "event": event, **fields, **changed.get(event, {})} for event, fields in healthy]
+    return [{"t": 1_000, **event} for event in (STARTED, *events, *added)]
 
 
-def _told(clean: Clean, _rng: random.Random, kind: str, **plant: Any) -> Mutation:
+def _planted(clean: Clean, _rng: random.Random, kind: str, **plant: Any) -> Mutation:
     mutation = Mutation(f"timeline: {kind}", clean, changed=plant.get("changed", {}), events=plant.get("added", []))
     mutation.found(kind.partition(",")[0], plant.get("partition", 0), None, [plant["place"]], *plant["told"])
     return mutation
@@ -177,4 +177,4 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
 def kinds(clean: Clean) -> list[Callable[[Clean, random.Random], Mutation]]:
     """The mutations of the timeline of a trial."""
     scenario = clean.name.rpartition("-")[0]
-    return [partial(_told, kind=kind, **plant) for kind, plant in {**OF_ALL, **OF_SCENARIO[scenario]}.items()]
+    return [partial(_planted, kind=kind, **plant) for kind, plant in {**OF_ALL, **OF_SCENARIO[scenario]}.items()]

@@ -57,12 +57,12 @@ def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_
     written = list(written_to(home, PASSWORD))
     assert written == []
     assert broker.left() == (set(), [])
-    shown = told_elsewhere(home)
+    shown = outputs_of(home)
     assert "3.9.1-claimed" in shown["page.html"].decode()
     assert [name for name, content in shown.items() if PASSWORD.encode() in content] == []
 
 
-def told_elsewhere(home: Path) -> dict[str, bytes]:
+def outputs_of(home: Path) -> dict[str, bytes]:
     """What leaves the machine about the red cell: its evidence, file by file, and the page."""
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     archive, page = home / "evidence.zip", home / "page.html"
@@ -73,17 +73,17 @@ def told_elsewhere(home: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "expected"),
     [
         (lambda broker: broker.scram_properties("wrong"), "check sasl.jaas.config"),
         (lambda broker: broker.scram_properties(servers="127.0.0.1:1"), "cannot be reached"),
     ],
     ids=["a wrong password", "an unreachable host"],
 )
-def test_brokers_that_cannot_be_reached_end_a_run_before_anything_is_started(broker, tmp_path, properties, told):
+def test_brokers_that_cannot_be_reached_end_a_run_before_anything_is_started(broker, tmp_path, properties, expected):
     process = run(broker, properties(broker), tmp_path)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2, out + err
-    assert told in json.loads(out)["error"]
+    assert expected in json.loads(out)["error"]
     assert not (tmp_path / "airflow").exists()
     assert not (tmp_path / "runs").exists()

@@ -35,7 +35,7 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(home, tmp_path_factory):
     """`onceproof run` of two scenarios on a fixed release; its positive controls come by themselves."""
-    runs = Home(home, tmp_path_factory.mktemp("told"), {})
+    runs = Home(home, tmp_path_factory.mktemp("output"), {})
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     command = [sys.executable, "-m", "onceproof.cli", "run"]
     asked = ["--variant", "DEFAULT_CONFIG", "--scenario", "enumerator", "--scenario", "at-least-once"]
@@ -72,7 +72,7 @@ def behead(home):
     resumed = home.start("--resume", "last")
 
     def tree():
-        assert resumed.poll() is None, (home.told / "stderr").read_text()
+        assert resumed.poll() is None, (home.output / "stderr").read_text()
         return Tree.of(psutil.Process(resumed.pid))
 
     try:
@@ -82,8 +82,8 @@ def behead(home):
         code = resumed.wait(300)
     finally:
         left = left_after(home)  # and ended
-    told = [(home.told / name).read_text() for name in ("stdout", "stderr")]
-    return subprocess.CompletedProcess(["run", "--resume", "last"], code, *told), left
+    written = [(home.output / name).read_text() for name in ("stdout", "stderr")]
+    return subprocess.CompletedProcess(["run", "--resume", "last"], code, *written), left
 
 
 def test_the_run_ends_as_the_registry_expects(ran):
@@ -116,11 +116,11 @@ def test_a_run_whose_tables_are_made_in_parts_is_judged_as_any_other(ran, home, 
     runs = Home(home, tmp_path, {})
     asked = ["--scenario", "at-least-once", "--streams", "4.3.1", "--trials", "8"]  # enough are left when some end
     code = runs.start(*asked, "--variant", "DEFAULT_CONFIG", "--variant", "EXACTLY_ONCE").wait(600)
-    told = runs.said()
-    assert code == told["exit_code"] == 0, (tmp_path / "stderr").read_text()
-    verdicts = {one["variant"]: (one["verdict"], one["red"], one["counted"]) for one in told["verdicts"]}
+    output = runs.said()
+    assert code == output["exit_code"] == 0, (tmp_path / "stderr").read_text()
+    verdicts = {one["variant"]: (one["verdict"], one["red"], one["counted"]) for one in output["verdicts"]}
     assert verdicts == {"DEFAULT_CONFIG": ("known", 8, 8), "EXACTLY_ONCE": ("clean", 0, 8)}
-    files = (home / "runs" / told["run"] / "tables" / "counts").iterdir()
+    files = (home / "runs" / output["run"] / "tables" / "counts").iterdir()
     assert len({file.name.partition("-")[0] for file in files}) > 1
 
 

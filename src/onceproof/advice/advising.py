@@ -6,7 +6,7 @@ from functools import cached_property
 
 from onceproof.advice.advice import SCHEMA, Advice, Answer, Gap, Issue, Kind, LeftOut, MeasuredCell, Said, Source
 from onceproof.advice.uses import needs_of, never_used, promises_looked_at, unused
-from onceproof.model.application import Application, told
+from onceproof.model.application import Application, describe
 from onceproof.model.cell import Cell
 from onceproof.model.compared import Comparison
 from onceproof.model.errors import UsageError
@@ -47,8 +47,8 @@ class OwnRun:
     def said(self) -> Said:
         """In a sentence."""
         releases = f"{self.streams} → {self.restart_on}" if self.restart_on else str(self.streams)
-        told = f"{releases}, fault {self.fault}: {self.judgement}. {self.reason}"
-        return Said(told, (Source(Kind.DOCUMENT, f"app run {self.run}"),))
+        message = f"{releases}, fault {self.fault}: {self.judgement}. {self.reason}"
+        return Said(message, (Source(Kind.DOCUMENT, f"app run {self.run}"),))
 
 
 @dataclass(frozen=True)
@@ -454,7 +454,7 @@ def _features(question: Question) -> Iterator[Gap]:
         lacking = unused(question.application.uses, _variants_on_target(question))
         is_needed, why = True, f"No cell on {question.target} had it, and the application has."
     for name, values in lacking.items():
-        yield Gap(f"An application with {told(name, values)}", why, is_needed, None, (SCENARIOS,))
+        yield Gap(f"An application with {describe(name, values)}", why, is_needed, None, (SCENARIOS,))
 
 
 def _variants_on_target(question: Question) -> list[tuple[str, str]]:

@@ -60,7 +60,7 @@ class Measurement:
         return self.created[:10]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Who measured it, and when."""
         return f"measured by Onceproof {self.version} on {self.day}"
 

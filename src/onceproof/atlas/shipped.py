@@ -60,7 +60,7 @@ def as_measured(one: Measurement, harness: Mapping[str, str]) -> Measured:
         one.run,
         one.created,
         is_current(one, harness),
-        one.told,
+        one.summary,
     )
 
 

@@ -101,7 +101,7 @@ def _estimated(cells: list[Cell]) -> list[tuple[Request, dict[str, Any]]]:
 
 
 def _hours(asked: Iterable[tuple[Request, Mapping[str, Any]]]) -> float:
-    return float(sum(told["hours"] for _, told in asked))
+    return float(sum(estimated["hours"] for _, estimated in asked))
 
 
 def _run_cells(cells: list[Cell]) -> None:
@@ -112,8 +112,8 @@ def _run_cells(cells: list[Cell]) -> None:
     asked = _estimated(cells)
     for cell in cells:
         err.print(f"lacking: {cell.title}", markup=False, soft_wrap=True)
-    for _, told in asked:
-        err.print(table(told))
+    for _, estimated in asked:
+        err.print(table(estimated))
     takes = about(_hours(asked)).capitalize()
     err.print(f"{takes} in all, positive controls and one start of Airflow for each table included.")
     for request, _ in asked:

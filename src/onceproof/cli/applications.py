@@ -251,8 +251,8 @@ def _print(one: OnRelease) -> None:
     if one.witnesses:
         table = Table("anomaly", "expected", "observed", "where", box=None, pad_edge=True)
         for witness in one.witnesses:
-            told = (witness.anomaly, witness.expected, witness.observed, " ".join(witness.offsets))
-            table.add_row(*map(Text, told))
+            cells = (witness.anomaly, witness.expected, witness.observed, " ".join(witness.offsets))
+            table.add_row(*map(Text, cells))
         out.print(table)
     for control in one.controls:
         out.print(f"  {control.plant}, planted: {_effect(control)}", markup=False, soft_wrap=True)

@@ -90,14 +90,14 @@ def diff(
     from onceproof.results.table import change_line
 
     changes, gone = differences(_read(old), _read(new), harness_versions())
-    told = [change.to_dict() for change in changes]
+    rows = [change.to_dict() for change in changes]
     if as_json:
-        print(json.dumps({"changes": told, "gone": [cell.key for cell in gone]}))
+        print(json.dumps({"changes": rows, "gone": [cell.key for cell in gone]}))
     else:
-        for line in [change_line(change) for change in told if change["change"] != NEW]:
+        for line in [change_line(change) for change in rows if change["change"] != NEW]:
             out.print(line, markup=False, soft_wrap=True, highlight=False)
-        new_cells = sum(change["change"] == NEW for change in told)
-        changed = len(told) - new_cells
+        new_cells = sum(change["change"] == NEW for change in rows)
+        changed = len(rows) - new_cells
         counts = f"{changed} changed, {new_cells} new, {len(gone)} gone"
         out.print(f"{counts}.", markup=False, highlight=False)
     raise typer.Exit(ExitCode.ANOMALY if is_worse(changes) else ExitCode.OK)
@@ -127,8 +127,8 @@ def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     measured, possible = sum(row.measured for row in rows), sum(row.possible for row in rows)
     days = sorted({one.day for one in found})
     when = f", measured from {days[0]} to {days[-1]}" if days else ""
-    told = f"{measured} of {possible} cells{when}, by Onceproof {', '.join(sorted({one.version for one in found}))}."
-    out.print(told if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
+    summary = f"{measured} of {possible} cells{when}, by Onceproof {', '.join(sorted({one.version for one in found}))}."
+    out.print(summary if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
 
 
 @atlas.command("site")

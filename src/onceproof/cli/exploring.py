@@ -94,36 +94,37 @@ def explore(
     else:
         raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
     with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:
-        told = verbs.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
+        exploration = verbs.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
     if as_json:
-        print(json.dumps(encoded(told)))
+        print(json.dumps(encoded(exploration)))
     else:
-        print_search(told)
-    raise typer.Exit(told.exit_code)
+        print_search(exploration)
+    raise typer.Exit(exploration.exit_code)
 
 
-def print_search(told: Exploration) -> None:
+def print_search(exploration: Exploration) -> None:
     """What a search came to, for people."""
-    how = ", ".join(["drawn uniformly" if told.uniform else "steered", *told.settings])
+    how = ", ".join(["drawn uniformly" if exploration.uniform else "steered", *exploration.settings])
     out.print(
-        f"[bold]{told.streams}[/], seed {told.seed}, {how}: {told.trials:,} trials in {told.seconds / 60:.1f} minutes, "
-        f"{told.exercised:,} exercised, {told.errors:,} that say nothing, {told.coverage:,} marks and pairs reached"
+        f"[bold]{exploration.streams}[/], seed {exploration.seed}, {how}: {exploration.trials:,} trials in "
+        f"{exploration.seconds / 60:.1f} minutes, {exploration.exercised:,} exercised, "
+        f"{exploration.errors:,} that say nothing, {exploration.coverage:,} marks and pairs reached"
     )
-    if told.known:
+    if exploration.known:
         table = Table("known", "trials", "after", "first", box=None, pad_edge=True)
-        for known in told.known:
+        for known in exploration.known:
             table.add_row(", ".join(known.issues), str(known.trials), f"{known.after:,.0f} s", known.command)
         out.print(table)
-    for finding in told.findings:
+    for finding in exploration.findings:
         out.print(
             f"[bold red]finding {finding.number}[/]: {finding.title}, after {finding.after:,.0f} s", soft_wrap=True
         )
         out.print(f"  {finding.command}", markup=False, soft_wrap=True)
         out.print(f"  red in {finding.smallest_rate} more{'' if finding.is_settled else ', not shrunk to the end'}")
         if finding.releases:
-            out.print(f"  {finding.releases.told}", markup=False, soft_wrap=True)
-    if not told.findings:
+            out.print(f"  {finding.releases.summary}", markup=False, soft_wrap=True)
+    if not exploration.findings:
         out.print("[green]nothing that no known issue explains[/]")
-    for what, why in told.left_out.items():
+    for what, why in exploration.left_out.items():
         out.print(f"  [yellow]left out[/]: {what}: {why}", soft_wrap=True)
-    out.print(f"Folder  {told.folder}", markup=False, soft_wrap=True)
+    out.print(f"Folder  {exploration.folder}", markup=False, soft_wrap=True)

@@ -77,12 +77,12 @@ def sensitivity(
     begun = None if again else verbs.unfinished(asked, seed)
     run, asked = begun or (RunFolder(get_settings().runs / new_run_id()), asked)
     with interruptible(), progress(asked.title) as report:
-        told = verbs.sense(run, asked, report)
+        answer = verbs.sense(run, asked, report)
     if as_json:
-        print(json.dumps(told))
+        print(json.dumps(answer))
     else:
-        out.print(sensitivity_table(told))
-        for what, why in told["masked"].items():
+        out.print(sensitivity_table(answer))
+        for what, why in answer["masked"].items():
             out.print(f"{what}: {why}", markup=False, soft_wrap=True)
         out.print(f"Folder  {run.path}", markup=False, soft_wrap=True)
-    raise typer.Exit(told["exit_code"])
+    raise typer.Exit(answer["exit_code"])

@@ -81,12 +81,14 @@ def _print(found: Qualification, run: RunFolder) -> None:
     table.add_column("what was seen", ratio=1)
     for row in found.rows:
         sight = Text(f"{row.sight.sign} {row.sight}", STYLES.get(row.sight, "dim"))
-        table.add_row(row.part, Text(row.name), sight, Text(row.trial), Text(row.told))
+        table.add_row(row.part, Text(row.name), sight, Text(row.trial), Text(row.reason))
     out.print(table)
     if found.lessons:
         out.print("The harness has to learn:")
         for lesson in found.lessons:
             out.print(f"  - {lesson}", markup=False, soft_wrap=True)
-    told = {0: "qualifies", 1: "does not qualify"}.get(found.exit_code, "may qualify or not: the trials cannot decide")
-    out.print(f"{found.streams} on brokers {found.broker} {told} (harness {found.harness}).", markup=False)
+    outcome = {0: "qualifies", 1: "does not qualify"}.get(
+        found.exit_code, "may qualify or not: the trials cannot decide"
+    )
+    out.print(f"{found.streams} on brokers {found.broker} {outcome} (harness {found.harness}).", markup=False)
     out.print(f"Folder  {run.path}", markup=False, soft_wrap=True)

@@ -18,7 +18,7 @@ from onceproof.results.table import cells_table, history_table
 from onceproof.settings import get_settings
 
 if TYPE_CHECKING:
-    from onceproof.page.exports import Told
+    from onceproof.page.exports import RunReport
 
 group = typer.Typer()
 
@@ -56,7 +56,7 @@ def releases(
         return
     table = Table("release", "cells run", "last run", "in the atlas", "release_watch", box=None)
     for release, row in zip(published, rows, strict=True):
-        watched = seen[release].told if release in seen else ""
+        watched = seen[release].summary if release in seen else ""
         counts = str(row["cells"] or ""), row["last_run"] or "[yellow]never[/]", str(row["in_atlas"] or "")
         table.add_row(row["release"], *counts, Text(watched))
     out.print(table)
@@ -83,22 +83,22 @@ def history(
         _transfer(export, import_)
         return
     runs = stored_runs(get_settings().database_url)
-    told: list[dict[str, Any]]
+    run_report: list[dict[str, Any]]
     if cell is None:
         changed = changes(runs)
-        told = [one.to_dict(changed[one.id]) for one in runs[:limit]]
+        run_report = [one.to_dict(changed[one.id]) for one in runs[:limit]]
     else:
         runs = newest_first([*runs, *shipped_runs(cell, {run.id for run in runs})])
-        told = [
+        run_report = [
             {**found.to_dict(), "cell": found.key, "verdicts": [{"created": r.created, **c.to_dict()} for r, c in past]}
             for found, past in (cells_over_time(runs, cell, limit) if runs else {}).items()
         ]
     if as_json:
-        print(json.dumps({"runs" if cell is None else "cells": told}))
+        print(json.dumps({"runs" if cell is None else "cells": run_report}))
     elif not runs:
         out.print("No run is stored yet.")
     else:
-        out.print(history_table(told) if cell is None else cells_table(told))
+        out.print(history_table(run_report) if cell is None else cells_table(run_report))
 
 
 def _transfer(export: Path | None, import_: Path | None) -> None:
@@ -160,7 +160,7 @@ def report(
 ) -> None:
     """Print the matrix of a run, or what a search came to, or write the whole of it as one self-contained page."""
     from onceproof.page.exploring import known_search
-    from onceproof.page.exports import told_of
+    from onceproof.page.exports import report_of
     from onceproof.page.exports import vote as as_vote
     from onceproof.page.report import shown_run, terminal, write_report, write_search
     from onceproof.results.evidence.case import find_run
@@ -177,10 +177,10 @@ def report(
         return
     found, url = find_run(settings.runs, run_id), settings.database_url
     if junit or summary or vote:
-        told = told_of(found)
-        write_exports(told, junit, summary)
+        run_report = report_of(found)
+        write_exports(run_report, junit, summary)
         if vote:
-            print(as_vote(told))
+            print(as_vote(run_report))
             return
         for written in filter(None, (junit, summary)):
             print_written(written)
@@ -192,10 +192,10 @@ def report(
             out.print(part)
 
 
-def write_exports(told: "Told", junit: Path | None, summary: Path | None) -> None:
+def write_exports(run_report: "RunReport", junit: Path | None, summary: Path | None) -> None:
     """Write a run in the forms that are asked for."""
     from onceproof.page.exports import write_junit, write_summary
 
     for write, target in ((write_junit, junit), (write_summary, summary)):
         if target is not None:
-            write(told, target)
+            write(run_report, target)

@@ -35,7 +35,7 @@ from onceproof.model.matrix import Request, by_registry, expand
 from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.results.qualified import told_once
+from onceproof.results.qualified import distinct
 from onceproof.results.table import change_line, places, verdict_table
 from onceproof.scenarios import CATALOGUE, SCENARIOS, scenario
 from onceproof.scenarios.base import Scenario
@@ -105,7 +105,7 @@ def _list_matrices() -> None:
         releases = ", ".join(map(str, sorted({release for cell in cells for release in (cell.streams, cell.running)})))
         table.add_row(name, str(len(cells)), f"{matrix.description} Streams {releases}.")
     out.print(table)
-    out.print(known.told(NEWEST), markup=False, highlight=False, soft_wrap=True)
+    out.print(known.meaning(NEWEST), markup=False, highlight=False, soft_wrap=True)
 
 
 @group.command(rich_help_panel=Panel.NIGHT)
@@ -222,14 +222,14 @@ def run(
     if dry_run:
         from onceproof.pipeline.estimate import estimate, table
 
-        told = estimate(request)
+        estimated = estimate(request)
         if as_json:
-            print(json.dumps(told))
+            print(json.dumps(estimated))
         else:
-            out.print(table(told))
-            for key in told["keys"]:
+            out.print(table(estimated))
+            for key in estimated["keys"]:
                 out.print(key, markup=False, highlight=False, soft_wrap=True)
-            out.print(told["brokers"], markup=False, highlight=False, soft_wrap=True)
+            out.print(estimated["brokers"], markup=False, highlight=False, soft_wrap=True)
         return
     begin = time.monotonic()
     finished = pipeline.run(request, console=err, interrupted=interrupted, given=given)
@@ -245,14 +245,14 @@ def run(
         failures.append(str(error))
         code = code if code is ExitCode.ANOMALY else ExitCode.ERROR  # what is proved outweighs what failed
     if as_json:
-        told = {"verdicts": encoded(verdicts), "changes": changes}
-        shown = {"run": finished.run.run_id, "exit_code": code, **told}
+        estimated = {"verdicts": encoded(verdicts), "changes": changes}
+        shown = {"run": finished.run.run_id, "exit_code": code, **estimated}
         paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
         print(json.dumps({**shown, "failures": failures, **paths, "seconds": _since(begin)}))
     else:
         title = f"Run {finished.run.run_id}: {len(verdicts)} cells in {_since(begin):.0f} s"
         out.print(verdict_table(verdicts, title))
-        for sentence in told_once(verdict.unqualified for verdict in verdicts):
+        for sentence in distinct(verdict.unqualified for verdict in verdicts):
             out.print(sentence, markup=False, soft_wrap=True)
         for change in changes or ():
             out.print(change_line(change), markup=False, soft_wrap=True)
@@ -275,14 +275,14 @@ def _of_shard(request: Request, shard: str) -> Request:
 
 def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:
     """Tell a build server what a run found, first by what cannot fail."""
-    from onceproof.page.exports import annotations, told_of
+    from onceproof.page.exports import annotations, report_of
 
     annotated = os.environ.get("GITHUB_ACTIONS") == "true"
     if junit or summary or annotated:
-        told = told_of(run)
-        for line in annotations(told) if annotated else ():
+        report = report_of(run)
+        for line in annotations(report) if annotated else ():
             print(line, file=sys.stderr)  # stdout may be JSON
-        write_exports(told, junit, summary)
+        write_exports(report, junit, summary)
 
 
 def _given(file: Path, releases: Sequence[str]) -> "GivenCluster":

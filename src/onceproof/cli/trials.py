@@ -215,8 +215,8 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
         table = Table("anomaly", "key", "ids", "expected", "observed", "where", box=None, pad_edge=True)
         for w in first_of_each(witnesses, 3):
             ids, key = ", ".join(map(str, w.ids)), "" if w.key is None else str(w.key)
-            told = (w.anomaly, key, ids, w.expected, w.observed, " ".join(w.offsets))
-            table.add_row(*map(Text, told))
+            cells = (w.anomaly, key, ids, w.expected, w.observed, " ".join(w.offsets))
+            table.add_row(*map(Text, cells))
         out.print(table)
     for promise, reason in answer.not_looked_at.items():
         out.print(f"  [yellow]not checked[/]: {promise}: {reason}", soft_wrap=True)
@@ -242,14 +242,14 @@ def demo(
     settings = get_settings()
     run, target = RunFolder(settings.runs / new_run_id()), settings.home / "demo.html"
     with interruptible():
-        told = tell(
+        code = tell(
             settings.installation, [Trial(run.run_id, cell, 1, drawn) for cell in cells], run, target, out, progress
         )
     out.print(f"Both timelines are in {target.as_uri()}", markup=False, soft_wrap=True)
     has_display = {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()
     if open_ and not (has_display and webbrowser.open(target.as_uri())):
         err.print("There is no display here on which a browser could open it.")
-    raise typer.Exit(told)
+    raise typer.Exit(code)
 
 
 @group.command(rich_help_panel=Panel.BUG)
@@ -350,6 +350,6 @@ def bisect(
     if as_json:
         print(json.dumps(found))
     else:
-        print(verbs.told(found, search.title))
+        print(verbs.as_table(found, search.title))
         out.print(f"Folder  {run.path}", soft_wrap=True)
     raise typer.Exit(ExitCode.OK if found["sure"] else ExitCode.INCONCLUSIVE)

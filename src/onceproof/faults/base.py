@@ -363,7 +363,7 @@ def tasks_come_back() -> dict[str, str]:
     }
 
 
-def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:
+def log_lines(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:
     """What a log says from this position on: when, in epoch milliseconds, and the text that matches.
 
     Args:
@@ -380,7 +380,7 @@ def told_in(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iter
                 yield t, found[0]
 
 
-def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], told: str = "") -> Suffered:
+def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], message: str = "") -> Suffered:
     if missing:
-        told = f"The fault {fault.name} did not bite: {'; '.join(missing)}."
-    return Suffered(fault.name, not missing, told, proof)
+        message = f"The fault {fault.name} did not bite: {'; '.join(missing)}."
+    return Suffered(fault.name, not missing, message, proof)

@@ -56,11 +56,11 @@ class Bounce(DirectoryStrike):
         if self._has_others and self._takeover.left:
             missing.append(f"nobody went on with {', '.join(self._takeover.left)} while {self._name} was away")
         others = f", others processed {self._takeover.records:,} records of them" if self._has_others else ""
-        told = (
+        description = (
             f"{self._name} was closed in {closed_ms:,} ms with {', '.join(self._takeover.tasks)}{others}; "
-            f"{self._told_afterwards()}"
+            f"{self._afterwards_text()}"
         )
-        return proof, missing, told
+        return proof, missing, description
 
 
 FAULT = Fault(

@@ -38,11 +38,11 @@ class BrokerKill(LeaderStrike):
         """Whether it was out of sync, when it was in sync again, and how it ended."""
         return {**super().proof(back_ms), "orderly": self.ground.parameters[ORDERLY]}
 
-    def told(self) -> str:
+    def description(self) -> str:
         """How it ended."""
         return "was shut down" if self.ground.parameters[ORDERLY] else "was killed"
 
-    def told_back(self, back_ms: int | None) -> str:
+    def back_text(self, back_ms: int | None) -> str:
         """When it was in sync."""
         return f"was in sync {back_ms} ms after its start."
 

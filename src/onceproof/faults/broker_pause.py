@@ -9,7 +9,7 @@ the others do not have.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, told_in
+from onceproof.faults.base import Fault, Ground, log_lines
 from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
@@ -64,8 +64,8 @@ class BrokerPause(LeaderStrike):
         """Milliseconds after it woke until its log says that it follows another leader; None if it does not."""
         if self.node is None:
             return None
-        told = told_in(self.ground.brokers.log(self.node), self._log_end, FOLLOWS.pattern)
-        return next((t - round(self._woken * 1_000) for t, text in told if self._is_of_place(text)), None)
+        lines = log_lines(self.ground.brokers.log(self.node), self._log_end, FOLLOWS.pattern)
+        return next((t - round(self._woken * 1_000) for t, text in lines if self._is_of_place(text)), None)
 
     def _is_of_place(self, text: str) -> bool:
         found = FOLLOWS.pattern.search(text)
@@ -82,11 +82,11 @@ class BrokerPause(LeaderStrike):
         if self._stood_down() is None:
             yield f"node {self.node} did not tell that it follows another leader of {self.place}"
 
-    def told(self) -> str:
+    def description(self) -> str:
         """For how long it was frozen."""
         return f"stood still for {round((self._woken - self.struck) * 1_000):,} ms"
 
-    def told_back(self, back_ms: int | None) -> str:
+    def back_text(self, back_ms: int | None) -> str:
         """When it stood down, and when it was in sync."""
         return f"stood down {self._stood_down()} ms after it woke and was in sync after {back_ms} ms."
 

@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, tasks_come_back, told_in
+from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, log_lines, tasks_come_back
 from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.phrases import ANEW, PROCESS, REFUSED, TRUSTED, WIPED
 from onceproof.model.timeline import Event
@@ -185,14 +185,14 @@ class DirectoryStrike(Strike):
         """What is missing if the instance judged none of its stores.
 
         Raises:
-            NotUnderstoodError: as `_require_told`.
+            NotUnderstoodError: as `_require_logged`.
         """
-        self._require_told()
+        self._require_logged()
         if self._judged():
             return []
         return [f"{self._name} did not tell whether it trusted what it found when it was started again"]
 
-    def _require_told(self) -> None:
+    def _require_logged(self) -> None:
         """Check that the log of an instance that works with stores on disk says how it initialised them.
 
         Raises:
@@ -209,7 +209,7 @@ class DirectoryStrike(Strike):
             return []
         return [f"{self._name} processed fewer than {WORKS} records after it was started again"]
 
-    def _told_afterwards(self) -> str:
+    def _afterwards_text(self) -> str:
         """What it did after the restart, as the end of a sentence."""
         after = self._afterwards()
         wiped = f"wiped {', '.join(after['wiped'])}" if after["wiped"] else "wiped nothing"
@@ -259,17 +259,17 @@ class WritesRefused(DirectoryStrike):
 
     def took_effect(self) -> bool:
         """Whether the instance reported a refused write, and died of it or was given time to."""
-        self._refusal = self._refusal or self._told_of_refusal()
+        self._refusal = self._refusal or self._logged_refusal()
         given_up = self._refusal and self.ground.now() * 1_000 >= self._refusal[0] + GIVEN_UP_AFTER * 1_000
         return self._refusal is not None and bool(self._death() or given_up)
 
-    def _told_of_refusal(self) -> tuple[int, str] | None:
+    def _logged_refusal(self) -> tuple[int, str] | None:
         """When it reported a refused write, and in which words: those of its log, or of what it died of."""
         if self._victim is None:
             return None
         since = round(self._refused_at * 1_000)
-        if told := next(told_in(self._victim.log, self._log_end, REFUSED.pattern, since), None):
-            return told
+        if line := next(log_lines(self._victim.log, self._log_end, REFUSED.pattern, since), None):
+            return line
         death = self._death()
         found = REFUSED.pattern.search(_cause(death)) if death else None
         return (death["t"], found[0]) if death and found else None
@@ -296,11 +296,11 @@ class WritesRefused(DirectoryStrike):
         }
         unseen = [f"{self._name} told of no write that was refused"] if refusal is None else []
         died = "and its thread died of it" if death else "and it ran on"
-        told = (
+        description = (
             f"{self._name} was refused to write ({self.how}: {proof['refused']}) after {after_ms} ms, {died}; "
-            f"{self._told_afterwards()}"
+            f"{self._afterwards_text()}"
         )
-        return proof, [*unseen, *self._missing_work()], told
+        return proof, [*unseen, *self._missing_work()], description
 
 
 def _cause(death: Event) -> str:

@@ -87,8 +87,8 @@ class InstanceKill(DirectoryStrike):
             False: "nothing that is known to have come after the last commit was on its disk",
             None: "it had no store on disk",
         }[self._on_disk]
-        told = f"{self._name} was killed with {', '.join(self._tasks)}: {left}; {self._told_afterwards()}"
-        return proof, self._missing_work(), told
+        description = f"{self._name} was killed with {', '.join(self._tasks)}: {left}; {self._afterwards_text()}"
+        return proof, self._missing_work(), description
 
 
 def _has_stores(task: Path) -> bool:

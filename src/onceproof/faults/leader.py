@@ -159,11 +159,11 @@ class LeaderStrike(Strike):
         }
         missing = [] if self.moved else [f"nobody else led {self.place} within {PATIENCE:g} s"]
         missing += [] if self._went_on else [f"no record was processed after {self.place} had moved"]
-        told = (
+        summary = (
             f"Node {self.node}, which led {self.place} ({self.leads}) and {len(self.led) - 1} other partitions, "
-            f"{self.told()}; node {proof['leader_after']} led it after {moved_ms} ms, and node {self.node} "
+            f"{self.description()}; node {proof['leader_after']} led it after {moved_ms} ms, and node {self.node} "
         )
-        return proof, [*missing, *self.lacks(back_ms)], told + self.told_back(back_ms)
+        return proof, [*missing, *self.lacks(back_ms)], summary + self.back_text(back_ms)
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """Further proof; the node was back after `back_ms`, if it was."""
@@ -177,9 +177,9 @@ class LeaderStrike(Strike):
             yield f"node {self.node} was not in sync again within {PATIENCE:g} s"
 
     @abstractmethod
-    def told(self) -> str:
+    def description(self) -> str:
         """What befell the node, for a sentence that begins with it."""
 
     @abstractmethod
-    def told_back(self, back_ms: int | None) -> str:
+    def back_text(self, back_ms: int | None) -> str:
         """When the node was back, to end the sentence."""

@@ -44,11 +44,11 @@ class LeaderElection(LeaderStrike):
         if back_ms is None:
             yield f"node {self.node} did not lead again within {PATIENCE:g} s"
 
-    def told(self) -> str:
+    def description(self) -> str:
         """What it did."""
         return "gave them up"
 
-    def told_back(self, back_ms: int | None) -> str:
+    def back_text(self, back_ms: int | None) -> str:
         """When it led again."""
         return f"led all of them again {back_ms} ms after it was elected."
 

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from onceproof.faults.base import Fault, Ground, Instance, LinkFault, NoTargetError, Strike, processed, told_in
+from onceproof.faults.base import Fault, Ground, Instance, LinkFault, NoTargetError, Strike, log_lines, processed
 from onceproof.faults.leader import GROUP, leads, partition_led
 from onceproof.faults.pause import SESSION
 from onceproof.model.capability import Capability
@@ -129,13 +129,13 @@ class LinkFailure(Strike):
         if self._instance is None:
             return
         until = self._healed * 1_000 or float("inf")
-        yield from (text for t, text in told_in(self._instance.log, self._log_end, phrase.pattern) if t <= until)
+        yield from (text for t, text in log_lines(self._instance.log, self._log_end, phrase.pattern) if t <= until)
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Whose link to whom, what proxy and instance reported, and how it went on."""
         fenced = None
         if self._instance is not None:
-            fenced = next((text for _, text in told_in(self._instance.log, self._log_end, FENCED.pattern)), None)
+            fenced = next((text for _, text in log_lines(self._instance.log, self._log_end, FENCED.pattern)), None)
         lasted = round((self._healed - self._began) * 1_000)
         proof = {
             "kind": self.kind,
@@ -194,8 +194,8 @@ class Cut(LinkFailure):
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Something must have been lost in it, too."""
-        proof, missing, told = super().observed()
-        return proof, [*missing, *([] if self._swallowed else ["nothing went into the cut link"])], told
+        proof, missing, description = super().observed()
+        return proof, [*missing, *([] if self._swallowed else ["nothing went into the cut link"])], description
 
     def proof(self) -> Mapping[str, Any]:
         """What passed, what did not, and what the instance reported."""

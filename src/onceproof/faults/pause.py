@@ -12,7 +12,7 @@ commit.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, told_in
+from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, log_lines
 from onceproof.faults.takeover import Takeover
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
@@ -81,7 +81,7 @@ class Pause(Strike):
         """When it reported being fenced, and how; its log is searched from where it was frozen."""
         if self._zombie is None:
             return None
-        return next(told_in(self._zombie.log, self._log_end, FENCED.pattern, round(self._woken * 1_000)), None)
+        return next(log_lines(self._zombie.log, self._log_end, FENCED.pattern, round(self._woken * 1_000)), None)
 
     def _has_rejoined(self) -> bool:
         """Whether it went through a rebalance since, and runs; a member without tasks has joined, too."""
@@ -120,11 +120,11 @@ class Pause(Strike):
             )
             if is_missing
         ]
-        told = (
+        description = (
             f"{name} stood still for {still:,} ms, in which others processed {takeover.records:,} records of its tasks "
             f"({', '.join(takeover.tasks)}); it was fenced when it woke, and joined again."
         )
-        return proof, missing, told
+        return proof, missing, description
 
 
 FAULT = Fault(

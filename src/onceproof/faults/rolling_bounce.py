@@ -149,8 +149,8 @@ class RollingBounce(Strike):
     def _stuck(self) -> None:
         running = self.ground.running
         seen = "; ".join(f"{name} ({_release(i)}) {i.state} with {i.tasks('active')}" for name, i in running.items())
-        told = f"Waited {AT_REST_WITHIN:g} s for one instance each of {sorted(self._tasks)}, in vain: {seen}."
-        raise KafkaFailedError("stuck", ", ".join(sorted(running)), "a group of two releases comes to rest", told)
+        message = f"Waited {AT_REST_WITHIN:g} s for one instance each of {sorted(self._tasks)}, in vain: {seen}."
+        raise KafkaFailedError("stuck", ", ".join(sorted(running)), "a group of two releases comes to rest", message)
 
     def heal(self) -> None:
         """Nothing is undone: the application stays on the release to which it went."""
@@ -178,9 +178,9 @@ class RollingBounce(Strike):
             missing.append("both releases were at no time members of one group that processed records")
         if not self._is_over:
             missing.append(f"it was not over after {PATIENCE:g} s")
-        return proof, missing, self._told(worked)
+        return proof, missing, self._description(worked)
 
-    def _told(self, worked: Sequence[Mapping[str, Any]]) -> str:
+    def _description(self, worked: Sequence[Mapping[str, Any]]) -> str:
         cell = self.ground.trial.cell
         by_release = dict.fromkeys((str(cell.streams), str(cell.restart_on)), 0)
         for one in worked:

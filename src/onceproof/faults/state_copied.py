@@ -14,7 +14,7 @@ both instances fence each other again and again, and make hardly any progress, u
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, told_in
+from onceproof.faults.base import Fault, Ground, log_lines
 from onceproof.faults.directory import PROCESS_FILE, DirectoryStrike, config
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
@@ -58,7 +58,7 @@ class StateCopied(DirectoryStrike):
         other = self.ground.running.get(self._other)
         logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
         found = {
-            name: sum(1 for _ in told_in(instance.log, since, FENCED.pattern))
+            name: sum(1 for _ in log_lines(instance.log, since, FENCED.pattern))
             for name, instance, since in logs
             if instance is not None
         }
@@ -88,11 +88,11 @@ class StateCopied(DirectoryStrike):
             missing.append(f"{self._name} did not tell that it has the id of {self._other}, and so its directory")
         if not fenced:
             missing.append(f"neither {self._name} nor {self._other} told that it was fenced by the other")
-        told = (
+        description = (
             f"{self._name} was killed and got the state of {self._other} ({proof['source']}) and the id of its "
-            f"process, so that {' and '.join(sorted(fenced))} were fenced; {self._told_afterwards()}"
+            f"process, so that {' and '.join(sorted(fenced))} were fenced; {self._afterwards_text()}"
         )
-        return proof, missing, told
+        return proof, missing, description
 
 
 FAULT = Fault(

@@ -36,16 +36,16 @@ class StateLost(DirectoryStrike):
         proof = {"instance": self._name, "lost": self._lost, **self._afterwards()}
         missing = self._missing_work()
         if self._lost.get("tasks"):
-            self._require_told()
+            self._require_logged()
         else:
             missing.append(f"the directory of {self._name} held no task")
         if not proof["from_the_beginning"]:
             missing.append(f"{self._name} did not tell that it restored stores from the beginning of their changelogs")
-        told = (
+        description = (
             f"{self._name} was killed and lost its state of {', '.join(self._lost.get('tasks', ()))}; "
-            f"{self._told_afterwards()}"
+            f"{self._afterwards_text()}"
         )
-        return proof, missing, told
+        return proof, missing, description
 
 
 FAULT = Fault(

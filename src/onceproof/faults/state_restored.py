@@ -61,11 +61,11 @@ class StateRestored(DirectoryStrike):
         if self._again is None:
             wanted = f"{self._committed_since:,} records were committed after the snapshot, and not {{:,}}"
             return proof, [wanted.format(self.ground.parameters[RECORDS])], ""
-        told = (
+        description = (
             f"{self._name} was killed {self._committed_since:,} committed records after a snapshot of its state, which "
-            f"was put back; {self._told_afterwards()}"
+            f"was put back; {self._afterwards_text()}"
         )
-        return proof, [*self._missing_judgement(), *self._missing_work()], told
+        return proof, [*self._missing_judgement(), *self._missing_work()], description
 
 
 FAULT = Fault(

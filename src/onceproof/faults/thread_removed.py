@@ -85,12 +85,12 @@ class ThreadRemoved(Strike):
             missing.append(f"nobody went on with {', '.join(takeover.left)} while {name} had no thread")
         if self._processed < WORKS:
             missing.append(f"the threads that were added to {name} processed fewer than {WORKS} records")
-        told = (
+        description = (
             f"{name} had no thread, and others processed {takeover.records:,} records of its tasks "
             f"({', '.join(takeover.tasks)}); then {self._added} added, with {', '.join(self._tasks)}, processed "
             f"{self._processed:,} records."
         )
-        return proof, missing, told
+        return proof, missing, description
 
 
 FAULT = Fault(

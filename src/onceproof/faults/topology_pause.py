@@ -82,11 +82,11 @@ class TopologyPause(Strike):
             missing.append(f"{name} went on processing while it was paused")
         if self._afterwards < WORKS:
             missing.append(f"{name} processed fewer than {WORKS} records when it was resumed")
-        told = (
+        description = (
             f"{name}, with {len(self._active)} active and {len(self._standby)} standby tasks, was paused and processed "
             f"nothing for {round(quiet * 1_000):,} ms; when it was resumed it processed {self._afterwards:,} records."
         )
-        return proof, missing, told
+        return proof, missing, description
 
 
 FAULT = Fault(

@@ -21,8 +21,10 @@ def alterations(installation: Installation, release: Release, plant: str | None 
     Raises:
         HarnessError: an altered class does not load, or the agent is not built.
     """
-    told = _check(installation, release, plant)
-    return {name: [method for method in methods if not method.startswith(LACKING)] for name, methods in told.items()}
+    methods_of = _check(installation, release, plant)
+    return {
+        name: [method for method in methods if not method.startswith(LACKING)] for name, methods in methods_of.items()
+    }
 
 
 def lacking(installation: Installation, release: Release) -> dict[str, list[str]]:
@@ -31,8 +33,10 @@ def lacking(installation: Installation, release: Release) -> dict[str, list[str]
     Raises:
         HarnessError: as `alterations`.
     """
-    told = _check(installation, release)
-    found = {name: [method[1:] for method in methods if method.startswith(LACKING)] for name, methods in told.items()}
+    methods_of = _check(installation, release)
+    found = {
+        name: [method[1:] for method in methods if method.startswith(LACKING)] for name, methods in methods_of.items()
+    }
     return {name: methods for name, methods in found.items() if methods}
 
 

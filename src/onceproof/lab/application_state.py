@@ -80,7 +80,7 @@ def compare_state(
                 rows.append({**row, "unread": wrong})
             else:
                 found = {"position": store.position, "entries": len(store.entries), "wrong": len(wrong)}
-                rows.append({**row, **found, "first": list(map(_told, wrong[:SHOWN]))})
+                rows.append({**row, **found, "first": list(map(_wrong_text, wrong[:SHOWN]))})
     return rows
 
 
@@ -137,7 +137,7 @@ def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong] | st
     return [one for one in wrong if one[1] != one[2]]
 
 
-def _told(wrong: Wrong) -> str:
+def _wrong_text(wrong: Wrong) -> str:
     key, expected, observed = ("nothing" if data is None else _text(data) for data in wrong)
     return f"{key}: {observed}, where its changelog says {expected}"
 

@@ -108,10 +108,10 @@ def check_topology(installation: Installation, application: Application, release
         HarnessError: Java could not be run.
     """
     config = _config(application, prefix)
-    told = _described(installation, application, release, config)
+    described = _described(installation, application, release, config)
     topology = f"{application.name} on Kafka Streams {release}: its topology"
-    told["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
-    _check_topics(topology, _without(prefix, topology, told) if prefix else told, application.declares)
+    described["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
+    _check_topics(topology, _without(prefix, topology, described) if prefix else described, application.declares)
 
 
 def uses_on(installation: Installation, application: Application, release: Release) -> dict[str, tuple[Value, ...]]:
@@ -151,44 +151,44 @@ def _described(
             raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
 
 
-def _without(prefix: str, topology: str, told: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def _without(prefix: str, topology: str, topics: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """The same topics of a topology, without the prefix that all of them must bear.
 
     Raises:
         UsageError: one does not, or they are chosen while it runs.
     """
-    if told["open"]:
+    if topics["open"]:
         raise UsageError(
-            f"{topology} chooses topics while it runs ({', '.join(told['open'])}), which may be some of yours; leave "
+            f"{topology} chooses topics while it runs ({', '.join(topics['open'])}), which may be some of yours; leave "
             "out --brokers."
         )
-    named = (topic for kind in (*TOPICS, "dead letters") for topic in told[kind] if topic not in told["internal"])
+    named = (topic for kind in (*TOPICS, "dead letters") for topic in topics[kind] if topic not in topics["internal"])
     if bare := [topic for topic in named if not topic.startswith(prefix)]:
         raise UsageError(
             f"{topology} has the topic {bare[0]}, which may be one of yours; have it take the names, or what all of "
             f"them begin with, from its properties, where {PREFIX} stands for that (docs/applications.md), or leave "
             "out --brokers."
         )
-    bare_names = {kind: [topic.removeprefix(prefix) for topic in told[kind]] for kind in TOPICS}
-    return {**bare_names, "internal": told["internal"]}
+    bare_names = {kind: [topic.removeprefix(prefix) for topic in topics[kind]] for kind in TOPICS}
+    return {**bare_names, "internal": topics["internal"]}
 
 
-def _check_topics(topology: str, told: Mapping[str, Sequence[str]], declares: Declaration) -> None:
+def _check_topics(topology: str, described: Mapping[str, Sequence[str]], declares: Declaration) -> None:
     """Check that a topology, as `onceproof.streams.Describe` tells it, has the topics that are declared.
 
     Raises:
         UsageError: it has others, or reads them into other tables.
     """
     globals_ = {one.topic for one in declares.input if one.is_global}
-    if undeclared := sorted(set(told["globals"]) - globals_):
+    if undeclared := sorted(set(described["globals"]) - globals_):
         raise UsageError(
             f"{topology} reads {undeclared[0]} into a global table or store; declare it as an input with global = true."
         )
-    if unknown := sorted(globals_ - set(told["globals"])):
+    if unknown := sorted(globals_ - set(described["globals"])):
         raise UsageError(f"{topology} has no global table or store of {unknown[0]}; leave out global = true.")
     inputs, outputs = {one.topic for one in declares.input} - globals_, {one.topic for one in declares.output}
     for kind, topics in (("sources", inputs), ("sinks", outputs)):
-        named = [topic for topic in told[kind] if topic not in told["internal"]]
+        named = [topic for topic in described[kind] if topic not in described["internal"]]
         if unknown := sorted(topics - set(named) if named else ()):
             raise UsageError(
                 f"{topology} has no {unknown[0]} among its {kind} ({', '.join(named)}); correct the topics in "

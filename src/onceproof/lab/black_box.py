@@ -44,9 +44,9 @@ class BlackBox(Instance):
             state.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(error, state) from error
-        told = {variable: config[name] for variable, name in ENVIRONMENT.items()}
+        env = {variable: config[name] for variable, name in ENVIRONMENT.items()}
         folder = Path(app["application"])
-        self._process = spawn(app["command"], log=self.log, env=told, folder=folder, theirs=True)
+        self._process = spawn(app["command"], log=self.log, env=env, folder=folder, theirs=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
 
     def await_hello(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class BlackBox(Instance):
             f"{self.name} to end",
             lambda: not self.process.alive(),
             timeout=timeout,
-            late=lambda told: KafkaFailedError("unclean-close", self.name, ends, told),
+            late=lambda message: KafkaFailedError("unclean-close", self.name, ends, message),
         )
         if (code := self.process.poll()) not in IN_GOOD_ORDER:
             raise KafkaFailedError("unclean-close", self.name, ends, f"it ended with exit code {code}")

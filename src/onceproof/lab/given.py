@@ -73,8 +73,8 @@ class GivenCluster(Cluster):
 
     def hosts(self) -> tuple[str, ...]:
         """Where they are looked for, and what they call their machines themselves, which clients log."""
-        told = AdminClient(self.client()).list_topics(timeout=REACHED_WITHIN).brokers.values()
-        return tuple(sorted({*map(host_of, self.bootstrap_servers.split(",")), *(broker.host for broker in told)}))
+        brokers = AdminClient(self.client()).list_topics(timeout=REACHED_WITHIN).brokers.values()
+        return tuple(sorted({*map(host_of, self.bootstrap_servers.split(",")), *(broker.host for broker in brokers)}))
 
     def check_reached(self) -> None:
         """Check that they answer to these credentials.
@@ -93,9 +93,9 @@ class GivenCluster(Cluster):
                 admin.list_topics(timeout=1.0)
             except KafkaException as error:
                 admin.poll(0)
-                final = [told for told in seen if told.code() in REMEDIES]
+                final = [failure for failure in seen if failure.code() in REMEDIES]
                 if final or time.monotonic() > deadline:
-                    telling = [told for told in seen if told.code() != KafkaError._ALL_BROKERS_DOWN]
+                    telling = [failure for failure in seen if failure.code() != KafkaError._ALL_BROKERS_DOWN]
                     raise self._unreached([*final, *telling[-1:], error.args[0]][0]) from None
             else:
                 return

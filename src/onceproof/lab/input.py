@@ -118,9 +118,9 @@ class Input:
                 generated = [(token(m.key), token(m.value)) for m in sent if m.topic == plan.topic(role)]
             else:
                 home = partial(partition_of_key, partitions=plan.partitions)
-            told = deviation(topics[role], generated, home)
-            if told is not None:
-                raise HarnessError(f"The topic {plan.topic(role)} does not hold what was delivered: {told}.")
+            deviating = deviation(topics[role], generated, home)
+            if deviating is not None:
+                raise HarnessError(f"The topic {plan.topic(role)} does not hold what was delivered: {deviating}.")
 
     def _delivered(self) -> Iterator[tuple[int, int]]:
         """Key and value of all that was delivered, in order."""

@@ -107,8 +107,8 @@ class Instance:
         of_people = application_class_path(installation, folder, self.release) if folder else []
         # RocksDB unpacks its library there and leaves it if the JVM is killed: it is removed with the state.
         planted = () if self.plant is None else (f"-javaagent:{installation.agent_jar}=plant={self.plant}",)
-        told = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
-        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", told, *planted, *java_options(config))
+        logging = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
+        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", logging, *planted, *java_options(config))
         main = ("onceproof.streams.Main",)
         # Their classes are not recorded.
         command = jvm.beside(of_people).command(main, self.log.parent, *options, records=not of_people)
@@ -240,9 +240,9 @@ class Instance:
         """
         seen, before = self.last.get("command"), self.cpu_times()
 
-        def late(told: str) -> OnceproofError:
+        def late(message: str) -> OnceproofError:
             check_not_starved(timeout, before, self.cpu_times())
-            return KafkaFailedError("stuck", self.name, f"{command} is carried out", told)
+            return KafkaFailedError("stuck", self.name, f"{command} is carried out", message)
 
         self._send(command)
         await_condition(
@@ -267,9 +267,9 @@ class Instance:
         """
         in_good_order, before = "closes cleanly", self.cpu_times()
 
-        def late(told: str) -> OnceproofError:
+        def late(message: str) -> OnceproofError:
             check_not_starved(timeout, before, self.cpu_times())
-            return KafkaFailedError("unclean-close", self.name, in_good_order, told)
+            return KafkaFailedError("unclean-close", self.name, in_good_order, message)
 
         await_condition(
             f"{self.name} to close",
@@ -285,8 +285,8 @@ class Instance:
         closed = self.last.get("closed", {})
         if not closed.get("clean"):
             said = "its threads did not end in time" if closed else "it said nothing"
-            told = f"exit code {self.process.poll()}, {said}; it was last {self.state}"
-            raise KafkaFailedError("unclean-close", self.name, in_good_order, told)
+            message = f"exit code {self.process.poll()}, {said}; it was last {self.state}"
+            raise KafkaFailedError("unclean-close", self.name, in_good_order, message)
         if self._class_data is not None:
             self._class_data.keep()
         self._timeline.add("driver", "instance", name=self.name, action="closed")

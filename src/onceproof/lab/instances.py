@@ -139,6 +139,6 @@ class Instances:
         name = self._site.trial.plant
         if name is None:
             return None
-        told = [instance.last["plant"] for instance in self._started if "plant" in instance.last]
-        altered = sorted({method for event in told for method in event["altered"]})
-        return Planted(name, tuple(altered), sum(event["fired"] for event in told))
+        events = [instance.last["plant"] for instance in self._started if "plant" in instance.last]
+        altered = sorted({method for event in events for method in event["altered"]})
+        return Planted(name, tuple(altered), sum(event["fired"] for event in events))

@@ -48,8 +48,8 @@ def judge(
         if site.failure is None:
             topics.await_topics()
             if place := topics.open_transaction():
-                told = f"{place}: {OPEN_FOR:g} s after the application has closed, a transaction is still open"
-                site.fail(KafkaFailedError("stuck", place.rpartition("/")[0], "every transaction ends", told))
+                message = f"{place}: {OPEN_FOR:g} s after the application has closed, a transaction is still open"
+                site.fail(KafkaFailedError("stuck", place.rpartition("/")[0], "every transaction ends", message))
                 keep_ends(site, produced)
         read = topics.read()
         if site.failure is not None:

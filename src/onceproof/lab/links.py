@@ -47,23 +47,23 @@ class Links:
         """Do something to a link; returns what the proxy then says about it."""
         kind, attribute, streams = TOXICS[how]
         for stream in streams:
-            self._told.disturb(node_name(node), kind, stream, **{attribute: ms})
+            self._running_proxy.disturb(node_name(node), kind, stream, **{attribute: ms})
         self._note("link", instance=self._instance, node=node, action=how)
-        return self._told.toxics(node_name(node))
+        return self._running_proxy.toxics(node_name(node))
 
     def clear(self, node: int) -> None:
         """Let everything pass as before."""
-        self._told.clear(node_name(node))
+        self._running_proxy.clear(node_name(node))
         self._note("link", instance=self._instance, node=node, action="cleared")
 
     def swallowed(self, node: int) -> int:
         """Bytes for a broker that entered its link and never left it."""
-        return self._told.swallowed(node_name(node))
+        return self._running_proxy.swallowed(node_name(node))
 
     def answered_after(self, node: int, within: float) -> float | None:
         """Seconds until a new client that goes through a link has an answer; None if it gets none."""
         begin = time.monotonic()
-        client = AdminClient({"bootstrap.servers": self._told.listens[node_name(node)], "log_level": 2})
+        client = AdminClient({"bootstrap.servers": self._running_proxy.listens[node_name(node)], "log_level": 2})
         try:
             client.list_topics(timeout=within)
         except KafkaException:
@@ -71,7 +71,7 @@ class Links:
         return time.monotonic() - begin
 
     @property
-    def _told(self) -> Toxiproxy:
+    def _running_proxy(self) -> Toxiproxy:
         if self._proxy is None:
             raise HarnessError("There is no proxy before these brokers; brokers that a trial has for itself have one.")
         return self._proxy

@@ -217,8 +217,8 @@ class _Probe:
     def _read(self) -> None:
         with self._consumer() as consumer:
             consumer.assign([TopicPartition(self._name, 0, 0)])
-            told = consumer.consume(1, timeout=TIMEOUT)
-            errors = [message.error() for message in told if message.error()]
+            messages = consumer.consume(1, timeout=TIMEOUT)
+            errors = [message.error() for message in messages if message.error()]
             _raise_first([error for error in errors if error.code() != KafkaError._PARTITION_EOF])
 
     def _commit(self) -> None:

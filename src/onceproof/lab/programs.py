@@ -61,7 +61,7 @@ def run_program(
         finally:
             process.kill()
     said = reading.result()
-    told: dict[str, Any] = json.loads(said) if said.startswith("{") else {}
+    answer: dict[str, Any] = json.loads(said) if said.startswith("{") else {}
     if process.poll():
-        raise HarnessError(f"Waited for {what}, in vain: {told.get('message') or f'{log} ends with: {tail(log)}'}.")
-    return told
+        raise HarnessError(f"Waited for {what}, in vain: {answer.get('message') or f'{log} ends with: {tail(log)}'}.")
+    return answer

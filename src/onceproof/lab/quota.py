@@ -40,8 +40,8 @@ def clients_with_quota(cluster: Cluster, release: Release, log: Path) -> list[st
     Raises:
         HarnessError: the brokers did not answer.
     """
-    told: list[str] = _run(cluster, release, "ProducerQuotas", {}, log, "the quotas to be told")["client_ids"]
-    return told
+    client_ids: list[str] = _run(cluster, release, "ProducerQuotas", {}, log, "the quotas to be told")["client_ids"]
+    return client_ids
 
 
 def _run(cluster: Cluster, release: Release, program: str, asked: dict[str, Any], log: Path, what: str) -> Any:

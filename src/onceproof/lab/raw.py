@@ -37,12 +37,12 @@ def offsets_of(consumer: Consumer, topic: str) -> dict[tuple[str, int], tuple[in
     Raises:
         KafkaException: there is no such topic, or the brokers do not answer.
     """
-    told = consumer.list_topics(topic, ANSWERS_WITHIN).topics[topic]
-    if told.error is not None:
-        raise KafkaException(told.error)
+    metadata = consumer.list_topics(topic, ANSWERS_WITHIN).topics[topic]
+    if metadata.error is not None:
+        raise KafkaException(metadata.error)
     return {
         (topic, partition): consumer.get_watermark_offsets(TopicPartition(topic, partition), ANSWERS_WITHIN)
-        for partition in sorted(told.partitions)
+        for partition in sorted(metadata.partitions)
     }
 
 

@@ -35,7 +35,7 @@ class _Kept:
     tried: datetime | None = None
 
     @property
-    def told(self) -> str:
+    def listed_at(self) -> str:
         return "" if self.listed is None else f"{self.listed:%Y-%m-%d %H:%M} UTC"
 
     @classmethod
@@ -86,7 +86,7 @@ def published(installation: Installation) -> Published:
                 raise
             return found
     if _within(kept.listed, now, HOLDS):
-        return Published.of(kept.releases, f"as Maven listed the releases at {kept.told}")
+        return Published.of(kept.releases, f"as Maven listed the releases at {kept.listed_at}")
     found = remembered_releases(installation, UNREACHED)
     return found or Published.of(_ask(installation).releases, "as Maven listed the releases just now")
 
@@ -100,7 +100,7 @@ def remembered_releases(installation: Installation, why: str = "Maven was not as
     """
     kept = _Kept.read(_repository(installation))
     if kept.releases:
-        return Published.of(kept.releases, f"by what Maven listed at {kept.told}: {why}")
+        return Published.of(kept.releases, f"by what Maven listed at {kept.listed_at}: {why}")
     files = sorted(installation.artifacts.glob(f"{STREAMS}-[0-9]*.classpath"))
     names = [file.stem.removeprefix(f"{STREAMS}-") for file in files if remembered(file)]
     releases = [release for name in names for release in _parsed(name)]
@@ -121,7 +121,7 @@ def exact(installation: Installation, texts: Iterable[str], say: Callable[[str],
     """
     named = list(dict.fromkeys(texts))
     for word in filter(is_word, named):
-        say(f"{published(installation).told(word)}.")
+        say(f"{published(installation).meaning(word)}.")
     return tuple(dict.fromkeys(str(published(installation).resolve(t)) if is_word(t) else t for t in named))
 
 

@@ -76,14 +76,14 @@ def _digest(installation: Installation, release: Release, lines: Sequence[str]) 
 def _see(installation: Installation, release: Release, lines: Sequence[str], file: Path) -> None:
     beside = replay_class_path(installation, release)
     with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(file.parent)) as scratch:
-        asked, told = Path(scratch, "asked.jsonl"), Path(scratch, "told.jsonl")
+        asked, answers = Path(scratch, "asked.jsonl"), Path(scratch, "told.jsonl")
         asked.write_text("".join(f"{line}\n" for line in lines))
-        main = (PROGRAM, str(asked), str(told), str(Path(scratch, "state")))
+        main = (PROGRAM, str(asked), str(answers), str(Path(scratch, "state")))
         what = f"{len(lines)} topologies to be built on Kafka Streams {release}"
         log = Path(scratch, "program.log")
         run_program(installation, release, main, log, what, options=(HEAP,), beside=beside, timeout=WITHIN)
         with replacing(file) as draft:
-            draft.write_bytes(told.read_bytes())
+            draft.write_bytes(answers.read_bytes())
 
 
 def _read(file: Path) -> Iterator[Shape]:

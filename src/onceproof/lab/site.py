@@ -56,8 +56,8 @@ class Site:
     def fail(self, failure: KafkaFailedError) -> None:
         """Keep what Kafka did that ended the drive, and record it in the timeline."""
         self.failure = failure
-        told = {"anomaly": failure.anomaly, "place": failure.place}
-        self.note("failure", **told, expected=failure.expected, observed=failure.observed)
+        fields = {"anomaly": failure.anomaly, "place": failure.place}
+        self.note("failure", **fields, expected=failure.expected, observed=failure.observed)
 
     def measure(self, **facts: int) -> None:
         """Keep what the checks need to know of the drive."""

@@ -55,8 +55,8 @@ def read_task_directory(
     shutil.copytree(directory, copy)
     try:
         main = (MAIN, "integers", str(written), str(copy))
-        told = run_program(installation, release, main, log, f"{directory} to be read")
-        stores = [store["store"] for store in told["tasks"][directory.name]]
+        answer = run_program(installation, release, main, log, f"{directory} to be read")
+        stores = [store["store"] for store in answer["tasks"][directory.name]]
         return {
             store: {int(key): int(value) for key, value in _lines(written / directory.name / f"{store}.csv")}
             for store in stores
@@ -71,7 +71,7 @@ def read_stores(
     """The stores in the directories of tasks whose instance has closed; arguments and errors as above."""
     main = (MAIN, "bytes", str(scratch), *map(str, directories))
     try:
-        told = run_program(installation, release, main, log, f"the stores in {directories[0].parent} to be read")
+        answer = run_program(installation, release, main, log, f"the stores in {directories[0].parent} to be read")
         return [
             StoreOnDisk(
                 task,
@@ -84,7 +84,7 @@ def read_stores(
                     for key, value in _lines(scratch / task / f"{store['store']}.csv")
                 },
             )
-            for task, stores in told["tasks"].items()
+            for task, stores in answer["tasks"].items()
             for store in stores
         ]
     finally:

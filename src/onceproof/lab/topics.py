@@ -135,10 +135,12 @@ class Topics:
             return {}
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in sizes]
         try:
-            told = {one.name: future.result(TIMEOUT) for one, future in self._admin.describe_configs(asked).items()}
+            described = {
+                one.name: future.result(TIMEOUT) for one, future in self._admin.describe_configs(asked).items()
+            }
         except KafkaException as error:
             raise HarnessError(f"The configuration of topics of {self._prefix} could not be read: {error}.") from error
-        configs = {name: {key: config[key].value for key in CONFIGURED} for name, config in told.items()}
+        configs = {name: {key: config[key].value for key in CONFIGURED} for name, config in described.items()}
         return {name.removeprefix(f"{self._prefix}-"): {"partitions": sizes[name], **configs[name]} for name in configs}
 
     def delete(self) -> None:
@@ -175,12 +177,12 @@ class Topics:
         One that cannot load the group (KAFKA-20254) lets nobody commit either.
         """
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             with contextlib.suppress(KafkaException):
                 return bool(self.offsets(topic, partitions))
             return False
 
-        holds_within(within, is_told)
+        holds_within(within, is_reported)
         return self._known.get(topic, dict.fromkeys(range(partitions), 0))
 
     def are_processed(self, sizes: Mapping[str, int]) -> bool:
@@ -275,8 +277,8 @@ class Topics:
                 return {(place.topic, place.partition): f.result(TIMEOUT).offset for place, f in answers.items()}
             except KafkaException as error:
                 if error.args[0].code() not in MOVED or time.monotonic() > deadline:
-                    told = f"The ends of the topics of {self._prefix} could not be read: {error}."
-                    raise HarnessError(told) from error
+                    message = f"The ends of the topics of {self._prefix} could not be read: {error}."
+                    raise HarnessError(message) from error
                 # The client keeps asking with the epoch of the leader that it knows; a new client knows none.
                 self._admin = AdminClient(self._cluster.client())
 

@@ -112,11 +112,11 @@ class Toxiproxy:
         Raises:
             HarnessError: it did not answer.
         """
-        told = {"received": 0, "sent": 0}
+        counts = {"received": 0, "sent": 0}
         for way, proxy, count in filter(None, map(_counted, self._ask("GET", "/metrics").text.splitlines())):
             if proxy == name:
-                told[way] += count
-        return told["received"] - told["sent"]
+                counts[way] += count
+        return counts["received"] - counts["sent"]
 
     def stop(self) -> None:
         """Stop it."""

@@ -275,13 +275,13 @@ class TrialLab:
         self._input.check()
 
     def _last_seen(self) -> str:
-        told = f"Committed: {self.committed():,}; {self._instances.last_seen()}"
-        return f"{told}; the logs are in {self._site.folder.instances}."
+        message = f"Committed: {self.committed():,}; {self._instances.last_seen()}"
+        return f"{message}; the logs are in {self._site.folder.instances}."
 
     def _cpu_times(self) -> dict[str, CpuTime]:
         return self._site.cluster.cpu_times() | self._instances.cpu_times()
 
-    def _stuck(self, what: str, timeout: float, before: Mapping[str, CpuTime], told: str) -> OnceproofError:
+    def _stuck(self, what: str, timeout: float, before: Mapping[str, CpuTime], message: str) -> OnceproofError:
         """What it means that the application did not bring something about, although it got CPUs since `before`."""
         check_not_starved(timeout, before, self._cpu_times())
-        return KafkaFailedError("stuck", ", ".join(sorted(self.running)) or "no instance", what, told)
+        return KafkaFailedError("stuck", ", ".join(sorted(self.running)) or "no instance", what, message)

@@ -63,11 +63,11 @@ class Application:
         """Why something that needs one of these values of each feature cannot concern it, in words; None if it may."""
         for name, wanted in needs.items():
             if name in self.uses and not set(wanted) & set(self.uses[name]):
-                return f"it needs {told(name, wanted)}, and the application has {told(name, self.uses[name])}"
+                return f"it needs {describe(name, wanted)}, and the application has {describe(name, self.uses[name])}"
         return None
 
 
-def told(name: str, values: Collection[Value]) -> str:
+def describe(name: str, values: Collection[Value]) -> str:
     """A feature in words."""
     if set(values) <= set(YES_OR_NO):
         return name.replace("_", " ") if True in values else f"no {name.replace('_', ' ')}"
@@ -100,8 +100,8 @@ def as_toml(uses: Mapping[str, Collection[Value]]) -> list[str]:
     """The features of an application as `read_uses` reads them, a line each."""
     lines = []
     for name, values in uses.items():
-        told = ", ".join(map(_toml, values))
-        lines.append(f"{name} = [{told}]" if FEATURES[name].several else f"{name} = {told}")
+        listed = ", ".join(map(_toml, values))
+        lines.append(f"{name} = [{listed}]" if FEATURES[name].several else f"{name} = {listed}")
     return lines
 
 

@@ -134,9 +134,9 @@ def parse_application_issues(text: str, known: Registry) -> tuple[Shows, ...]:
     rows = []
     keys, names = {issue.key for issue in known.issues}, {one.name for one in fields(Shows)}
     for entry in tomllib.loads(text)["shows"]:
-        told = entry.get("issue")
+        key = entry.get("issue")
         if unknown := sorted(entry.keys() - names):
-            raise HarnessError(f"{FILE.name}: {told} has the field {unknown[0]!r}, which there is not.")
+            raise HarnessError(f"{FILE.name}: {key} has the field {unknown[0]!r}, which there is not.")
         row = Shows(**{**entry, **{name: tuple(entry[name]) for name in LISTS if name in entry}})
         if row.issue not in keys:
             raise HarnessError(f"{FILE.name}: {row.issue!r} is no issue of the registry; name one that is.")

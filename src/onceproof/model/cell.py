@@ -189,8 +189,8 @@ def app_command(
     words += ["--roll-to", roll_to] if roll_to else ["--fault", parameters.get(FAULT, "none")]
     words += ["--brokers", "client.properties"] if broker.endswith(CLAIMED) else []
     words += ["--broker", broker.removesuffix(CLAIMED), "--seed", str(seed)]
-    told = (OF_APPLICATION, FAULT, ORACLE)  # by other words, or found out
-    words += _set({name: value for name, value in parameters.items() if name not in told})
+    hidden = (OF_APPLICATION, FAULT, ORACLE)  # by other words, or found out
+    words += _set({name: value for name, value in parameters.items() if name not in hidden})
     return [*words, *(["--plant", plant] if plant else [])]
 
 

@@ -188,8 +188,8 @@ def _of_parts(before: Shape, after: Shape) -> Iterator[Change]:
         elif old is None and new is not None:
             yield Change("sub-topology", f"sub-topology {number} is new, and {_reads(new)}", (Effect.SPLITS,))
         elif old is not None and new is not None and old.sources != new.sources:
-            told = f"sub-topology {number} {_reads(new)}; it read {_listed(old.sources)}"
-            yield Change("sub-topology", told, (Effect.SPLITS,))
+            message = f"sub-topology {number} {_reads(new)}; it read {_listed(old.sources)}"
+            yield Change("sub-topology", message, (Effect.SPLITS,))
 
 
 def _reads(part: Part) -> str:
@@ -257,34 +257,34 @@ def _left(shape: Shape, store: Store) -> tuple[str, bool]:
 def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
     old, new = before.stores[name], after.stores[name]
     if old.variety != new.variety:
-        told = f"store {name} is a {new.variety} store and was a {old.variety} store: it cannot read {old.changelog}"
-        yield Change("store", told, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
+        message = f"store {name} is a {new.variety} store and was a {old.variety} store: it cannot read {old.changelog}"
+        yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
         return
     if before.feeding(name) != after.feeding(name):
-        told = f"store {name} is fed by {_listed(after.feeding(name))}, and was by {_listed(before.feeding(name))}"
+        message = f"store {name} is fed by {_listed(after.feeding(name))}, and was by {_listed(before.feeding(name))}"
         if is_generated(name):  # another operation has got the name
-            told += ": a generated name that shifts, so it takes over the state of another operation"
-            yield Change("store", told, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
+            message += ": a generated name that shifts, so it takes over the state of another operation"
+            yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
             return
-        yield Change("store", told)
+        yield Change("store", message)
     if old.changelog != new.changelog:
         yield _other_changelog(after, name, old, new)
     one, other = before.part_of.get(name), after.part_of.get(name)
     if one != other:
         lost = new.changelog is None and old.is_persistent
-        told = f"store {name} moves from sub-topology {one} to {other}"
-        told += ": it is lost, as it has no changelog" if lost else ", where it is restored"
-        yield Change("store", told, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS))
+        message = f"store {name} moves from sub-topology {one} to {other}"
+        message += ": it is lost, as it has no changelog" if lost else ", where it is restored"
+        yield Change("store", message, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS))
     if old.is_persistent != new.is_persistent:
         yield Change("store", f"store {name} is {'on disk' if new.is_persistent else 'in memory'} now, and is restored")
 
 
 def _other_changelog(after: Shape, name: str, old: Store, new: Store) -> Change:
-    told = f"store {name} is restored from {new.changelog or 'nothing'}, and was from {old.changelog or 'nothing'}"
+    message = f"store {name} is restored from {new.changelog or 'nothing'}, and was from {old.changelog or 'nothing'}"
     if new.changelog is None or new.changelog in after.changelogs:
         effects: tuple[Effect, ...] = (Effect.LOSES, Effect.SPLITS, Effect.RESETS)
-        return Change("store", f"{told}: what it holds is not there", effects if old.changelog else (Effect.SPLITS,))
-    return Change("store", f"{told}, which has what it holds", (Effect.SPLITS,))
+        return Change("store", f"{message}: what it holds is not there", effects if old.changelog else (Effect.SPLITS,))
+    return Change("store", f"{message}, which has what it holds", (Effect.SPLITS,))
 
 
 # --- topics ----------------------------------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def _of_repartitions(before: Shape, after: Shape) -> Iterator[Change]:
     renamed = matched(old - new, new - old, before.writers, after.writers)
     for topic in sorted(old - new):
         now = f"is called {renamed[topic]} now" if topic in renamed else "is gone"
-        told = f"repartition topic {topic} {now}: what is in it and not processed is left behind"
-        yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS))
+        message = f"repartition topic {topic} {now}: what is in it and not processed is left behind"
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS))
     for topic in sorted(new - old - set(renamed.values())):
         yield Change("repartition", f"repartition topic {topic} is new", (Effect.SPLITS,))
     for topic in sorted(old & new):
@@ -305,15 +305,15 @@ def _of_repartitions(before: Shape, after: Shape) -> Iterator[Change]:
 
 def _kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[Change]:
     if before.writers(topic) != after.writers(topic) and is_generated(topic):
-        told = (
+        message = (
             f"repartition topic {topic} is fed by {_listed(after.writers(topic))}, and was by "
             f"{_listed(before.writers(topic))}: a generated name that shifts, so it passes on what another "
             "operation wrote"
         )
-        yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS))
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS))
     elif (one := before.readers(topic)) != (other := after.readers(topic)):
-        told = f"repartition topic {topic} feeds {_listed(other)}, and fed {_listed(one)}"
-        yield Change("repartition", told, (Effect.DRAINS, Effect.SPLITS) if _known(before, other) else ())
+        message = f"repartition topic {topic} feeds {_listed(other)}, and fed {_listed(one)}"
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS) if _known(before, other) else ())
 
 
 def _known(before: Shape, stores: Collection[str]) -> bool:
@@ -344,11 +344,11 @@ def _of_records(before: Shape, after: Shape) -> Iterator[Change]:
     for topic in sorted(before.outputs.keys() | after.outputs.keys()):
         if not (topic in before.outputs and topic in after.outputs) and _is_internal(topic, before, after):
             continue
-        if told := _first_difference(before.outputs.get(topic, ()), after.outputs.get(topic, ())):
-            yield Change("records", f"the records of {topic} differ: {told}", (Effect.DIFFERS,))
+        if difference := _first_difference(before.outputs.get(topic, ()), after.outputs.get(topic, ())):
+            yield Change("records", f"the records of {topic} differ: {difference}", (Effect.DIFFERS,))
     for name in sorted(before.kept.keys() & after.kept.keys()):
-        if told := _first_difference(before.kept[name], after.kept[name]):
-            yield Change("records", f"the entries of store {name} differ: {told}", (Effect.DIFFERS,))
+        if difference := _first_difference(before.kept[name], after.kept[name]):
+            yield Change("records", f"the entries of store {name} differ: {difference}", (Effect.DIFFERS,))
 
 
 def _is_internal(topic: str, *shapes: Shape) -> bool:

@@ -22,7 +22,7 @@ class Failure:
     affected: str
     seen: str
     since: str
-    told: str
+    note: str
 
 
 def parse_failures(text: str, known: frozenset[str]) -> tuple[Failure, ...]:

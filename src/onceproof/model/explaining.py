@@ -185,7 +185,7 @@ class Explanation:
         return in_variant and (self.scenarios is None or scenario in self.scenarios)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Its anomalies and its conditions, in the words of the registry."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("anomalies", *_WHERE)}
         given = {name: value for name, value in named.items() if value not in (None, False, ())}

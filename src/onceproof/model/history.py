@@ -73,11 +73,11 @@ class History:
             reached: the first offset of its partition that was not committed when the store was opened; None if that
                 is not known.
         """
-        told = _numbers(witness)
-        question = told and self._questions.get((witness.partition, told[0]))
-        if not told or not question:
+        numbers = _numbers(witness)
+        question = numbers and self._questions.get((witness.partition, numbers[0]))
+        if not numbers or not question:
             return False
-        _, version = told
+        _, version = numbers
         before = [c for c in self._changes[witness.partition, witness.key] if c.offset < question.offset]
         counting = sorted(change for change in before if not change.late)
         past = [change for change in counting if change.time <= question.time]

@@ -72,7 +72,7 @@ class Explaining:
         return cls(issue.key, issue.title, tuple(map(str, issue.fixed)), issue.remedy, issue.url)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Its key, and where it is fixed."""
         return f"{self.key}, {'fixed in ' if self.fixed else 'not fixed yet'}{' and '.join(self.fixed)}"
 
@@ -121,7 +121,7 @@ class OnRelease:
         """Of a red whether it is known, and by what; else nothing."""
         if self.judgement is not Judgement.RED:
             return ""
-        return f"known: {'; '.join(issue.told for issue in self.issues)}" if self.is_known else "unknown"
+        return f"known: {'; '.join(issue.summary for issue in self.issues)}" if self.is_known else "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,7 +83,7 @@ class KnownIssue:
         return tuple(e for e in self.explains if e.holds_in(scenario, variant))
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Its key, and where it is fixed, for sentences."""
         fixed = " and ".join(str(release) for release in self.fixed)
         return f"{self.key} (fixed in {fixed})" if fixed else self.key

@@ -210,9 +210,9 @@ def _checked(data: Mapping[str, Any], kind: type[Matrix | Block], where: str) ->
     for name, value in data.items():
         if name not in known:
             raise UsageError(f"{where}: there is no {name!r}; choose from {', '.join(known)}.")
-        is_right, told = _KINDS[known[name].type]
+        is_right, meaning = _KINDS[known[name].type]
         if not is_right(value):
-            raise UsageError(f"{where}: {name} must be {told}, not {value!r}.")
+            raise UsageError(f"{where}: {name} must be {meaning}, not {value!r}.")
     if missing := [
         name for name in ("name", "description", "scenario", "variants") if name in known.keys() - data.keys()
     ]:
@@ -237,9 +237,9 @@ def known_matrix(known: Registry) -> Matrix:
         for issue in known.issues
         for scenario, variants in issue.provoked.items()
     )
-    told = "Every known issue on the first and last bad releases and the first good ones, by the registry."
+    description = "Every known issue on the first and last bad releases and the first good ones, by the registry."
     risk = 0.25  # of a first look, as that of the seeds
-    return Matrix("known", told, blocks, brokers=(NEWEST,), why_brokers="as in `nightly`", risk=risk)
+    return Matrix("known", description, blocks, brokers=(NEWEST,), why_brokers="as in `nightly`", risk=risk)
 
 
 def _where(issue: KnownIssue) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:

@@ -27,14 +27,14 @@ RULES = {
 class Anomaly:
     """A named breach: what it means, for people, and what it has one witness of.
 
-    One that is only `told` tests how Kafka Streams keeps a promise, not whether: alone it turns no cell red, unless a
-    known issue has it there.
+    One that is `informational` tests how Kafka Streams keeps a promise, not whether: alone it turns no cell red, unless
+    a known issue has it there.
     """
 
     name: str
     sentence: str
     per: str
-    told: bool = False
+    informational: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,13 +152,13 @@ ANOMALIES = {
             "stale-checkpoint",
             "Under exactly-once, a checkpoint of the stores stayed in place while the task was running.",
             "task",
-            told=True,
+            informational=True,
         ),
         Anomaly(
             "skipped-wipe",
             "Under exactly-once, a store was trusted that held writes of the transaction in which its process died.",
             "store",
-            told=True,
+            informational=True,
         ),
         Anomaly(
             "uncommitted-state", "After a restart, a store held what no committed changelog record explains.", "key"

@@ -62,7 +62,7 @@ class Published:
             raise UsageError(f"No release of the line {word} is published, {self.source}; choose from {there_are}.")
         return newest_of[major, minor]
 
-    def told(self, word: str) -> str:
+    def meaning(self, word: str) -> str:
         """What a word means and how that is known; raises as `resolve` does."""
         return f"{word} is {self.resolve(word)}, {self.source}"
 

@@ -83,7 +83,7 @@ class Row:
     part: Part
     name: str
     sight: Sight
-    told: str
+    reason: str = field(metadata={"formerly": "told"})
     trial: str = ""  # that must show it
 
 
@@ -100,7 +100,7 @@ class Aim(ABC):
         """What kind of thing it is."""
 
     @abstractmethod
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """How a trial showed it; None if it did not."""
 
     @abstractmethod
@@ -109,12 +109,12 @@ class Aim(ABC):
 
     def row(self, tries: Sequence[Seen]) -> Row:
         """What the trials say that were made of it."""
-        sight, told = self._judged(tries)
-        return Row(self.part, self.name, sight, told, str(self.trial))
+        sight, reason = self._judged(tries)
+        return Row(self.part, self.name, sight, reason, str(self.trial))
 
     def _judged(self, tries: Sequence[Seen]) -> tuple[Sight, str]:
-        if told := next((told for seen in tries if (told := self.told(seen)) is not None), None):
-            return Sight.SEEN, told
+        if shown := next((shown for seen in tries if (shown := self.evidence(seen)) is not None), None):
+            return Sight.SEEN, shown
         if unknown := next((seen.not_understood for seen in tries if seen.not_understood), None):
             return Sight.UNKNOWN, f"its trial ended before that: {unknown}"
         whole = [seen for seen in tries if not seen.error and not seen.void]
@@ -143,7 +143,7 @@ class DumpAim(Aim):
         """A dump."""
         return Part.DUMP
 
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """How many entries of each kind there are."""
         if seen.not_understood or seen.error or seen.void or any(self._lacks(seen)):
             return None
@@ -160,9 +160,9 @@ class DumpAim(Aim):
         return f"the log segments show {', '.join(self._lacks(seen))}"
 
     def _judged(self, tries: Sequence[Seen]) -> tuple[Sight, str]:
-        sight, told = super()._judged(tries)
+        sight, reason = super()._judged(tries)
         unknown = next((seen.not_understood for seen in tries if seen.not_understood), None)
-        return (Sight.MISSING, unknown) if unknown and sight is not Sight.SEEN else (sight, told)
+        return (Sight.MISSING, unknown) if unknown and sight is not Sight.SEEN else (sight, reason)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class PhraseAim(Aim):
         """A phrase."""
         return Part.PHRASE
 
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """That it has it."""
         return f"by {self.source}" if self.name in seen.phrases else None
 
@@ -196,7 +196,7 @@ class EventAim(Aim):
         """An event."""
         return Part.EVENT
 
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """That it does."""
         return f"by {self.source}" if self.name in seen.events else None
 
@@ -214,7 +214,7 @@ class ScenarioAim(Aim):
         """A scenario."""
         return Part.SCENARIO
 
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """How it was."""
         return seen.reason if seen.exercised else None
 
@@ -234,7 +234,7 @@ class PlantAim(Aim):
         """A plant."""
         return Part.PLANT
 
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """How often it fired, and what that showed."""
         if not seen.fired:
             return None
@@ -257,7 +257,7 @@ class ControlAim(Aim):
         """A positive control."""
         return Part.CONTROL
 
-    def told(self, seen: Seen) -> str | None:
+    def evidence(self, seen: Seen) -> str | None:
         """What was seen of it."""
         red = {name: seen.anomalies.get(name, 0) - seen.unexplained.get(name, 0) for name in self.anomalies}
         return ", ".join(f"{count:,} {name}" for name, count in red.items() if count > 0) or None
@@ -307,7 +307,7 @@ class Qualification(JsonFile):
     @property
     def lessons(self) -> list[str]:
         """What the harness has to learn, a sentence each."""
-        return [f"{row.part} {row.name}: {row.told}" for row in self.of(Sight.MISSING)]
+        return [f"{row.part} {row.name}: {row.reason}" for row in self.of(Sight.MISSING)]
 
     @property
     def exit_code(self) -> ExitCode:

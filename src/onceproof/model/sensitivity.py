@@ -120,9 +120,11 @@ def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
     it: what is published under a release does not change.
     """
     commits = {}
-    for told in attested.values():
-        release = told.get("release", told["streams_version"])  # before there were builds, the version said it all
-        commits[release] = told["streams_commit"] or release
+    for versions in attested.values():
+        release = versions.get(
+            "release", versions["streams_version"]
+        )  # before there were builds, the version said it all
+        commits[release] = versions["streams_commit"] or release
     wanted = [str(cell.streams), *([str(cell.restart_on)] if cell.restart_on else [])]
     return " → ".join(commits[release] for release in wanted) if all(r in commits for r in wanted) else ""
 

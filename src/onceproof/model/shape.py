@@ -56,7 +56,7 @@ class Store:
     @property
     def variety(self) -> str:
         """What it holds, in words: its changelog can only be read into a store that holds the same."""
-        found = (told for name, told in VARIETIES if any(name in layer for layer in self.layers))
+        found = (label for name, label in VARIETIES if any(name in layer for layer in self.layers))
         return next(found, "key-value")
 
     @property

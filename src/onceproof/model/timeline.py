@@ -93,8 +93,8 @@ def stall_text(events: Iterable[Event]) -> str | None:
 
     Time for which the driver froze an instance does not count.
     """
-    told = list(events)
-    stalls = [(_unexplained(event, told), event["source"]) for event in told if event["event"] == "stall"]
+    listed = list(events)
+    stalls = [(_unexplained(event, listed), event["source"]) for event in listed if event["event"] == "stall"]
     ms, source = max(stalls, default=(0, ""))
     if ms < STALLED:
         return None
@@ -178,7 +178,7 @@ def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     left: dict[tuple[str, str], int] = {}  # when the thread lost it as active
     back: list[tuple[str, str, int, int]] = []
     progress: list[tuple[int, str, str, int]] = []  # t, task, thread, count
-    for event in _threads_told_apart(events):
+    for event in _distinct_threads(events):
         if event["event"] == "progress":
             progress += [(event["t"], p["task"], p["thread"], p["count"]) for p in event["processed"]]
         if event["event"] != "assignment":
@@ -231,7 +231,7 @@ def stayed_beside_revoked(events: Iterable[Event]) -> frozenset[str]:
     """Tasks that stayed active on a thread from which another was taken (the precondition of KAFKA-18943)."""
     active: dict[str, frozenset[str]] = {}  # by thread
     stayed: set[str] = set()
-    for event in _threads_told_apart(events):
+    for event in _distinct_threads(events):
         for thread in event["threads"] if event["event"] == "assignment" else ():
             if not thread["active"] and not thread["standby"]:  # between two assignments, which says nothing
                 continue
@@ -242,7 +242,7 @@ def stayed_beside_revoked(events: Iterable[Event]) -> frozenset[str]:
     return frozenset(stayed)
 
 
-def _threads_told_apart(events: Iterable[Event]) -> Iterator[Event]:
+def _distinct_threads(events: Iterable[Event]) -> Iterator[Event]:
     """The events with threads named after the start of their instance, too, if that is not its first."""
     starts: Counter[str] = Counter()
     for event in events:
@@ -267,7 +267,7 @@ def proved_returns(events: Iterable[Event], *, closed: bool = False) -> list[Ret
     return [r for r in found if r.before and r.elsewhere and r.after]
 
 
-def told_return(r: Return) -> str:
+def return_text(r: Return) -> str:
     """A return in one sentence."""
     thread = r.thread[r.thread.find("-instance-") + 1 :]  # without the application id
     between = "elsewhere" if r.closed else "standby"

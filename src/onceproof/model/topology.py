@@ -55,14 +55,14 @@ class Topology:
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Topology":
+    def of(cls, described: Mapping[str, Any]) -> "Topology":
         """As the event has it."""
         parts = tuple(
             Part(tuple(part["sources"]), {node: tuple(stores) for node, stores in part["nodes"].items()})
-            for part in told["parts"]
+            for part in described["parts"]
         )
-        kinds = {store: tuple(layers) for store, layers in told["kinds"].items()}
-        return cls(parts, tuple(told["internal"]), tuple(told["globals"]), told["processors"], kinds)
+        kinds = {store: tuple(layers) for store, layers in described["kinds"].items()}
+        return cls(parts, tuple(described["internal"]), tuple(described["globals"]), described["processors"], kinds)
 
     @classmethod
     def known(cls, events: Iterable[Event]) -> "Topology | None":

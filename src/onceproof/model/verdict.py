@@ -142,8 +142,8 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     greens = sum(trial not in red for trial in together)
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
     errors = {trial.key: trial.error for trial in broken if trial.error is not None}
-    told = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
-    return CellVerdict(*told, tried=tried, greens=greens, rated=tally, hits=hits, place=place)
+    fields = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
+    return CellVerdict(*fields, tried=tried, greens=greens, rated=tally, hits=hits, place=place)
 
 
 def _place(cell: Cell, trial: TrialEvidence) -> Place:
@@ -153,7 +153,7 @@ def _place(cell: Cell, trial: TrialEvidence) -> Place:
 def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
     """Whether anomalies turn a trial of a cell red: those that are only told do not, unless an issue has them here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
-    return any(name in here or not ANOMALIES[name].told for name in anomalies)
+    return any(name in here or not ANOMALIES[name].informational for name in anomalies)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def _decide(
     anomalies: Mapping[str, int],
     registry: Registry,
 ) -> tuple[Verdict, str]:
-    issues = ", ".join(issue.told for issue in registry.concerned(cell, anomalies))
+    issues = ", ".join(issue.summary for issue in registry.concerned(cell, anomalies))
     if red:
         seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
         unexplained = ", ".join(_unexplained(cell, red, anomalies, registry))
@@ -243,8 +243,8 @@ def _decide(
     nothing = f"No anomaly in {len(exercised)} exercised {'trial' if len(exercised) == 1 else 'trials'}"
     if issues:
         return Verdict.FIXED, f"{nothing}, though the registry says that {cell.releases} is affected by {issues}."
-    told = Counter(name for trial in sound for name in trial.anomalies)
-    beside = "".join(f" {name} in {count:,}, which alone is no breach." for name, count in sorted(told.items()))
+    counts = Counter(name for trial in sound for name in trial.anomalies)
+    beside = "".join(f" {name} in {count:,}, which alone is no breach." for name, count in sorted(counts.items()))
     return Verdict.CLEAN, f"{nothing}.{beside} {exercised[0].reason}"
 
 

@@ -44,7 +44,7 @@ from onceproof.page.runs import (
     unfinished,
     verdicts_in,
 )
-from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, told
+from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, sentence_of
 from onceproof.page.upgrade import upgrade_view
 from onceproof.results.evidence.archive import write_evidence
 from onceproof.results.matrix_query import Known, known_at, known_with, runs_stored, verdicts_of
@@ -142,9 +142,9 @@ def _handle_errors(app: FastAPI, login: str | None) -> None:
         if status in (401, 403) and login and _is_browser(request):
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"{login}?next={quote(wanted)}", 307)
-        told = str(error.detail) if isinstance(error, StarletteHTTPException) else str(error)
+        message = str(error.detail) if isinstance(error, StarletteHTTPException) else str(error)
         headers = error.headers if isinstance(error, StarletteHTTPException) else None
-        return _refusal(request, status, told, headers)
+        return _refusal(request, status, message, headers)
 
     async def absent(request: Request, error: Exception) -> Response:
         return _refusal(request, 404, str(error))
@@ -154,8 +154,8 @@ def _handle_errors(app: FastAPI, login: str | None) -> None:
         run = request.path_params.get("run") or request.query_params.get("run")
         search = request.path_params.get("search")
         what = f"Run {run}" if run else f"Search {search}" if search else "A run"
-        told = f"{what} is damaged: its files are not as they were written ({type(error).__name__}: {error})."
-        return _refusal(request, 500, told)
+        message = f"{what} is damaged: its files are not as they were written ({type(error).__name__}: {error})."
+        return _refusal(request, 500, message)
 
     app.add_exception_handler(StarletteHTTPException, refused)
     app.add_exception_handler(HarnessError, refused)
@@ -169,10 +169,10 @@ def _is_browser(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "")
 
 
-def _refusal(request: Request, status: int, told: str, headers: Mapping[str, str] | None = None) -> Response:
+def _refusal(request: Request, status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
     if not _is_browser(request):
-        return JSONResponse({"detail": told}, status, headers=headers)
-    return HTMLResponse(render("error.html", _links(request), told=told), status, headers=headers)
+        return JSONResponse({"detail": message}, status, headers=headers)
+    return HTMLResponse(render("error.html", _links(request), message=message), status, headers=headers)
 
 
 def _links(request: Request) -> Links:
@@ -211,7 +211,7 @@ class _Page:
         values = {
             "recent": [replace(one, created=minute(one.created), counts=worst_first(one.counts)) for one in recent],
             "going": [one for one in later if one.under_way],
-            "notices": [*(one.told for one in later if not one.under_way), *self._damage(known)],
+            "notices": [*(one.summary for one in later if not one.under_way), *self._damage(known)],
             "newest": newest,
         }
         if known is None:
@@ -324,7 +324,7 @@ class _Page:
             has_timeline = True
         except NotThereError:
             has_timeline = False
-        values = {"trial": found, "told": told(found), "has_timeline": has_timeline}
+        values = {"trial": found, "sentence": sentence_of(found), "has_timeline": has_timeline}
         return HTMLResponse(render("planted.html", _links(request), **values))
 
     def planted_timeline(self, run: str, trial: str, theme: str = "light") -> Response:

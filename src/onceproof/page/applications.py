@@ -68,7 +68,7 @@ def application_view(runs: Path, run: str) -> dict[str, Any]:
 
 def _release(run: RunFolder, one: OnRelease) -> dict[str, Any]:
     return {
-        "told": one,
+        "result": one,
         "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in one.anomalies.items()],
         "trials": [(key, what) for key, what in _trials(one) if run.trial(key).path.is_dir()],
         "cell": cell_of(run, one),

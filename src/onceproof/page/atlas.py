@@ -19,7 +19,7 @@ from onceproof.advice.advising import Question, advise
 from onceproof.atlas.exporting import to_json
 from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.atlas.shipped import as_measured
-from onceproof.model.application import told
+from onceproof.model.application import describe
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encoded, replacing
@@ -187,11 +187,11 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
         yield f"upgrades/{current}-{target}.html", _page("atlas/upgrade.html", below, **shown)
 
 
-def _brief(told: Any) -> Any:
+def _brief(value: Any) -> Any:
     """What JSON holds, with the first of the cells and sources that a sentence rests on: the release pages have all."""
-    if isinstance(told, dict):
-        return {name: _brief(one[:CITED] if name in ("cells", "sources") else one) for name, one in told.items()}
-    return [_brief(one) for one in told] if isinstance(told, list) else told
+    if isinstance(value, dict):
+        return {name: _brief(one[:CITED] if name in ("cells", "sources") else one) for name, one in value.items()}
+    return [_brief(one) for one in value] if isinstance(value, list) else value
 
 
 def _page(template: str, links: AtlasLinks, **values: Any) -> str:
@@ -258,7 +258,7 @@ def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
     possible = {cell for cell in atlas.possible if cell.running == release} | {one.cell for one in own}
     return {
         "release": str(release),
-        "issues": [_told(issue, issue.key in showing) for issue in issues],
+        "issues": [_issue_view(issue, issue.key in showing) for issue in issues],
         "regressions": [_measured(atlas, one) for one in own if one.verdict is Verdict.REGRESSION],
         "cells": [_measured(atlas, one) for one in own],
         "possible": len(possible),
@@ -284,7 +284,7 @@ def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, Any]:
     cells = [one for cell, one in atlas.standing.items() if issue.concerns(cell.scenario, cell.variant)]
     cells.sort(key=lambda one: (issue.key not in one.issues, one.place))
     return {
-        "issue": _told(issue, False),
+        "issue": _issue_view(issue, False),
         "sources": issue.sources,
         "cells": [_measured(atlas, one) for one in cells],
         "command": next((_command(one) for one in cells if issue.key in one.issues and one.is_red), _usual(issue)),
@@ -304,7 +304,7 @@ def _command(one: Measurement) -> str:
     return Trial(one.run, one.cell, 1, one.seeds[0] if one.seeds else 1).command
 
 
-def _told(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
+def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
     return {
         "key": issue.key,
         "title": issue.title,
@@ -312,7 +312,7 @@ def _told(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
         "symptom": issue.symptom,
         "condition": issue.condition,
         "remedy": issue.remedy,
-        "needs": [told(name, values) for name, values in issue.needs.items()],
+        "needs": [describe(name, values) for name, values in issue.needs.items()],
         "affected": ", ".join(issue.ranges),
         "fixed": [str(release) for release in issue.fixed],
         "is_shown": is_shown,
@@ -325,7 +325,7 @@ def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
         "key": one.cell.key,
         "releases": one.cell.releases,
         "running": str(one.cell.running),
-        "told": one.told,
+        "summary": one.summary,
         "is_current": is_current(one, atlas.harness),
         "command": _command(one),
     }
@@ -335,7 +335,7 @@ def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
     """What can be searched: kind, title, address, and further words that lead to it."""
     found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
     for issue in atlas.registry.issues:
-        needs = " ".join(told(name, values) for name, values in issue.needs.items())
+        needs = " ".join(describe(name, values) for name, values in issue.needs.items())
         words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {', '.join(issue.ranges)} {needs}"
         found.append(["issue", f"{issue.key}: {issue.title}", links.issue(issue.key), words])
     for current, target in atlas.ways:

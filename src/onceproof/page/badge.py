@@ -31,8 +31,8 @@ class Badge:
         red, green = verdicts.count(Verdict.REGRESSION), sum(verdict in GREEN for verdict in verdicts)
         look = "regression" if red else "known" if issues else "clean" if green else "unknown"
         cells = f"{green} of {len(verdicts)} cells green" if verdicts else "not measured"
-        told = [f"{red} unexplained"] if red else []
-        return cls(f"Kafka Streams {release}", ", ".join([*told, known, cells]), COLOURS[look])
+        parts = [f"{red} unexplained"] if red else []
+        return cls(f"Kafka Streams {release}", ", ".join([*parts, known, cells]), COLOURS[look])
 
     def endpoint(self) -> dict[str, Any]:
         """The JSON that shields.io asks an endpoint for: https://shields.io/badges/endpoint-badge."""

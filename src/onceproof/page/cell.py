@@ -81,7 +81,11 @@ def _issues(cell: Cell, verdict: VerdictRow) -> list[dict[str, Any]]:
 def _blind(cell: Cell) -> list[dict[str, Any]]:
     """What the cell cannot show anew, since an issue shows there that no release mends, by issue."""
     return [
-        {"key": issue.key, "url": issue.url, "what": [e.told for e in issue.explanations(cell.scenario, cell.variant)]}
+        {
+            "key": issue.key,
+            "url": issue.url,
+            "what": [e.summary for e in issue.explanations(cell.scenario, cell.variant)],
+        }
         for issue in registry().blind(cell)
     ]
 
@@ -89,10 +93,10 @@ def _blind(cell: Cell) -> list[dict[str, Any]]:
 def _over_time(history: Sequence[Dated]) -> list[dict[str, Any]]:
     """The verdicts of the cell, oldest first, each with its day; where a day has several, with the time of day."""
     days = Counter(dated.created[:10] for dated in history)
-    return [_told(dated, minute if days[dated.created[:10]] > 1 else day) for dated in reversed(history)]
+    return [_dated_view(dated, minute if days[dated.created[:10]] > 1 else day) for dated in reversed(history)]
 
 
-def _told(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
+def _dated_view(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
     judged = dated.judged
     return {
         "run": judged.run,
@@ -128,11 +132,11 @@ def trial_view(
     }
 
 
-def _attested(told: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _attested(versions: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was really loaded, one entry for each different set, with the instances that reported it."""
     instances: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
-    for name, entry in sorted(told.items()):
+    for name, entry in sorted(versions.items()):
         instances[tuple(entry.get(column) for column in columns)].append(name)
     return [
         {**dict(zip(columns, entry, strict=True)), "instances": ", ".join(names)} for entry, names in instances.items()

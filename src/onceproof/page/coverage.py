@@ -85,7 +85,7 @@ def _draw_coverage(plot: go.Figure, search: Search, color: str) -> None:
     plot.add_scatter(
         x=[0.0, *(x for x, _, _ in points)],
         y=[0, *(y for _, y, _ in points)],
-        customdata=["", *(told for _, _, told in points)],
+        customdata=["", *(text for _, _, text in points)],
         yaxis="y",
         mode="lines",
         line={"color": color, "width": 2.5, "shape": "hv"},
@@ -110,7 +110,7 @@ def _draw_trials(plot: go.Figure, search: Search, rows: dict[str, int]) -> None:
                 hovertext=[
                     f"<b>trial {line.number}</b>"
                     + (f", {line.purpose} of finding {line.finding}" if line.purpose is not Purpose.SEARCH else "")
-                    + f"<br>{drawing.wrapped(line.schedule.told)}<br>{drawing.wrapped(line.said)}"
+                    + f"<br>{drawing.wrapped(line.schedule.summary)}<br>{drawing.wrapped(line.said)}"
                     for line in shown
                 ],
                 hovertemplate="%{hovertext}<extra></extra>",

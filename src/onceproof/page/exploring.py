@@ -164,11 +164,12 @@ def _found(found: Finding) -> dict[str, Any]:
     return {
         **encoded(found),
         "title": found.title,
-        "schedule": Schedule(found.scenario, found.variant, tuple(found.parameters.items()), 0).told,
+        "schedule": Schedule(found.scenario, found.variant, tuple(found.parameters.items()), 0).summary,
         "rate": str(found.rate),
         "smallest_rate": str(found.smallest_rate),
         "bisected_by": found.bisected_by,
-        "releases": bisected and {**encoded(bisected), "told": bisected.told, "why_unknown": bisected.why_unknown},
+        "releases": bisected
+        and {**encoded(bisected), "summary": bisected.summary, "why_unknown": bisected.why_unknown},
     }
 
 
@@ -222,7 +223,7 @@ def line_view(line: Tried) -> dict[str, Any]:
         "number": line.number,
         "minutes": line.at / 60,
         "purpose": str(line.purpose),
-        "schedule": line.schedule.told,
+        "schedule": line.schedule.summary,
         "streams": line.streams,
         "state": state_of(line),
         "said": line.said,

@@ -14,7 +14,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of
 from onceproof.results.evidence.text import escaped
-from onceproof.results.qualified import told_once
+from onceproof.results.qualified import distinct
 from onceproof.results.table import seen
 
 FEW = 3  # versions of the harness that are listed
@@ -22,7 +22,7 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]") 
 
 
 @dataclass(frozen=True)
-class Told:
+class RunReport:
     """A judged run, without what must not leave the machine."""
 
     run: str
@@ -34,7 +34,7 @@ class Told:
     not_looked_at: Mapping[str, Mapping[str, int]]  # promise -> reason -> trials
 
 
-def told_of(run: RunFolder) -> Told:
+def report_of(run: RunFolder) -> RunReport:
     """What is told about a judged run.
 
     Raises:
@@ -47,14 +47,14 @@ def told_of(run: RunFolder) -> Told:
     for trial in run.trials():
         if outcome := run.outcome(trial):
             harnesses |= {outcome.harness} if outcome.harness else set()
-            for told in outcome.attested.values():
-                release = str(told.get("release", told["streams_version"]))  # older outcomes have no release
-                commits[release] = str(told["streams_commit"] or "not in its jars")
+            for versions in outcome.attested.values():
+                release = str(versions.get("release", versions["streams_version"]))  # older outcomes have no release
+                commits[release] = str(versions["streams_commit"] or "not in its jars")
         for promise, reason in TrialPlan.read(run.trial(trial).trial_file).not_looked_at.items():
             not_looked_at[promise][reason] += 1
     request = read_json(run.run_file)
     redaction = redaction_of(run, verdicts, run.trials())
-    return Told(
+    return RunReport(
         run.run_id,
         request["created"],
         str(redaction.data(request["matrix"])),
@@ -67,11 +67,15 @@ def told_of(run: RunFolder) -> Told:
 
 def _versions(harnesses: Collection[str]) -> str:
     """The versions of the harness that drove a run's trials: each scenario has its own."""
-    told = sorted(harnesses)
-    return ", ".join(told) if len(told) <= FEW else f"{told[0]} and {len(told) - 1} versions for other scenarios"
+    versions = sorted(harnesses)
+    return (
+        ", ".join(versions)
+        if len(versions) <= FEW
+        else f"{versions[0]} and {len(versions) - 1} versions for other scenarios"
+    )
 
 
-def write_junit(told: Told, target: Path) -> None:
+def write_junit(report: RunReport, target: Path) -> None:
     """Write a test suite with a test case for each cell.
 
     A regression is a failure; `known` is skipped with its issue; inconclusive and failed cells are errors.
@@ -86,8 +90,8 @@ def write_junit(told: Told, target: Path) -> None:
         Verdict.INCONCLUSIVE: "error",
         Verdict.ERROR: "error",
     }
-    suite = ET.Element("testsuite", name=f"onceproof {told.run}", timestamp=told.created[:19])
-    for verdict in told.verdicts:
+    suite = ET.Element("testsuite", name=f"onceproof {report.run}", timestamp=report.created[:19])
+    for verdict in report.verdicts:
         seconds = (verdict.seconds or 0) * verdict.trials
         case = ET.SubElement(
             suite, "testcase", classname=f"onceproof.{verdict.scenario}", name=_name(verdict), time=f"{seconds:.1f}"
@@ -97,7 +101,7 @@ def write_junit(told: Told, target: Path) -> None:
             found.text = _legal("\n".join([verdict.sentence, *verdict.errors.values()]))
         output = ET.SubElement(case, "system-out")
         output.text = _legal(_details(verdict))
-    suite.set("tests", str(len(told.verdicts)))
+    suite.set("tests", str(len(report.verdicts)))
     suite.set("time", f"{sum(float(case.get('time', 0)) for case in suite):.1f}")
     for attribute, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{kind}"))))
@@ -107,50 +111,50 @@ def write_junit(told: Told, target: Path) -> None:
     write_text(target, ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
 
 
-def write_summary(told: Told, target: Path) -> None:
+def write_summary(report: RunReport, target: Path) -> None:
     """Write Markdown for a pull request or the summary of a job.
 
     Raises:
         UsageError: the target is a folder.
         HarnessError: it cannot be written.
     """
-    write_text(target, "\n".join(_summary(told)) + "\n")
+    write_text(target, "\n".join(_summary(report)) + "\n")
 
 
-def _summary(told: Told) -> Iterator[str]:
-    yield f"## Onceproof: {_counts(told)}"
-    yield f"\nRun {told.run}, {told.created[:16].replace('T', ' ')} UTC, matrix {escaped(told.matrix)}.\n"
+def _summary(report: RunReport) -> Iterator[str]:
+    yield f"## Onceproof: {_counts(report)}"
+    yield f"\nRun {report.run}, {report.created[:16].replace('T', ' ')} UTC, matrix {escaped(report.matrix)}.\n"
     yield "| | Kafka Streams | scenario, variant | red/counted | what was seen |\n|---|---|---|---|---|"
-    for verdict in told.verdicts:
+    for verdict in report.verdicts:
         sign = verdict.verdict.sign
         yield (
             f"| {sign} {verdict.verdict} | {escaped(_releases(verdict))} | {escaped(_story(verdict))} "
             f"| {verdict.red}/{verdict.counted} | {escaped(seen(verdict))} |"
         )
-    yield "\n**Commits.** " + escaped(_commits(told))
-    if controls := list(_controls(told)):
+    yield "\n**Commits.** " + escaped(_commits(report))
+    if controls := list(_controls(report)):
         yield "\n<details><summary>What each green is worth</summary>\n"
         yield from (f"- {escaped(line)}" for line in controls)
         yield "\n</details>"
-    if doubts := told_once(verdict.unqualified for verdict in told.verdicts):
+    if doubts := distinct(verdict.unqualified for verdict in report.verdicts):
         yield "\n**Not qualified.** " + escaped(" ".join(doubts))
-    yield "\n**Not looked at.** " + escaped("; ".join(_missing(told)) or "Nothing was left out.")
+    yield "\n**Not looked at.** " + escaped("; ".join(_missing(report)) or "Nothing was left out.")
 
 
-def vote(told: Told) -> str:
+def vote(report: RunReport) -> str:
     """The run as plain text, for a mailing list."""
-    lines = [f"Onceproof: {_counts(told)}", f"Run {told.run}, matrix {told.matrix}, harness {told.harness}", ""]
-    lines += [f"  {v.verdict.sign:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in told.verdicts]
-    lines += ["", "Commits", f"  {_commits(told)}"]
-    lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(told))]
-    lines += ["", "Not looked at", *(f"  {line}" for line in _missing(told) or ["Nothing was left out."])]
+    lines = [f"Onceproof: {_counts(report)}", f"Run {report.run}, matrix {report.matrix}, harness {report.harness}", ""]
+    lines += [f"  {v.verdict.sign:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in report.verdicts]
+    lines += ["", "Commits", f"  {_commits(report)}"]
+    lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(report))]
+    lines += ["", "Not looked at", *(f"  {line}" for line in _missing(report) or ["Nothing was left out."])]
     return "\n".join(lines)
 
 
-def annotations(told: Told) -> Iterator[str]:
+def annotations(report: RunReport) -> Iterator[str]:
     """Commands by which GitHub Actions shows what a person must look at, one a line."""
     levels = {Verdict.REGRESSION: "error", Verdict.ERROR: "warning", Verdict.INCONCLUSIVE: "warning"}
-    for verdict in told.verdicts:
+    for verdict in report.verdicts:
         if level := levels.get(verdict.verdict):
             title = _command(f"{verdict.verdict}: {_name(verdict)}", ":,")
             yield f"::{level} title={title}::{_command(verdict.sentence)}"
@@ -163,8 +167,8 @@ def _command(text: str, more: str = "") -> str:
     return text
 
 
-def _counts(told: Told) -> str:
-    verdicts = [verdict.verdict for verdict in told.verdicts]
+def _counts(report: RunReport) -> str:
+    verdicts = [verdict.verdict for verdict in report.verdicts]
     return ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict if v in verdicts) or "no cells"
 
 
@@ -188,18 +192,18 @@ def _details(verdict: VerdictRow) -> str:
     return f"{word} {red} {verdict.arithmetic}\nSeeds: {seeds}"
 
 
-def _commits(told: Told) -> str:
-    return ", ".join(f"{release}: {commit}" for release, commit in told.commits.items()) or "none came up"
+def _commits(report: RunReport) -> str:
+    return ", ".join(f"{release}: {commit}" for release, commit in report.commits.items()) or "none came up"
 
 
-def _controls(told: Told) -> Iterator[str]:
-    return (f"{_name(v)}: {v.arithmetic}" for v in told.verdicts if v.arithmetic)
+def _controls(report: RunReport) -> Iterator[str]:
+    return (f"{_name(v)}: {v.arithmetic}" for v in report.verdicts if v.arithmetic)
 
 
-def _missing(told: Told) -> list[str]:
+def _missing(report: RunReport) -> list[str]:
     return [
         f"{promise} ({trials} trials): {reason}"
-        for promise, reasons in told.not_looked_at.items()
+        for promise, reasons in report.not_looked_at.items()
         for reason, trials in reasons.items()
     ]
 

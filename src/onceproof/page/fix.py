@@ -39,8 +39,8 @@ def write_markdown(answer: FixAnswer, target: Path) -> None:
         UsageError: the target is a folder.
         HarnessError: it cannot be written.
     """
-    told = decoded(FixAnswer, Redaction.of(RunFolder(Path(answer.folder))).data(encoded(answer)))
-    write_text(target, "\n".join(_markdown(told)) + "\n")
+    redacted = decoded(FixAnswer, Redaction.of(RunFolder(Path(answer.folder))).data(encoded(answer)))
+    write_text(target, "\n".join(_markdown(redacted)) + "\n")
 
 
 def _markdown(answer: FixAnswer) -> Iterator[str]:

@@ -107,7 +107,7 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
         worst,
         counts,
         worst_first(Counter(v for v in _stale(known) if v in BAD)),
-        [_told(change) for change in changes if change.kind != NEW],
+        [_change_view(change) for change in changes if change.kind != NEW],
         sum(change.kind == NEW for change in changes),
         [block for block in _blocks(squares, several) if block.scenarios],
         {
@@ -152,7 +152,7 @@ def _headline(counts: Mapping[Verdict, int]) -> tuple[str, Verdict]:
     return "All as the registry of known issues expects", Verdict.CLEAN
 
 
-def _told(change: Change) -> dict[str, Any]:
+def _change_view(change: Change) -> dict[str, Any]:
     before = change.before.verdict if change.before else None
     line = change_line(change.to_dict()).removeprefix(f"{change.kind}: ")
     return {
@@ -219,8 +219,8 @@ def _block(
         rows[cell.scenario, row(cell), cell.broker][column(cell)] = square
     scenarios: dict[str, list[Row]] = {scenario: [] for scenario in order}
     for (scenario, name, broker), of_row in rows.items():
-        told = str(broker) if several_brokers else ""
-        scenarios[scenario].append(Row(name, told, [of_row.get(key) for key in columns]))
+        brokers = str(broker) if several_brokers else ""
+        scenarios[scenario].append(Row(name, brokers, [of_row.get(key) for key in columns]))
     return Block(title, [" → ".join(map(str, key)) for key in columns], scenarios)
 
 

@@ -178,10 +178,10 @@ def _figures(folder: TrialFolder) -> dict[str, Any]:
     return {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in THEMES}
 
 
-def redaction_of(run: RunFolder, told: Sequence[Any], trials: Iterable[Trial]) -> Redaction:
+def redaction_of(run: RunFolder, shown: Sequence[Any], trials: Iterable[Trial]) -> Redaction:
     """What knows this machine, and every secret that is told or that a trial was configured with."""
     redaction = Redaction.of(run)
-    redaction.learn(encoded(told))
+    redaction.learn(encoded(shown))
     for folder in map(run.trial, trials):
         for file in (folder.trial_file, folder.outcome_file, folder.reader_file):
             with suppress(HarnessError):  # one that is missing or damaged is not shown either

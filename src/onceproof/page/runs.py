@@ -29,7 +29,7 @@ class Unfinished:
     """A run that is newer than all stored ones, or under way: a sentence, and how many of its trials are over."""
 
     run: str
-    told: str
+    summary: str
     done: int
     planned: int
     under_way: bool
@@ -194,13 +194,13 @@ def _stands(run: RunFolder, now: datetime) -> Unfinished:
     done = sum(run.trial(trial).outcome_file.exists() for trial in trials)
     counts = f"{done} of {len(trials)} trials are over"
     if run.verdicts_file.exists():
-        told, alive = f"Run {run.run_id} is judged, but it is not in the results database (yet).", False
+        summary, alive = f"Run {run.run_id} is judged, but it is not in the results database (yet).", False
     else:
         since = now - _last_sign(run)
         alive = since < ALIVE
         ended = f"has no verdicts and gave no sign of life for {_duration(since)}"
-        told = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}."
-    return Unfinished(run.run_id, told, done, len(trials), alive)
+        summary = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}."
+    return Unfinished(run.run_id, summary, done, len(trials), alive)
 
 
 def _duration(time: timedelta) -> str:

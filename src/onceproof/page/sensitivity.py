@@ -59,7 +59,7 @@ def _row(one: Sensitivity) -> dict[str, Any]:
     Returns:
         plant, state (a word of `ORDER`), meaning, scenario, variant, restart_on, broker, commit, harness, machine,
         is_old (of another harness, so it counts for nothing now), found, exercised, planned, interval (of the rate,
-        95 %, in words; empty if none was exercised), trials (run, key, number, told).
+        95 %, in words; empty if none was exercised), trials (run, key, number, sentence).
     """
     tally, state = one.tally, _state(one)
     low, high = wilson_interval(tally.red, tally.counted) if tally.counted else (0.0, 1.0)
@@ -81,7 +81,7 @@ def _row(one: Sensitivity) -> dict[str, Any]:
         "planned": one.planned,
         "interval": f"{low:.0%} to {high:.0%}" if tally.counted else "",
         "trials": [
-            {"run": trial.run, "key": trial.trial, "number": number, "told": told(trial)}
+            {"run": trial.run, "key": trial.trial, "number": number, "sentence": sentence_of(trial)}
             for number, trial in enumerate(one.trials, 1)
         ],
     }
@@ -103,7 +103,7 @@ def _state(one: Sensitivity) -> str:
     return FOUND if one.tally.red == one.tally.counted else SELDOM
 
 
-def told(trial: PlantedTrial) -> str:
+def sentence_of(trial: PlantedTrial) -> str:
     """What one trial showed, in a few words."""
     if trial.error:
         return trial.error

@@ -27,7 +27,7 @@ LIKE = {
     Answer.SOMETHING: Verdict.KNOWN,
     Answer.UNKNOWN: Verdict.INCONCLUSIVE,
 }
-TO_DO, TOLD = ("gained", "on the way"), "See what to do."  # above the table, which has these issues' remedies
+TO_DO, REFERENCE = ("gained", "on the way"), "See what to do."  # above the table, which has these issues' remedies
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
     """
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name a file for the advice.")
-    told = encoded(advice)
+    answer = encoded(advice)
     for run in sorted({cell.run for cell in advice.measured if cell.by is None}):
-        told = Redaction.of(RunFolder(runs / run)).data(told)
+        answer = Redaction.of(RunFolder(runs / run)).data(answer)
     values = {"look": LIKE[advice.answer], "uses": as_toml(advice.application or {}), "style": inline("page.css")}
-    page = render("advice.html", _Nowhere("#"), advice=told, **values)
+    page = render("advice.html", _Nowhere("#"), advice=answer, **values)
     with replacing(target, named=True) as draft:
         draft.write_text(page, encoding="utf-8")
 
@@ -135,7 +135,7 @@ def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
     table.add_column(ratio=1, overflow="fold")  # what is to be typed stays whole
     for kind, issues in of:
         for issue in issues:
-            remedy = TOLD if kind in TO_DO else issue.remedy
+            remedy = REFERENCE if kind in TO_DO else issue.remedy
             table.add_row()
             table.add_row(Text(kind, "bold"), Text(issue.key, "bold"))
             for name, said in (("symptom", issue.symptom), ("condition", issue.condition), ("remedy", remedy)):

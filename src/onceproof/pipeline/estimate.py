@@ -95,14 +95,16 @@ def about(hours: float) -> str:
     return f"about {minutes} minute{'' if minutes == 1 else 's'}"
 
 
-def table(told: Mapping[str, Any]) -> Table:
+def table(estimated: Mapping[str, Any]) -> Table:
     """An estimate as text."""
     shown = Table("scenario", "cells", "trials", "planted", "seconds a trial", "", box=None, title_justify="left")
-    for row in told["scenarios"]:
+    for row in estimated["scenarios"]:
         how = f"median of {row['measured']} trials here" if row["measured"] else "assumed: none was measured here yet"
         numbers = (str(row[name]) for name in ("cells", "trials", "planted"))
         shown.add_row(row["scenario"], *numbers, f"{row['seconds']:g}", f"[dim]{how}[/]")
-    counts = f"{told['cells']} cells, {told['trials']} trials and {told['planted']} planted"
-    risk = f"a probability of {told['risk']:.0%}".replace("%", " %")
-    shown.title = f"matrix {told['matrix']}: {counts}, {about(told['hours'])}; a green may miss a bug with {risk}"
+    counts = f"{estimated['cells']} cells, {estimated['trials']} trials and {estimated['planted']} planted"
+    risk = f"a probability of {estimated['risk']:.0%}".replace("%", " %")
+    shown.title = (
+        f"matrix {estimated['matrix']}: {counts}, {about(estimated['hours'])}; a green may miss a bug with {risk}"
+    )
     return shown

@@ -23,8 +23,8 @@ def trouble(url: str, part: str | None = None) -> str | None:
             socket.create_connection((at.hostname, at.port), TIMEOUT).close()
             return None
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:  # noqa: S310 - the compose file names the URL
-            told = answer.read()
-        status = json.loads(told)[part]["status"] if part else "healthy"
+            body = answer.read()
+        status = json.loads(body)[part]["status"] if part else "healthy"
     except (OSError, ValueError, KeyError, TypeError) as error:
         return f"{url} does not answer as it should: {type(error).__name__}: {error}."
     return None if status == "healthy" else f"{url} calls {part} {status}."

@@ -50,18 +50,18 @@ def _left_over(home: Path) -> Iterator[psutil.Process]:
     for process in set(psutil.process_iter()) - {me, *me.parents()}:
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             try:
-                told = process.environ()
+                env = process.environ()
             except psutil.AccessDenied:
                 is_ours = os.getsid(process.pid) in sessions and process.status() != psutil.STATUS_ZOMBIE
             else:
-                is_ours = told.get("ONCEPROOF_HOME") == str(home) and _has_no_owner(told)
+                is_ours = env.get("ONCEPROOF_HOME") == str(home) and _has_no_owner(env)
             if is_ours:
                 yield process
 
 
-def _has_no_owner(told: Mapping[str, str]) -> bool:
+def _has_no_owner(env: Mapping[str, str]) -> bool:
     """Whether an environment is of an Airflow whose supervisor is gone."""
-    return OWNER_STARTED in told and not is_alive(int(told[OWNER]), float(told[OWNER_STARTED]))
+    return OWNER_STARTED in env and not is_alive(int(env[OWNER]), float(env[OWNER_STARTED]))
 
 
 def _sessions_without_owner(home: Path) -> set[int]:
@@ -69,11 +69,11 @@ def _sessions_without_owner(home: Path) -> set[int]:
     file = sessions_file(home)
     if not file.exists():
         return set()
-    told = read_json(file)
-    owner = told["owner"]
+    env = read_json(file)
+    owner = env["owner"]
     if owner["boot"] != boot_id() or is_alive(owner["pid"], owner["started"]):
         return set()
-    return {one["leader"] for one in told["sessions"] if _may_still_be(one["leader"], one["started"])}
+    return {one["leader"] for one in env["sessions"] if _may_still_be(one["leader"], one["started"])}
 
 
 def _may_still_be(leader: int, started: float) -> bool:

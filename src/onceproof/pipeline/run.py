@@ -76,7 +76,7 @@ def run(
     with _alone(settings, run_id), interruptible(), Display(console) as display:
         display.say(f"run {run_id} in {folder.path}; Airflow is starting")
         if asked.cache_info().currsize:
-            display.say(asked().told(NEWEST))
+            display.say(asked().meaning(NEWEST))
         display.say(steps.why_brokers(request, expansion))
         with services(settings) as running, running.airflow.api() as api:
             _check_idle(running.airflow, api)

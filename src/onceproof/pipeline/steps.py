@@ -166,7 +166,7 @@ def plan(
     expansion = check_request(request, ask)
     asked_for = ask() if ask.cache_info().currsize else None  # a request without words needs no Maven
     if asked_for is not None:
-        print(f"{asked_for.told(NEWEST)}.")
+        print(f"{asked_for.meaning(NEWEST)}.")
     theirs = [Trial(run_id, cell, 1, 0) for cell in expansion.cells if cell.broker.is_claimed]
     for broker in {trial.cell.broker for trial in theirs}:
         check_access(_given_cluster(broker, given), *theirs)

@@ -34,14 +34,14 @@ def compare_answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iter
             anomaly = "duplicate-output"
         p, offset = answers[key][-1][:2] if got else request[:2]
         place = str(Place("output" if got else "input", p, offset))
-        yield Comparison("answers", anomaly, p, key, place, "true", _told(got))
+        yield Comparison("answers", anomaly, p, key, place, "true", _text(got))
     for key in answers.keys() - _deletes(inputs).keys():
         got, (p, offset, *_) = [record[3] for record in answers[key]], answers[key][-1]
         place = str(Place("output", p, offset))
-        yield Comparison("answers", "unexpected-record", p, key, place, "nothing", _told(got))
+        yield Comparison("answers", "unexpected-record", p, key, place, "nothing", _text(got))
 
 
-def _told(answers: Sequence[int | None]) -> str:
+def _text(answers: Sequence[int | None]) -> str:
     return ", ".join("true" if answer == TRUE else "false" for answer in answers) or "nothing"
 
 

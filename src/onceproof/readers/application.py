@@ -91,8 +91,8 @@ def compare_with(
         anomaly = _anomaly(agreed, wanted[key], found[key], at_least=at_least)
         record = places.get(key)
         place = str(Place(role, record.partition, record.offset)) if record else f"{role}, {key} is not there"
-        told = [f"{key}: {_told(agreed, values)}" for values in (wanted[key], found[key])]
-        yield Comparison(promise, anomaly, record.partition if record else 0, key, place, told[0], told[1])
+        texts = [f"{key}: {_text(agreed, values)}" for values in (wanted[key], found[key])]
+        yield Comparison(promise, anomaly, record.partition if record else 0, key, place, texts[0], texts[1])
 
 
 def _by_key(records: Iterable[Record]) -> dict[int | None, list[int | None]]:
@@ -132,7 +132,7 @@ def _anomaly_of_table(expected: Values, observed: Values, *, at_least: bool) -> 
     return None if at_least else "wrong-value"
 
 
-def _told(agreed: str, values: Values) -> str:
+def _text(agreed: str, values: Values) -> str:
     if not values:
         return "nothing"
     if agreed == "keys":
@@ -149,8 +149,8 @@ def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]
     for key, count in counts.items():
         place = str(Place(role, last[key].partition, last[key].offset))
         anomaly = "duplicate-output" if count > 1 else None
-        told = (f"{key}: 1 record", f"{key}: {records_text(count)}")
-        yield Comparison("unique", anomaly, last[key].partition, key, place, *told)
+        texts = (f"{key}: 1 record", f"{key}: {records_text(count)}")
+        yield Comparison("unique", anomaly, last[key].partition, key, place, *texts)
 
 
 def compare_finals(first: Sequence[Record], second: Sequence[Record], role: str) -> Iterator[Comparison]:

@@ -55,7 +55,7 @@ def check_enumerator(topics: Topics, facts: Facts) -> Findings:
         if f"{store}_end" in facts:
             findings.add(list(compare_state(store, topics, facts)))
     logs = [  # IDs are judged by `identities`, what the stores lack by `counters`
-        Log("output-order", "output", expected=unjudged, told=unjudged, counted=True),
+        Log("output-order", "output", expected=unjudged, observed=unjudged, counted=True),
         Log("changelog", "ids-changelog", first_of_key, unjudged, unjudged, folded=_cached(facts), counted=True),
     ]
     if not _cached(facts):
@@ -78,7 +78,7 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
         *_contents(
             [  # what was found is judged by `reads`
-                Log("output-order", "output", told=lambda pair: (pair or 0) >> 32, counted=True),
+                Log("output-order", "output", observed=lambda pair: (pair or 0) >> 32, counted=True),
                 Log(
                     "changelog",
                     "last-changelog",
@@ -273,7 +273,7 @@ def check_foreign_key_join(topics: Topics, facts: Facts) -> Findings:
         facts: `exactly_once`; `join`, 0 inner, 1 left.
     """
     replay = partial(by_foreign_key, outer=bool(facts.get("join")))
-    results = Log("joined", "output", replay, told=lambda result: result or None, folded=True)
+    results = Log("joined", "output", replay, observed=lambda result: result or None, folded=True)
     return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
 
 
@@ -314,7 +314,7 @@ def check_outbox(topics: Topics, facts: Facts) -> Findings:
     """
     inputs, outputs = topics["input"], topics["output"]
     logs = [  # which records come out is judged by `punctuations`
-        Log("output-order", "output", told=lambda pair: (pair or 0) >> 32, counted=True),
+        Log("output-order", "output", observed=lambda pair: (pair or 0) >> 32, counted=True),
         Log("changelog", BUFFER, puts=True),
     ]
     # If the drive failed at once, nothing is known about the punctuations.

@@ -21,7 +21,7 @@ from onceproof.model.record import Record, Topics
 from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import by_place, records_text, value_text
 
-Told = Callable[[int | None], int | None]
+Values = Callable[[int | None], int | None]
 OF_HANDLER = "__streams.errors."  # the headers of an exception handler begin with it
 
 
@@ -78,7 +78,7 @@ class Log:
         role: of the topic.
         replay: the input records that give one, in their order.
         expected: turns the value of the input into what is to be compared.
-        told: turns the written value into what is to be compared; None is as good as a tombstone.
+        observed: turns the written value into what is to be compared; None is as good as a tombstone.
         key: of the records, if it is not that of the input.
         folded: whether only the table that they make is compared.
         counted: whether another promise tells which records are lost or too many.
@@ -92,8 +92,8 @@ class Log:
     promise: str
     role: str
     replay: Callable[[Sequence[Record]], Iterator[Record]] = every
-    expected: Told = as_it_is
-    told: Told = as_it_is
+    expected: Values = as_it_is
+    observed: Values = as_it_is
     key: int | None = None
     folded: bool = False
     counted: bool = False
@@ -141,8 +141,8 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
     compare = _folded if log.folded else _numbered if exactly_once else _repeated
     breaches = [] if alike else compare(log, causes, written)
     if has_history:
-        told = {breach.key for breach in breaches}
-        breaches += [b for b in _strayed(log, causes, written, exactly_once=exactly_once) if b.key not in told]
+        texts = {breach.key for breach in breaches}
+        breaches += [b for b in _strayed(log, causes, written, exactly_once=exactly_once) if b.key not in texts]
     if log.beside is not None:
         there, wanted = Counter(record[2] for record in topics[log.beside]), Counter(cause.key for cause in causes)
         breaches = [b for b in breaches if b.anomaly != "lost-record" or there[b.key] >= wanted[b.key]]
@@ -151,14 +151,14 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
 
 def _alike(log: Log, given: Sequence[Record], written: Sequence[Record]) -> bool:
     """Whether everything is as it must be, record by record; of a log that is folded, key by key."""
-    expected, told, own = log.expected, log.told, log.key
+    expected, observed, own = log.expected, log.observed, log.key
     if log.folded:
         wanted = {r[2]: (r[0], expected(r[3]), r[4:]) for r in given}
-        found = {r[2]: (r[0], None if r[3] is None else told(r[3]), r[4:]) for r in written}
+        found = {r[2]: (r[0], None if r[3] is None else observed(r[3]), r[4:]) for r in written}
         return wanted == found
     keys = (r[2] if own is None else own for r in given)
     return [(r[0], key, expected(r[3]), r[4:]) for r, key in zip(given, keys, strict=True)] == [
-        (r[0], r[2], told(r[3]), r[4:]) for r in written
+        (r[0], r[2], observed(r[3]), r[4:]) for r in written
     ]
 
 
@@ -206,7 +206,7 @@ def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> B
     misvalued: set[int | None] = set()
     matched: list[tuple[Record, Cause]] = []
     for record in written:
-        meant = of_value.get((record[2], log.told(record[3])))
+        meant = of_value.get((record[2], log.observed(record[3])))
         if meant is None:
             known = of_key.get(record[2])
             if known is not None:
@@ -233,7 +233,7 @@ def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> B
         if numbers[offset] > (0 if last is None else numbers[last] + 1):
             breaches.append(_disordered(log, record, cause, last))
         reached[partition] = offset if last is None else max(last, offset)
-    shown = {(record[2], log.told(record[3])) for record in written}
+    shown = {(record[2], log.observed(record[3])) for record in written}
     lost: dict[int | None, list[Cause]] = defaultdict(list)
     for cause in causes:
         if (cause.key, cause.value) not in shown and cause.key not in misvalued:
@@ -251,7 +251,7 @@ def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Bre
     for key in wanted.keys() | found.keys():
         cause, record = wanted.get(key), found.get(key)
         is_wanted = cause is not None and cause.value is not None
-        is_there = record is not None and record[3] is not None and log.told(record[3]) is not None
+        is_there = record is not None and record[3] is not None and log.observed(record[3]) is not None
         if cause is not None and record is not None and is_wanted and is_there:
             breaches += _differs(log, record, cause)
         elif log.counted:
@@ -279,15 +279,15 @@ def _strayed(
     reached: dict[int | None, Record] = {}
     for record in written:
         p, offset, key, value = record[:4]
-        given = (key, log.told(value), tuple(record[4:]))
+        given = (key, log.observed(value), tuple(record[4:]))
         if given not in first:
             place = str(Place(log.role, p, offset))
-            yield _breach(log, "unexpected-record", p, key, place, "what the key had", value_text(log.told(value)))
+            yield _breach(log, "unexpected-record", p, key, place, "what the key had", value_text(log.observed(value)))
             continue
         before = reached.get(key)
         if exactly_once and before is not None and by_place(last[given]) <= by_place(before):
-            told = (f"of a record behind {Place('input', *before[:2])}", f"of {Place('input', *last[given][:2])}")
-            yield _breach(log, "wrong-order", p, key, str(Place(log.role, p, offset)), *told)
+            texts = (f"of a record behind {Place('input', *before[:2])}", f"of {Place('input', *last[given][:2])}")
+            yield _breach(log, "wrong-order", p, key, str(Place(log.role, p, offset)), *texts)
         if before is None or by_place(first[given]) > by_place(before):
             reached[key] = first[given]
 
@@ -302,14 +302,14 @@ def _miscounted(log: Log, wanted: Sequence[Cause], found: Sequence[Record]) -> B
         return [_unexpected(log, found[-1])]
     p, offset, key = found[-1][:3]
     place = str(Place(log.role, p, offset))
-    told = records_text(len(wanted)), records_text(len(found))
-    return [_breach(log, "duplicate-output", p, key, place, *told)]
+    texts = records_text(len(wanted)), records_text(len(found))
+    return [_breach(log, "duplicate-output", p, key, place, *texts)]
 
 
 def _lost(log: Log, wanted: Sequence[Cause], first: Record, found: int) -> Comparison:
     place = str(Place("input", first[0], first[1]))
-    told = f"{records_text(len(wanted))} in {log.role}", records_text(found)
-    return _breach(log, "lost-record", first[0], wanted[0].key, place, *told)
+    texts = f"{records_text(len(wanted))} in {log.role}", records_text(found)
+    return _breach(log, "lost-record", first[0], wanted[0].key, place, *texts)
 
 
 def _unexpected(log: Log, record: Record) -> Comparison:
@@ -319,24 +319,24 @@ def _unexpected(log: Log, record: Record) -> Comparison:
 
 def _wrong_value(log: Log, record: Record, cause: Cause) -> Comparison:
     p, offset, key, value = record[:4]
-    told = value_text(cause.value), value_text(log.told(value))
-    return _breach(log, "wrong-value", p, key, str(Place(log.role, p, offset)), *told)
+    texts = value_text(cause.value), value_text(log.observed(value))
+    return _breach(log, "wrong-value", p, key, str(Place(log.role, p, offset)), *texts)
 
 
 def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
     """How a record differs from what its cause gives: the first of partition, value, timestamp, headers."""
     p, offset, key, value = record[:4]
     if p != cause.source[0]:
-        anomaly, told = "wrong-partition", (f"partition {cause.source[0]}", f"partition {p}")
-    elif log.told(value) != cause.value:
+        anomaly, texts = "wrong-partition", (f"partition {cause.source[0]}", f"partition {p}")
+    elif log.observed(value) != cause.value:
         return [_wrong_value(log, record, cause)]
     elif record[4:5] != cause.rest[:1]:
-        anomaly, told = "wrong-timestamp", (str(cause.rest[0]), str(record[4]))
+        anomaly, texts = "wrong-timestamp", (str(cause.rest[0]), str(record[4]))
     elif record[5:] != cause.rest[1:]:
-        anomaly, told = "wrong-header", (cause.rest[1] or "no header", record[5] or "no header")
+        anomaly, texts = "wrong-header", (cause.rest[1] or "no header", record[5] or "no header")
     else:
         return []
-    return [_breach(log, anomaly, p, key, str(Place(log.role, p, offset)), *told)]
+    return [_breach(log, anomaly, p, key, str(Place(log.role, p, offset)), *texts)]
 
 
 def _disordered(log: Log, record: Record, cause: Cause, last: int | None) -> Comparison:

@@ -37,10 +37,10 @@ def deviation(
         differ = Counter(wanted[key]) != Counter(values) if key is None else wanted[key] != values
         if differ:
             places = [f"{record.partition}@{record.offset}" for record in found[key]]
-            there = f"{_told(values)} ({_told(places)})" if values else "none"
-            return f"key {key} was delivered with the values {_told(wanted[key])}, but is there with {there}"
+            there = f"{_text(values)} ({_text(places)})" if values else "none"
+            return f"key {key} was delivered with the values {_text(wanted[key])}, but is there with {there}"
     return None
 
 
-def _told(values: Sequence[int | str | None]) -> str:
+def _text(values: Sequence[int | str | None]) -> str:
     return ", ".join(map(str, values[:5])) + (f" and {len(values) - 5} more" if len(values) > 5 else "") or "none"

@@ -40,13 +40,13 @@ def decode_key(data: bytes | None, keys: str, timestamp: int) -> int:
     Raises:
         ValueError: it is missing, has another length, or another time.
     """
-    told, behind = KEYS[keys]
+    width, behind = KEYS[keys]
     if data is None:
-        raise ValueError(f"is missing, a 4-byte integer{told} was expected")
+        raise ValueError(f"is missing, a 4-byte integer{width} was expected")
     rest = behind(timestamp)
     if len(data) != 4 + len(rest):
         size = f"{len(data)} byte{'' if len(data) == 1 else 's'}"
-        raise ValueError(f"has {size}, a 4-byte integer{told} was expected")
+        raise ValueError(f"has {size}, a 4-byte integer{width} was expected")
     if data[4:] != rest:
         raise ValueError(f"ends with {data[4:].hex()}, which is not of the record's time, {rest.hex()}")
     return int(struct.unpack(">i", data[:4])[0])
@@ -87,10 +87,10 @@ def token(data: bytes | None, serde: str = "bytes") -> Token | None:
     Raises:
         ValueError: they are not of this serde.
     """
-    return None if data is None else Token.of(data, _told(serde, data))
+    return None if data is None else Token.of(data, _text(serde, data))
 
 
-def _told(serde: str, data: bytes) -> str:
+def _text(serde: str, data: bytes) -> str:
     value = decode(serde, data)
     return value_text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -43,11 +43,11 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
                 continue
             p, offset = given.source[:2]
             anomaly = "lost-alone" if _alone(value) else "lost-record"
-            yield Comparison("matches", anomaly, p, key, str(Place("input", p, offset)), _told(value), "nothing")
+            yield Comparison("matches", anomaly, p, key, str(Place("input", p, offset)), _text(value), "nothing")
             continue
         first, last = found[result][0], found[result][-1]
         again = len(found[result]) if facts["exactly_once"] else 1
-        breach: tuple[str | None, str, str] = (None, _told(value), _told(value))
+        breach: tuple[str | None, str, str] = (None, _text(value), _text(value))
         if first.partition != given.partition:
             breach = "wrong-partition", f"partition {given.partition}", f"partition {first.partition}"
         elif first.timestamp != given.timestamp:
@@ -60,7 +60,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
         last = found[key, value][-1]
         place = str(Place("output", last.partition, last.offset))
         anomaly = "early-alone" if _alone(value) else "unexpected-record"
-        yield Comparison("matches", anomaly, last.partition, key, place, "nothing", _told(value))
+        yield Comparison("matches", anomaly, last.partition, key, place, "nothing", _text(value))
 
 
 def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Given]]:
@@ -101,6 +101,6 @@ def _alone(value: int | None) -> bool:
     return 0 in _numbers(value)
 
 
-def _told(value: int | None) -> str:
+def _text(value: int | None) -> str:
     left, right = _numbers(value)
     return f"{left or 'nothing'} with {right or 'nothing'}"

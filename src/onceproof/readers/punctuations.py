@@ -53,12 +53,12 @@ def compare_punctuations(
         yield _compared(one, found.get(key, ()), known, before)
     for key in found.keys() - expected.keys():
         last = found[key][-1]
-        yield _told("unexpected-record", "output", last, "nothing", records_text(len(found[key])))
+        yield _comparison("unexpected-record", "output", last, "nothing", records_text(len(found[key])))
     left = {(record.partition, record.key): record for record in sorted(buffer, key=by_place)}
     for (partition, key), record in left.items():
         at_home = key in expected and expected[key].source.partition == partition
         if record.value is not None and at_home and expected[key].is_over and key in found:
-            yield _told("unreleased", BUFFER, record, "nothing", value_text(record.value), comparisons=0)
+            yield _comparison("unreleased", BUFFER, record, "nothing", value_text(record.value), comparisons=0)
 
 
 def _times(records: Sequence[Record]) -> list[int]:
@@ -97,24 +97,24 @@ def _compared(
     """How a record came out; `times` are those of its task, None by the wall clock."""
     if not there:
         if one.is_over:
-            return _told("unreleased", "input", one.source, "1 record", "0 records")
-        return _told(None, "input", one.source, f"nothing before {one.due}", "nothing")
+            return _comparison("unreleased", "input", one.source, "1 record", "0 records")
+        return _comparison(None, "input", one.source, f"nothing before {one.due}", "nothing")
     last = there[-1]
     if len(there) > 1:
-        return _told("duplicate-output", "output", last, "1 record", records_text(len(there)))
+        return _comparison("duplicate-output", "output", last, "1 record", records_text(len(there)))
     at = _released_at(last, one.source)
     if at < one.due:
-        return _told("early-release", "output", last, f"at {one.due} or later", f"at {at}")
+        return _comparison("early-release", "output", last, f"at {one.due} or later", f"at {at}")
     if times is not None and last.partition == one.source.partition:
         if at not in times:
-            return _told("early-release", "output", last, "at a time of its task", f"at {at}")
+            return _comparison("early-release", "output", last, "at a time of its task", f"at {at}")
         earlier = before[last.partition, last.offset]
         if one.due <= earlier < at:
-            return _told("late-release", "output", last, f"at {earlier}, as others", f"at {at}")
-    return _told(None, "output", last, f"at {at}", f"at {at}")
+            return _comparison("late-release", "output", last, f"at {earlier}, as others", f"at {at}")
+    return _comparison(None, "output", last, f"at {at}", f"at {at}")
 
 
-def _told(
+def _comparison(
     anomaly: str | None, role: str, record: Record, expected: str, observed: str, comparisons: int = 1
 ) -> Comparison:
     place = str(Place(role, record.partition, record.offset))

@@ -36,20 +36,20 @@ def compare_scans(inputs: Sequence[Record], outputs: Sequence[Record], facts: Fa
         got = answers[key]
         if not got:
             place = str(Place("input", p, offset))
-            yield Comparison("scans", "lost-record", p, key, place, _told(expected), "no answer")
+            yield Comparison("scans", "lost-record", p, key, place, _text(expected), "no answer")
             continue
         judged = got[0]
         found = divmod(judged.value or 0, 2**32)
-        anomaly, observed = _breach(expected, found), _told(found)
+        anomaly, observed = _breach(expected, found), _text(found)
         if anomaly is None and len(got) > 1 and facts["exactly_once"]:
             judged, anomaly, observed = got[-1], "duplicate-output", f"{len(got)} answers"
         place = str(Place("output", judged.partition, judged.offset))
-        yield Comparison("scans", anomaly, judged.partition, key, place, _told(expected), observed)
+        yield Comparison("scans", anomaly, judged.partition, key, place, _text(expected), observed)
     for unasked in answers.keys() - asked:
         last = answers[unasked][-1]
         place = str(Place("output", last.partition, last.offset))
-        told = _told(divmod(last.value or 0, 2**32))
-        yield Comparison("scans", "unexpected-record", last.partition, unasked, place, "nothing", told)
+        texts = _text(divmod(last.value or 0, 2**32))
+        yield Comparison("scans", "unexpected-record", last.partition, unasked, place, "nothing", texts)
 
 
 def _scan(there: set[int], key: int, facts: Facts) -> Found:
@@ -67,6 +67,6 @@ def _breach(expected: Found, found: Found) -> str | None:
     return "missing-key" if found[0] < expected[0] else "ghost-key"
 
 
-def _told(found: Found) -> str:
+def _text(found: Found) -> str:
     number, total = found
     return f"{number} key{'' if number == 1 else 's'} with the sum {total}"

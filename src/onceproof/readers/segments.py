@@ -23,7 +23,7 @@ from onceproof.model.segments import (
 )
 from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import records_text
-from onceproof.readers.contents import Told, as_it_is, put_or_delete, version
+from onceproof.readers.contents import Values, as_it_is, put_or_delete, version
 
 Log = tuple[str, int]  # role and partition
 QUEUE = "dead-letters"  # a role of trials with the fact `queue`
@@ -48,7 +48,7 @@ class Effect:
     when: str = "each"
     once: bool = True
     key: int | None = None
-    value: Told | None = None
+    value: Values | None = None
 
 
 # What each topology writes (`streams_app`); transactions of any other are judged by their markers only.
@@ -191,14 +191,16 @@ def _atomicity(
     judged = {effect.role: effect for effect in effects}
     for transaction, parts in transactions.items():
         expected = due.get(transaction, {})
-        told = [(part.log, _compare_part(part, _pairs(part, expected, seen, judged, least), ended)) for part in parts]
+        judged_parts = [
+            (part.log, _compare_part(part, _pairs(part, expected, seen, judged, least), ended)) for part in parts
+        ]
         absent = expected.keys() - {part.log for part in parts}
-        told += [(log, _nothing(log, _position_of(parts), expected[log])) for log in absent]
-        yield min(told, key=lambda item: (item[1].anomaly is None, item[0]))[1]
+        judged_parts += [(log, _nothing(log, _position_of(parts), expected[log])) for log in absent]
+        yield min(judged_parts, key=lambda item: (item[1].anomaly is None, item[0]))[1]
     for entry in entries:
         if not entry.transactional and (entry.kind == POSITION or (entry.kind == DATA and entry.role != "input")):
             log = (entry.role, entry.partition)
-            yield _told(log, entry, "torn-transaction", None, "in a transaction", "outside")
+            yield _comparison(log, entry, "torn-transaction", None, "in a transaction", "outside")
 
 
 def _due(
@@ -299,18 +301,18 @@ def _compare_part(part: Part, pairs: tuple[Effects, Effects] | None, ended: bool
     if part.marker is None:
         anomaly = "hanging-transaction" if ended else None
         expected = "committed or aborted" if part.decision is None else part.decided
-        return _told(part.log, part.first, anomaly, None, expected, f"open, {records_text(part.size)}")
+        return _comparison(part.log, part.first, anomaly, None, expected, f"open, {records_text(part.size)}")
     if part.outcome != part.decided:
-        return _told(part.log, part.first, "torn-transaction", None, part.decided, part.outcome)
+        return _comparison(part.log, part.first, "torn-transaction", None, part.decided, part.outcome)
     if part.decided != "committed" or pairs is None:
-        return _told(part.log, part.first, None, None, part.decided, part.decided)
+        return _comparison(part.log, part.first, None, None, part.decided, part.decided)
     due, written = pairs
     missing, foreign = due - written, written - due
     observed = [f"committed, {_effects_text(written)}"]
     observed += [f"{missing.total()} missing"] if missing else []
     observed += [f"{foreign.total()} foreign"] if foreign else []
     anomaly = "torn-transaction" if missing or foreign else None
-    return _told(
+    return _comparison(
         part.log,
         part.first,
         anomaly,
@@ -322,7 +324,7 @@ def _compare_part(part: Part, pairs: tuple[Effects, Effects] | None, ended: bool
 
 def _nothing(log: Log, position: Entry, due: Effects) -> Comparison:
     """A log to which the transaction wrote nothing, though the position that it commits demands something."""
-    return _told(log, position, "torn-transaction", _least(due), f"committed, {_effects_text(due)}", "nothing")
+    return _comparison(log, position, "torn-transaction", _least(due), f"committed, {_effects_text(due)}", "nothing")
 
 
 def _least(effects: Effects) -> int | None:
@@ -333,7 +335,9 @@ def _effects_text(effects: Effects) -> str:
     return "1 effect" if effects.total() == 1 else f"{effects.total()} effects"
 
 
-def _told(log: Log, entry: Entry, anomaly: str | None, key: int | None, expected: str, observed: str) -> Comparison:
+def _comparison(
+    log: Log, entry: Entry, anomaly: str | None, key: int | None, expected: str, observed: str
+) -> Comparison:
     return Comparison("atomicity", anomaly, log[1], key, _place(entry), expected, observed)
 
 
@@ -368,8 +372,8 @@ def _isolation(
 
 def _isolated(log: Log, offset: int, expected: int, visible: int) -> Comparison:
     anomaly = None if expected == visible else "isolation-breach"
-    told = (f"{records_text(expected)} visible", f"{records_text(visible)} visible")
-    return Comparison("isolation", anomaly, log[1], None, str(Place(*log, offset)), *told)
+    texts = (f"{records_text(expected)} visible", f"{records_text(visible)} visible")
+    return Comparison("isolation", anomaly, log[1], None, str(Place(*log, offset)), *texts)
 
 
 # --- fencing -------------------------------------------------------------------------------------------------
@@ -418,5 +422,5 @@ def _falling(transactions: Transactions) -> Iterator[Comparison]:
             yield Comparison("fencing", None, partition, None, _place(committed[0]), "growing", "growing")
         else:
             entry, most = fallen
-            told = f"position {most} or more", f"position {entry.position}"
-            yield Comparison("fencing", "fencing-breach", partition, None, _place(entry), *told)
+            texts = f"position {most} or more", f"position {entry.position}"
+            yield Comparison("fencing", "fencing-breach", partition, None, _place(entry), *texts)

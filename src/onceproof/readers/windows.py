@@ -29,7 +29,7 @@ class Update(NamedTuple):
     source: Record
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """In words."""
         return f"{self.sum or 'nothing'} at {self.timestamp}"
 
@@ -57,12 +57,12 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
             elif window.end > closed or not updates[-1].sum:
                 if there := found[window]:
                     why = "it has not closed" if updates[-1].sum else "another took it in"
-                    yield _breach("early-result", window, there[-1], f"nothing: {why}", _told(there[-1]))
+                    yield _breach("early-result", window, there[-1], f"nothing: {why}", _text(there[-1]))
             else:
                 yield _compared(window, updates[-1:], found[window])
     for window, there in found.items():
         if window not in known:
-            yield _breach("unexpected-record", window, there[-1], "nothing", _told(there[-1]))
+            yield _breach("unexpected-record", window, there[-1], "nothing", _text(there[-1]))
 
 
 def _kept_open(facts: Facts) -> int:
@@ -128,11 +128,11 @@ def _compared(window: Window, updates: Sequence[Update], there: Sequence[Record]
     if len(there) > len(updates):
         return _breach("duplicate-output", window, there[-1], *map(records_text, (len(updates), len(there))))
     for update, record in zip(updates, there, strict=True):
-        if update.told != _told(record):
+        if update.text != _text(record):
             differs = "wrong-value" if update.sum != _sum(record) else "wrong-timestamp"
-            return _breach(differs, window, record, update.told, _told(record))
+            return _breach(differs, window, record, update.text, _text(record))
     last = there[-1]
-    return _breach(None, window, last, _told(last), _told(last))
+    return _breach(None, window, last, _text(last), _text(last))
 
 
 def _breach(anomaly: str | None, window: Window, record: Record, expected: str, observed: str) -> Comparison:
@@ -148,5 +148,5 @@ def _sum(record: Record) -> int:
     return (record.value or 0) % (1 << SUM_BITS)
 
 
-def _told(record: Record) -> str:
+def _text(record: Record) -> str:
     return f"{_sum(record) or 'nothing'} at {record.timestamp}"

@@ -189,17 +189,17 @@ def weighed(verdicts: Sequence[CellVerdict], registry: Registry, past: Past, ris
 
 def _weighed(verdict: CellVerdict, control: Control) -> CellVerdict:
     rated = verdict.rated
-    told = replace(verdict, interval=wilson_interval(rated.red, rated.counted) if rated.counted else None)
-    if verdict.red and told.interval:
-        low, high = told.interval
+    judged = replace(verdict, interval=wilson_interval(rated.red, rated.counted) if rated.counted else None)
+    if verdict.red and judged.interval:
+        low, high = judged.interval
         return replace(
-            told,
+            judged,
             arithmetic=f"Red in {rated} that were exercised, their number fixed beforehand: {low:.0%} to {high:.0%} "
             "(95 %, Wilson).",
         )
     if not verdict.red and verdict.verdict in {*GREENS, Verdict.INCONCLUSIVE}:
-        told = _unexercised(told, control)
-    return _of_green(told, control) if verdict.verdict in GREENS else told
+        judged = _unexercised(judged, control)
+    return _of_green(judged, control) if verdict.verdict in GREENS else judged
 
 
 def _unexercised(verdict: CellVerdict, control: Control) -> CellVerdict:
@@ -225,29 +225,31 @@ def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
     used = strict if is_strict else control
     plants = used.carrying(greens)
     missed = plants[0].missed if plants else probability_missed(known.red, known.counted, greens)
-    told = replace(verdict, excluded_rate=round(rate_found(greens, 1 - SURE), 4), arithmetic=_excluded(greens))
+    judged = replace(verdict, excluded_rate=round(rate_found(greens, 1 - SURE), 4), arithmetic=_excluded(greens))
     if control.cell or plants:
-        arithmetic = f"{told.arithmetic} {_arithmetic(verdict, used)}"
-        told = replace(told, missed=round(missed, 4), plants=plants, arithmetic=arithmetic)
+        arithmetic = f"{judged.arithmetic} {_arithmetic(verdict, used)}"
+        judged = replace(judged, missed=round(missed, 4), plants=plants, arithmetic=arithmetic)
     if control.cell is None:
         return _unsure(
-            told,
+            judged,
             "No other cell that the run had on this kind of machine is known to be affected, so nobody knows what a "
             "green is worth.",
         )
     name = f"{control.cell.releases} × {control.cell.variant}"
     if not control.was_red:
-        return _unsure(told, f"Its positive control {name} was not red as expected in this run: a green says nothing.")
+        return _unsure(
+            judged, f"Its positive control {name} was not red as expected in this run: a green says nothing."
+        )
     if control.is_sick:
         how = f"was red in only {control.now}, and before in {control.before}"
-        return _unsure(told, f"Its positive control {name} {how}: something is wrong, and a green says nothing.")
+        return _unsure(judged, f"Its positive control {name} {how}: something is wrong, and a green says nothing.")
     if not used.carries(greens):
         return _unsure(
-            told, f"That takes {_trials(used.needed())}, and there {'is' if greens == 1 else 'are'} {greens}."
+            judged, f"That takes {_trials(used.needed())}, and there {'is' if greens == 1 else 'are'} {greens}."
         )
     if is_strict:
-        return told
-    return replace(told, verdict=Verdict.PROVISIONAL, sentence=f"{_first_look(strict, greens)} {verdict.sentence}")
+        return judged
+    return replace(judged, verdict=Verdict.PROVISIONAL, sentence=f"{_first_look(strict, greens)} {verdict.sentence}")
 
 
 def _first_look(strict: Control, greens: int) -> str:

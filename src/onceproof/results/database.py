@@ -159,7 +159,7 @@ def database(url: str) -> Iterator[Engine]:
         HarnessError: the database refuses, here or in the body; a newer version of Onceproof has migrated it; its
             driver is not installed; its URL is none.
     """
-    with _refusals_told():
+    with _clear_refusals():
         engine = _engine(url)
         try:
             migrate(engine)
@@ -178,7 +178,7 @@ def is_missing(url: str) -> bool:
 
 
 @contextmanager
-def _refusals_told() -> Iterator[None]:
+def _clear_refusals() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:

@@ -88,8 +88,8 @@ class JudgedRun:
 
     def to_dict(self, changes: "Sequence[Change]") -> dict[str, Any]:
         """JSON form, without the cells."""
-        told = {"run": self.id, "created": self.created, "matrix": self.matrix, "folder": self.folder}
-        return {**told, "counts": self.counts, "changes": [change.to_dict() for change in changes]}
+        fields = {"run": self.id, "created": self.created, "matrix": self.matrix, "folder": self.folder}
+        return {**fields, "counts": self.counts, "changes": [change.to_dict() for change in changes]}
 
 
 @dataclass(frozen=True)

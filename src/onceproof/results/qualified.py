@@ -31,11 +31,11 @@ def unqualified(folder: Path, cell: Cell) -> str:
     """
     if cell.broker.is_claimed:
         return ""
-    told = (_unqualified(folder, streams, cell.broker) for streams in dict.fromkeys((cell.streams, cell.running)))
-    return " ".join(filter(None, told))
+    sentences = (_unqualified(folder, streams, cell.broker) for streams in dict.fromkeys((cell.streams, cell.running)))
+    return " ".join(filter(None, sentences))
 
 
-def told_once(sentences: Iterable[str]) -> list[str]:
+def distinct(sentences: Iterable[str]) -> list[str]:
     """The sentences about all cells, each once."""
     return sorted({sentence for sentence in sentences if sentence})
 
@@ -47,7 +47,7 @@ def _unqualified(folder: Path, streams: Release, broker: Release) -> str:
         return f"Nobody has shown that this version of the harness sees on {where}: {command} does."
     if found.exit_code is ExitCode.OK:
         return ""
-    reasons = found.lessons or [f"{row.part} {row.name}: {row.told}" for row in found.doubtful]
+    reasons = found.lessons or [f"{row.part} {row.name}: {row.reason}" for row in found.doubtful]
     more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
     return f"{where} does not qualify: {reasons[0]}{more}; {command} looks again."
 

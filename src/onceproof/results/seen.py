@@ -23,7 +23,7 @@ class Seen:
     first_seen: datetime | None = None  # UTC; None as long as it is not recorded
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """In a few words."""
         if self.incomplete:
             return f"incomplete: {self.incomplete}"

@@ -69,9 +69,9 @@ SENSED = {
 }
 
 
-def sensitivity_table(told: Mapping[str, Any]) -> Table:
+def sensitivity_table(answer: Mapping[str, Any]) -> Table:
     """One row per plant and scenario: what became of it, found/fired with its interval, what was seen, seconds."""
-    title = f"Bugs planted into {told['streams']}, {told['run']}"
+    title = f"Bugs planted into {answer['streams']}, {answer['run']}"
     table = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for name in ("plant", "scenario", "verdict"):
         table.add_column(name, no_wrap=True)
@@ -79,7 +79,7 @@ def sensitivity_table(told: Mapping[str, Any]) -> Table:
     table.add_column("rate (95 %)", justify="right", no_wrap=True)
     table.add_column("what was seen", ratio=1)
     table.add_column("s/trial", justify="right", no_wrap=True)
-    for row in sorted(told["plants"], key=lambda row: list(SENSED).index(row["verdict"]), reverse=True):
+    for row in sorted(answer["plants"], key=lambda row: list(SENSED).index(row["verdict"]), reverse=True):
         sign, style = SENSED[row["verdict"]]
         low, high = row["interval"] or (0, 0)
         seen = ", ".join(f"{count:,} {name}" for name, count in row["anomalies"].items())

@@ -100,8 +100,8 @@ def _schema(engine: Engine) -> str | None:
 def _to_dict(row: Any) -> dict[str, Any]:
     mapper = inspect(row).mapper
     values = {name: getattr(row, name) for name in _columns(mapper)}
-    told = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
-    return told | {name: [_to_dict(child) for child in getattr(row, name)] for name in _children(mapper)}
+    fields = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}
+    return fields | {name: [_to_dict(child) for child in getattr(row, name)] for name in _children(mapper)}
 
 
 def _from_dict(mapper: Mapper[Any], data: dict[str, Any]) -> Any:

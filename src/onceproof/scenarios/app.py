@@ -212,9 +212,9 @@ def drive(lab: Lab) -> Exercise:
         # What is processed is committed when the instances close.
         enough = len(lab.workload.first) - _of_globals(lab.trial, lab.workload.messages)
         while (done := _done(lab)) < enough:  # however slow the application is
-            told = f"more than {done:,} of {enough:,} records to be processed"
+            awaited = f"more than {done:,} of {enough:,} records to be processed"
             within = AGAIN_WITHIN if declares.command else AT_WORK_WITHIN
-            lab.await_(told, partial(_is_beyond, lab, done), within)
+            lab.await_(awaited, partial(_is_beyond, lab, done), within)
     with lab.phase("restart"):
         for name in names:
             lab.stop_instance(name, leave_group=True)
@@ -232,8 +232,10 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
         lab.await_internal_drained()
         if declares.settle:  # what goes by the clock is put out after its input was processed
-            told = f"no output to come for {declares.settle:g} s"
-            lab.await_(told, _Stillness(lab, [one.topic for one in declares.output], declares.settle), PUT_OUT_WITHIN)
+            awaited = f"no output to come for {declares.settle:g} s"
+            lab.await_(
+                awaited, _Stillness(lab, [one.topic for one in declares.output], declares.settle), PUT_OUT_WITHIN
+            )
     with lab.phase("leave"):
         if declares.command:
             lab.close_instances()

@@ -275,8 +275,8 @@ def drive(lab: Lab) -> Exercise:
             _keep_directory(lab)
         # One that gave up sends anew what was not published.
         open_ = {"input": {"0": [begin, begin + max(grown.values()) if timed_out else None]}}
-        told = {"published": grown, "committed": committed, "open": open_}
-        lab.note("timeout" if timed_out else "crash", **told, on_disk=on_disk)
+        counts = {"published": grown, "committed": committed, "open": open_}
+        lab.note("timeout" if timed_out else "crash", **counts, on_disk=on_disk)
         for role in refusing:
             lab.alter_topic(role, min_insync_replicas="1")
     with lab.phase("restart"):

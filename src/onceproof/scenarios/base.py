@@ -512,8 +512,8 @@ def restored_anew(events: Iterable[Event]) -> list[str]:
 
     One that is opened as it was left has at most the end of the last transaction to go through.
     """
-    told = [event for event in events if event["event"] == "restore" and event["from"] == 0 < event["end"]]
-    return sorted({f"{event['store']}-{event['partition']}" for event in told})
+    restores = [event for event in events if event["event"] == "restore" and event["from"] == 0 < event["end"]]
+    return sorted({f"{event['store']}-{event['partition']}" for event in restores})
 
 
 def runs_its_task(instance: Instance) -> bool:

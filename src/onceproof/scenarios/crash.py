@@ -416,7 +416,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
     watch.tell(lab)
     committed = left.committed - known
     in_transaction = instance.processed - committed
-    lab.note("crash", during="running", processed=instance.processed, committed=committed, **left.told())
+    lab.note("crash", during="running", processed=instance.processed, committed=committed, **left.event_fields())
     reason = (
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
         f"the burst committed; {left.sentence}."
@@ -449,7 +449,7 @@ class LeftBehind:
         """What is on disk of the transaction, as text."""
         return f"entries of it on disk: {_counts(self.on_disk)}"
 
-    def told(self) -> dict[str, Any]:
+    def event_fields(self) -> dict[str, Any]:
         """What was open at the kill, by role and partition from the first offset to the end; and what is on disk."""
         open_ = {role: {"0": [end, None]} for role, end in self.ends.items()}
         open_[OFFSETS] = {str(partition): [end, None] for partition, end in self.positions.items()}
@@ -504,7 +504,7 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
     caught = _ended_restorations(lab) == ended
     left = _left_behind(lab)
     checkpoint = watch.seen[-1][1] is not None
-    lab.note("crash", during="restoration", checkpoint=checkpoint, restored=left.held, **left.told())
+    lab.note("crash", during="restoration", checkpoint=checkpoint, restored=left.held, **left.event_fields())
     reason = (
         f"Killed while the store was restored from {instance.last['restore']['from']:,} to "
         f"{instance.last['restore']['end']:,}, which had not ended; entries on disk: {_counts(left.held)}."
@@ -650,11 +650,11 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
 
 
 def _compare_checkpoint(event: Event) -> Comparison:
-    told = f"in {event['present']} of {event['samples']} samples over {event['milliseconds']:,} ms"
+    samples = f"in {event['present']} of {event['samples']} samples over {event['milliseconds']:,} ms"
     if event["present"]:
         same = "unchanged" if event["distinct"] == 1 else f"{event['distinct']} versions"
         offsets = ", ".join(f"{name} {offset:,}" for name, offset in event["offsets"].items())
-        observed = f"present {told}, {same}, {event['age_ms']:,} ms old at the kill; {offsets or 'no offset'}"
+        observed = f"present {samples}, {same}, {event['age_ms']:,} ms old at the kill; {offsets or 'no offset'}"
     else:
         instead = "; offsets are in RocksDB's column family `offsets` (KIP-1035)" if event["in_rocksdb"] else ""
         observed = f"absent from {event['samples']} samples over {event['milliseconds']:,} ms{instead}"
@@ -670,7 +670,7 @@ def _compare_checkpoint(event: Event) -> Comparison:
 
 
 def _compare_wipe(event: Event) -> Comparison:
-    told = {
+    texts = {
         "trusted": f"trusted from offset {event['offset']}, {event['replayed']:,} offsets replayed",
         "wiped": f"wiped, {event['records']:,} records restored",
         "kept": f"not wiped, {event['records']:,} records restored over what was there",
@@ -683,7 +683,7 @@ def _compare_wipe(event: Event) -> Comparison:
         None,
         f"task {TASK}, store {event['store']}",
         "wiped and restored" if event["on_disk"] else "all that is on disk was committed",
-        f"{told}; on disk were {event['on_disk']:,} entries of the open transaction",
+        f"{texts}; on disk were {event['on_disk']:,} entries of the open transaction",
     )
 
 

@@ -41,8 +41,8 @@ def _serde(name: str) -> str:
 def _not_ours(properties: dict[str, str]) -> dict[str, str]:
     if ours := [name for name in OURS if name in properties]:
         raise ValueError(f"{ours[0]} is set for each instance by Onceproof, leave it out")
-    if told := next((name for name in properties if name.endswith((*KEYS, "password", "secret"))), None):
-        raise ValueError(f"{told} belongs into the file that --brokers names, which is not written down anywhere")
+    if secret := next((name for name in properties if name.endswith((*KEYS, "password", "secret"))), None):
+        raise ValueError(f"{secret} belongs into the file that --brokers names, which is not written down anywhere")
     return properties
 
 

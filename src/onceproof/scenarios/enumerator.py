@@ -34,7 +34,7 @@ from onceproof.faults.base import Instance, suffer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
-from onceproof.model.timeline import told_return
+from onceproof.model.timeline import return_text
 from onceproof.scenarios.base import (
     JAVA_21,
     JAVA_25,
@@ -381,7 +381,7 @@ def _returned(lab: Lab) -> bool:
 def _exercise(lab: Lab, steps: Steps) -> Exercise:
     proofs = recycled_returns(lab)
     reason = (
-        told_return(proofs[0])
+        return_text(proofs[0])
         if proofs
         else f"No task went active, standby, active on one thread while records flowed, in {steps.taken} steps of "
         "scaling out and in."

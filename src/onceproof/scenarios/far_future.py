@@ -127,8 +127,8 @@ def drive(lab: Lab) -> Exercise:
 
 def _punctuations(instance: Instance, own: Mapping[str, Any]) -> int:
     """How often the punctuator was called at the time of the record that is valid forever, as far as it is told."""
-    told = instance.last.get("punctuated", {"at": None, "times": 0})
-    return int(told["times"]) if told["at"] == own["forever"] else 0
+    punctuated = instance.last.get("punctuated", {"at": None, "times": 0})
+    return int(punctuated["times"]) if punctuated["at"] == own["forever"] else 0
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -138,8 +138,8 @@ def drive(lab: Lab) -> Exercise:
         if is_mixed:
             lab.note("mixed")
         lab.close_instances()
-    told = "kept sums of" if is_mixed else "kept no sums of"
-    reason = f"{suffered.told} The older release {told} what the newer one wrote."
+    kept = "kept sums of" if is_mixed else "kept no sums of"
+    reason = f"{suffered.told} The older release {kept} what the newer one wrote."
     return Exercise(suffered.bit and is_mixed, reason, all_steps_tried=suffered.bit)
 
 

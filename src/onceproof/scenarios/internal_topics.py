@@ -45,12 +45,12 @@ def compare_internal_topics(events: Sequence[Event], partitions: int, kept: Mapp
         partitions: of its input, and so of each task's topics.
         kept: of changelogs that are no tables', by a regular expression of the name.
     """
-    told = next((event["topics"] for event in events if event["event"] == PROMISE), None)
-    if told is None:
+    described = next((event["topics"] for event in events if event["event"] == PROMISE), None)
+    if described is None:
         return
-    if not told:
+    if not described:
         yield Comparison(PROMISE, None, 0, None, "no internal topic", "as documented", "as documented")
-    for name, found in sorted(told.items()):
+    for name, found in sorted(described.items()):
         due: dict[str, int | str] = {"partitions": partitions, **_due(name, kept)}
         there = {key: found[key] for key in due}
         anomaly = None if there == due else "wrong-topic"

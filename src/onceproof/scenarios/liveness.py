@@ -25,8 +25,8 @@ def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
         if event["event"] == "instance" and event["action"] == "started":
             yield Comparison(PROMISE, None, 0, None, event["name"], RUNS_ON, f"started on {event['release']}")
         elif event in explained:
-            told = f"{death_text(event)}, which the fault explains"
-            yield Comparison(PROMISE, None, 0, None, event["source"], RUNS_ON, told)
+            observed = f"{death_text(event)}, which the fault explains"
+            yield Comparison(PROMISE, None, 0, None, event["source"], RUNS_ON, observed)
         elif event["event"] == "uncaught":
             yield Comparison(PROMISE, "thread-died", 0, None, event["source"], RUNS_ON, death_text(event))
         elif event["event"] == "failure" and event["anomaly"] != "thread-died":

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count, islice
 from typing import Any
 
-from onceproof.faults.base import told_in
+from onceproof.faults.base import log_lines
 from onceproof.faults.rolling_bounce import STATIC
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Cell, Trial
@@ -152,8 +152,8 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    told = ", ".join(f"{number} {kind}" for kind, number in Counter(records).items())
-    reason = f"When its broker started again the log held of the group, in the order of their first: {told}."
+    counts = ", ".join(f"{number} {kind}" for kind, number in Counter(records).items())
+    reason = f"When its broker started again the log held of the group, in the order of their first: {counts}."
     return Exercise(exercised, reason, all_steps_tried=True)
 
 
@@ -164,8 +164,8 @@ def _is_forgotten(records: Sequence[str]) -> bool:
 
 def _refused(lab: Lab) -> str | None:
     """What the broker's log says if it refuses the group."""
-    told = (said for _, said in told_in(lab.brokers.log(NODE), 0, NOT_STREAMS.pattern))
-    return next((said for said in told if f"Group {lab.trial.application_id} " in said), None)
+    lines = (said for _, said in log_lines(lab.brokers.log(NODE), 0, NOT_STREAMS.pattern))
+    return next((said for said in lines if f"Group {lab.trial.application_id} " in said), None)
 
 
 # --- system --------------------------------------------------------------------------------------------------

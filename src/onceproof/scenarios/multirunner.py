@@ -28,7 +28,7 @@ from onceproof.faults.base import Instance, suffer
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
-from onceproof.model.timeline import Event, Return, told_return
+from onceproof.model.timeline import Event, Return, return_text
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
@@ -293,7 +293,7 @@ def _exercise(lab: Lab, steps: int, all_tried: bool) -> Exercise:
     if proofs:
         number, proof = max(zip(map(len, again), proofs, strict=True), key=lambda pair: pair[0])
         read = f"{number:,} keys that the thread had cached were advanced meanwhile and read again."
-        reason = f"{told_return(proof)} {read}"
+        reason = f"{return_text(proof)} {read}"
     return Exercise(any(again), " ".join([reason, *asserted(lab.events)]), steps, all_tried)
 
 

@@ -229,8 +229,8 @@ def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exer
 
 def emptied(lab: Lab) -> dict[int, int]:
     """The last key that left the buffer of each partition when it was emptied last."""
-    told = [event for event in lab.events if event["event"] == "emptied"]
-    return {int(event["task"].partition("_")[2]): event["last"] for event in told}
+    events = [event for event in lab.events if event["event"] == "emptied"]
+    return {int(event["task"].partition("_")[2]): event["last"] for event in events}
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -175,15 +175,15 @@ def drive(lab: Lab) -> Exercise:
         lab.holds_within(own["seconds"] + 5.0, lambda: watch.look(load.delivered) or load.done())
         load.stop()
         _require_pace(lab.events, 1_000 / own["sleep.ms"])
-        told, (request, waited) = _throttle(lab.events), watch.requests.longest(int(lab.now() * 1_000))
-        if waited > 2 * told["max"] + 1_000:
+        throttled, (request, waited) = _throttle(lab.events), watch.requests.longest(int(lab.now() * 1_000))
+        if waited > 2 * throttled["max"] + 1_000:
             lab.note("held", request=request, ms=waited)
         for failure in watch.failures:
             lab.note("exception", **failure)
         seconds = load.delivered * own["sleep.ms"] / 1_000
         lab.note(
             "load",
-            **told,
+            **throttled,
             lag=watch.lag,
             explained=_explained_lag(own, seconds),
             generator_throttle_ms=round(load.throttled * 1_000),
@@ -197,16 +197,16 @@ def drive(lab: Lab) -> Exercise:
     throttled_for, failing_takes = watch.since_throttle(), own["request.timeout.ms"] / 1_000
     enough = throttled_for >= failing_takes + MARGIN or bool(watch.failures)
     reason = (
-        f"The producer was throttled for up to {told['max']:,.0f} ms, {told['avg']:,.0f} ms on average; the load went "
-        f"on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; a request "
-        f"of its transactions ({request}) waited for {waited:,} ms until it was sent; the lag was {watch.lag:,} "
-        "records at its end."
+        f"The producer was throttled for up to {throttled['max']:,.0f} ms, {throttled['avg']:,.0f} ms on average; the "
+        f"load went on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; "
+        f"a request of its transactions ({request}) waited for {waited:,} ms until it was sent; the lag was "
+        f"{watch.lag:,} records at its end."
     )
     if load.throttled:
         reason += f" The generator was throttled, too, for up to {load.throttled * 1_000:,.0f} ms."
     if watch.early:
         reason += f" It failed {watch.early:,} times before it was throttled, which says nothing of the throttle."
-    bit = told["max"] > 0 and waited >= MET and enough and not load.throttled and not watch.early
+    bit = throttled["max"] > 0 and waited >= MET and enough and not load.throttled and not watch.early
     return Exercise(bit, reason, all_steps_tried=enough)
 
 
@@ -240,8 +240,10 @@ def _explained_throttle(own: Mapping[str, Any]) -> float:
 
 def _throttle(events: Sequence[Event]) -> dict[str, float]:
     """The largest throttle times that the producers reported, in ms."""
-    told = [producer for e in events if e["event"] == "throttle" for producer in e["producers"]]
-    return {short: max((p[f"produce_throttle_time_{short}"] for p in told), default=0.0) for short in ("max", "avg")}
+    producers = [producer for e in events if e["event"] == "throttle" for producer in e["producers"]]
+    return {
+        short: max((p[f"produce_throttle_time_{short}"] for p in producers), default=0.0) for short in ("max", "avg")
+    }
 
 
 def _longest_stall(events: Sequence[Event]) -> int:

@@ -292,14 +292,14 @@ def drive(lab: Lab) -> Exercise:
 
         if fault:
             suffered = suffer(fault, lab, flow)
-            bit, told = suffered.bit, suffered.told
+            bit, reason = suffered.bit, suffered.told
             struck = next((e["t"] for e in lab.events if e["event"] == "fault" and e["action"] == "applied"), 0)
         else:
             lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))
             struck = lab.now() * 1_000
             other = lab.start_instance(OTHER)
             bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.done()
-            told = f"{OTHER} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
+            reason = f"{OTHER} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
     seen = max((number for at, number in samples if at * 1_000 <= struck), default=0)
     is_open = bool(bit) and first <= seen < len(made) - last
     if is_open:
@@ -311,7 +311,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    reason = f"{told} {seen:,} of {len(made):,} records were committed before, so that windows were open."
+    reason = f"{reason} {seen:,} of {len(made):,} records were committed before, so that windows were open."
     return Exercise(is_open, reason, all_steps_tried=bool(bit))
 
 

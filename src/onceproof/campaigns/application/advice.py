@@ -14,22 +14,22 @@ PROMISE_MORE = (
 LESS = ' If its last values hang on the clock or on an order that nothing binds, say compare = "keys".'
 
 
-def advice_on_red(told: OnRelease, run: str) -> str:
+def advice_on_red(result: OnRelease, run: str) -> str:
     """The remedies of what is known, or how to make a finding of what is not.
 
     Args:
-        told: what the release showed.
+        result: what the release showed.
         run: the id of the run.
     """
-    remedies = " ".join(f"{issue.key}: {issue.remedy}" for issue in told.issues)
-    if told.is_known:
+    remedies = " ".join(f"{issue.key}: {issue.remedy}" for issue in result.issues)
+    if result.is_known:
         return remedies
-    if told.plant:
-        return f"The bug {told.plant.name} was planted: run it without --plant to learn of Kafka."
-    left = ", ".join(f"{count:,} {name}" for name, count in told.unexplained.items())
-    others = f" Known there of such a topology, and no explanation: {', '.join(told.concerned)}."
+    if result.plant:
+        return f"The bug {result.plant.name} was planted: run it without --plant to learn of Kafka."
+    left = ", ".join(f"{count:,} {name}" for name, count in result.unexplained.items())
+    others = f" Known there of such a topology, and no explanation: {', '.join(result.concerned)}."
     return (
         f"No known issue explains {left}. To make a finding of it, run it with other seeds (--seed) and on older "
-        f"releases (--streams), to see how often and since when, and write `onceproof evidence {run} {told.streams}`."
-        f"{'' if told.outputs else LESS}{others if told.concerned else ''}{f' {remedies}' if remedies else ''}"
+        f"releases (--streams), to see how often and since when, and write `onceproof evidence {run} {result.streams}`."
+        f"{'' if result.outputs else LESS}{others if result.concerned else ''}{f' {remedies}' if remedies else ''}"
     )

@@ -30,9 +30,9 @@ class Agenda:
             if name in (names := self._left.get(release, [])):
                 names.remove(name)
 
-        def phase(told: str) -> None:
+        def phase(message: str) -> None:
             with self._lock:
-                self._doing[number] = (release, name, told)
+                self._doing[number] = (release, name, message)
                 line = self._line()
             self._report(line)
 

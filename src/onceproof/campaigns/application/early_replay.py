@@ -88,8 +88,8 @@ class EarlyReplay:
         plan = TrialPlan.read(self._run.trial_file)
         self._own.path.mkdir(parents=True, exist_ok=True)
         write_input(self._own.replay_file, plan.roles, records)
-        told = {release: replay(self._installation, plan, self._own, release) for release in sorted(releases)}
-        return Replayed(self._own, told)
+        outputs = {release: replay(self._installation, plan, self._own, release) for release in sorted(releases)}
+        return Replayed(self._own, outputs)
 
     def _input(self) -> Mapping[str, list[Record]] | None:
         """The input by role; None if it is not all there, or is gone since the run is tried again."""

@@ -134,23 +134,23 @@ def run_on_release(installation: Installation, asked: Asked, brokers: Applicatio
 def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda) -> OnRelease:
     trials, replayed = _without_fault(installation, asked, clusters, agenda)
     if any(done.found.anomalies for done in trials):
-        return _told(asked, _worst_last(trials), "without any fault", {})
+        return _on_release(asked, _worst_last(trials), "without any fault", {})
     file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
     oracle = _oracle(installation, asked, trials, replayed, agenda)
     oracle.write(Path(file))
     readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
     trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
     if any(done.found.anomalies for done in trials):
-        return _told(asked, _worst_last(trials), "without any fault", {})
+        return _on_release(asked, _worst_last(trials), "without any fault", {})
     trials.append(_run(asked, asked.disturbed(file), clusters[0], agenda))
     outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
-    told = _told(asked, trials, "under the fault", outputs)
+    result = _on_release(asked, trials, "under the fault", outputs)
     if why := excused(asked.run.trial(trials[0].trial), oracle):
-        told = replace(told, reason=f"{told.reason} {why}")
-    if not asked.controls or told.judgement is not Judgement.GREEN:
-        return told
+        result = replace(result, reason=f"{result.reason} {why}")
+    if not asked.controls or result.judgement is not Judgement.GREEN:
+        return result
     made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
-    return _controlled(asked, told, oracle, file, made, clusters[0], agenda)
+    return _controlled(asked, result, oracle, file, made, clusters[0], agenda)
 
 
 def _worst_last(trials: Sequence[_Done]) -> list[_Done]:
@@ -211,7 +211,7 @@ def _replayed_on(asked: Asked) -> set[Release]:
 
 def _controlled(
     asked: Asked,
-    told: OnRelease,
+    result: OnRelease,
     oracle: Oracle,
     file: str,
     made: Broken,
@@ -228,8 +228,8 @@ def _controlled(
         controls.append(Control(plant, fired, broken, done.folder, failed))
     if all(control.says_something and not control.broke for control in controls):
         reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
-        told = replace(told, judgement=Judgement.INCONCLUSIVE, reason=reason, advice=PROMISE_MORE)
-    return replace(told, controls=tuple(controls), vacuous=vacuous(made, controls))
+        result = replace(result, judgement=Judgement.INCONCLUSIVE, reason=reason, advice=PROMISE_MORE)
+    return replace(result, controls=tuple(controls), vacuous=vacuous(made, controls))
 
 
 def _run(
@@ -299,7 +299,7 @@ def with_replays(
     return replace(oracle, replayed=own, replayed_on_newest=newest)
 
 
-def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
+def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
     """What the last of the trials says."""
     last = trials[-1]
     judgement, reason, advice = _judged(last, when, outputs)
@@ -308,7 +308,7 @@ def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Ou
     events = read_timeline(folder.timeline)
     explained = explain(last.trial, last.found.witnesses, events, plan.streams_config)
     issues = tuple(Explaining.of(issue) for issue in registry().issues if issue.key in explained.issues)
-    told = OnRelease(
+    result = OnRelease(
         streams=str(asked.cell.streams),
         restart_on=str(asked.cell.restart_on) if asked.cell.restart_on else None,
         judgement=judgement,
@@ -329,7 +329,7 @@ def _told(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Ou
         concerned=explained.concerned if last.found.anomalies else (),
         advice=advice,
     )
-    return replace(told, advice=advice_on_red(told, asked.run.run_id)) if judgement is Judgement.RED else told
+    return replace(result, advice=advice_on_red(result, asked.run.run_id)) if judgement is Judgement.RED else result
 
 
 def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str, str]:

@@ -140,8 +140,8 @@ def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
             continue
         changes = compare_application(get_settings().installation, application.folder, (cell.streams, cell.restart_on))
         if changes.grave:
-            told = "; ".join(change.told for change in changes.grave)
-            yield f"Its topology changes between {cell.streams} and {cell.restart_on}: {told}. {changes.advice}"
+            changed = "; ".join(change.told for change in changes.grave)
+            yield f"Its topology changes between {cell.streams} and {cell.restart_on}: {changed}. {changes.advice}"
 
 
 def default_releases(application: Application, newest: Release) -> list[Release]:

@@ -73,7 +73,7 @@ class Bisected:
     unknown: Mapping[str, str]  # release -> reason
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """For people: where it begins and ends."""
         bad, good = ([Release.parse(text) for text in texts] for texts in (self.bad, self.good))
         doubt = "" if self.sure else " Not all of this is sure."

@@ -113,7 +113,7 @@ def bisect(
         )
 
 
-def told(found: Mapping[str, Any], title: str) -> str:
+def as_table(found: Mapping[str, Any], title: str) -> str:
     """A bisection as text: the boundaries, one row per release line, and what is good or unknown."""
     table = Table(*(name.replace("_", " ") for name in COLUMNS), title=title, title_justify="left", box=None)
     for boundary in found["boundaries"]:

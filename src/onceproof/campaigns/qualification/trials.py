@@ -167,8 +167,8 @@ def _plants(installation: Installation, streams: Release, broker: Release) -> It
         if one.name in broken:
             yield Row(Part.PLANT, one.name, Sight.MISSING, broken[one.name])
         elif not altered.get(one.name):
-            told = f"{streams} lacks {', '.join(moved.get(one.name, ['a method']))}, which it alters"
-            yield Row(Part.PLANT, one.name, Sight.MISSING, told)
+            reason = f"{streams} lacks {', '.join(moved.get(one.name, ['a method']))}, which it alters"
+            yield Row(Part.PLANT, one.name, Sight.MISSING, reason)
         else:
             yield _plant(one, altered[one.name], streams, broker)
 
@@ -281,7 +281,7 @@ def qualify(
             rows += [aim.row(seen) for aim in aims]
             for row in rows[-len(aims) :]:
                 if row.sight is not Sight.SEEN:
-                    report(f"{row.part} {row.name} {row.sight}: {row.told}")
+                    report(f"{row.part} {row.name} {row.sight}: {row.reason}")
     finally:
         cluster.stop()
     return Qualification(

@@ -64,5 +64,5 @@ def complaint(found: Qualification) -> str:
     where = f"{found.streams} on brokers {found.broker}"
     if found.lessons:
         return f"{where} does not qualify. The harness has to learn: {'; '.join(found.lessons)}."
-    told = "; ".join(f"{row.part} {row.name}: {row.told}" for row in found.doubtful)
-    return f"Whether the harness sees on {where} is not known: {told}."
+    doubts = "; ".join(f"{row.part} {row.name}: {row.reason}" for row in found.doubtful)
+    return f"Whether the harness sees on {where} is not known: {doubts}."

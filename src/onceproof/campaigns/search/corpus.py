@@ -48,7 +48,7 @@ class Schedule:
         return replace(self, seed=0) == replace(other, seed=0)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """For people, without its seed."""
         return " ".join([self.scenario, self.variant, *(f"{name}={value}" for name, value in self.parameters)])
 

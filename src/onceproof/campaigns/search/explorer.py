@@ -215,7 +215,7 @@ class Explorer:
                         self._write(number)
                 self._search(self._corpus.next())
         except OutOfTimeError:
-            return self._told(left_out or {})
+            return self._exploration(left_out or {})
         finally:
             for number in self._numbers():
                 self._write(number)
@@ -276,8 +276,8 @@ class Explorer:
         self._log.add(tried)
         if tried.finding is not None:
             self._write(tried.finding)  # whoever watches sees how it stands
-        told = f"{schedule.told} on {streams}" if streams else schedule.told
-        self._report(f"trial {number}, {purpose}: {told}: {tried.said}; {tried.gained} new marks and pairs")
+        title = f"{schedule.summary} on {streams}" if streams else schedule.summary
+        self._report(f"trial {number}, {purpose}: {title}: {tried.said}; {tried.gained} new marks and pairs")
         self._check_harness()
         return tried
 
@@ -397,9 +397,9 @@ class Explorer:
         streams: Release | None = None,
     ) -> Iterator[Tried]:
         """Trials of a schedule, each with the next seed `after` so many: first those that were run before."""
-        told = None if streams is None else str(streams)
+        release = None if streams is None else str(streams)
         like = of_finding(self._lines, number, purpose, schedule)
-        before = [line for line in like if line.streams == told][:count]
+        before = [line for line in like if line.streams == release][:count]
         yield from before
         for n in range(len(before) + 1, count + 1):
             yield self._try(replace(schedule, seed=schedule.seed + after + n), purpose, finding=number, streams=streams)
@@ -455,7 +455,7 @@ class Explorer:
 
     # --- the answer ------------------------------------------------------------------------------------------
 
-    def _told(self, left_out: Mapping[str, str]) -> Exploration:
+    def _exploration(self, left_out: Mapping[str, str]) -> Exploration:
         """What it came to so far."""
         seconds = self._spent + self._now() - self._begin
         findings = map(self._finding, self._numbers())

@@ -84,7 +84,7 @@ class Tried:
     @property
     def is_new(self) -> bool:
         """Whether it shows what no known issue explains; what is only told is none."""
-        return any(not ANOMALIES[name].told for name in self.unexplained)
+        return any(not ANOMALIES[name].informational for name in self.unexplained)
 
     @property
     def signature(self) -> Signature | None:
@@ -92,7 +92,9 @@ class Tried:
         if not self.anomalies:
             return None
         names = self.unexplained if self.is_new else self.anomalies
-        return Signature(self.schedule.scenario, tuple(sorted(name for name in names if not ANOMALIES[name].told)))
+        return Signature(
+            self.schedule.scenario, tuple(sorted(name for name in names if not ANOMALIES[name].informational))
+        )
 
     def looks_like(self, other: "Tried") -> bool:
         """Whether both are new, of one scenario, and have an anomaly in common."""
@@ -230,7 +232,7 @@ class Finding(JsonFile):
         sentences = [
             f"- `{name}`: {ANOMALIES[name].sentence} {count:,} of them." for name, count in self.anomalies.items()
         ]
-        told = Schedule(self.scenario, self.variant, tuple(self.parameters.items()), 0).told
+        smallest = Schedule(self.scenario, self.variant, tuple(self.parameters.items()), 0).summary
         promises = "\n".join(f"- {name}: {PROMISES[name].sentence}" for name in self.promises)
         state = (
             ("Nothing that is one reduction away showed it." if self.rate.red else "So it was not shrunk.")
@@ -247,7 +249,7 @@ The promises that are broken:
 
 {promises}
 
-**The smallest schedule that showed it**: {told}. Red in {_of(self.smallest_rate)}. {state}
+**The smallest schedule that showed it**: {smallest}. Red in {_of(self.smallest_rate)}. {state}
 
 ```
 {self.command}
@@ -265,7 +267,7 @@ Brokers {self.broker}. What the trial left: `{self.folder or "not kept"}`.
 
 
 def _releases(of: Bisected, by: str) -> Iterator[str]:
-    yield f"\n**The releases that show it**, by {of.trials:,} trials of the {by} schedule: {of.told}\n\n"
+    yield f"\n**The releases that show it**, by {of.trials:,} trials of the {by} schedule: {of.summary}\n\n"
     if of.boundaries:
         yield f"| {' | '.join(name.replace('_', ' ') for name in COLUMNS)} |\n|{'---|' * len(COLUMNS)}\n"
         yield from (f"| {' | '.join(row(boundary))} |\n" for boundary in of.boundaries)

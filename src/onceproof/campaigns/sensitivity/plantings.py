@@ -99,7 +99,7 @@ def try_planned(
                 planted.set_aside(trial)
                 shown = _try(planting, trial, planted.trial(trial), cluster)
             each(shown)
-            report(f"{planting.plant.name} in {planting.cell.scenario}: {_told(shown)}")
+            report(f"{planting.plant.name} in {planting.cell.scenario}: {_summary(shown)}")
             tried.append(shown)
             cluster.check_alive()
         then(cluster)
@@ -148,7 +148,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
     )
 
 
-def _told(trial: PlantedTrial) -> str:
+def _summary(trial: PlantedTrial) -> str:
     """What one trial showed, as text."""
     if trial.error:
         return trial.error

@@ -129,7 +129,7 @@ def sense(run: RunFolder, asked: Sense, report: Callable[[str], None] = print) -
     report(f"{len(asked.plantings)} plantings, {asked.trials} trials each, seed {asked.seed}, folder {run.path}")
     tried = _try_and_store(run, asked.plantings, asked.broker, asked.trials, asked.seed, report)
     rows = [row(planting, trials) for planting, trials in tried]
-    told = {
+    answer = {
         "run": run.run_id,
         "streams": str(asked.release),
         "broker": str(asked.broker),
@@ -138,8 +138,8 @@ def sense(run: RunFolder, asked: Sense, report: Callable[[str], None] = print) -
         "masked": dict(asked.masked),
         "exit_code": int(exit_code([r["verdict"] for r in rows])),
     }
-    write_json(run.sensitivity_file, told)
-    return told
+    write_json(run.sensitivity_file, answer)
+    return answer
 
 
 def _try_and_store(
@@ -390,11 +390,11 @@ def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
     return "survived" if claimed else "equivalent"
 
 
-def complaint(told: Mapping[str, Any]) -> str:
+def complaint(report: Mapping[str, Any]) -> str:
     """What went wrong, in a sentence."""
-    bad = [row for row in told["plants"] if row["verdict"] not in ("found", "equivalent")]
+    bad = [row for row in report["plants"] if row["verdict"] not in ("found", "equivalent")]
     what = "; ".join(f"{row['plant']} {WORDS[row['verdict']]} in {row['scenario']}" for row in bad)
-    return f"Of what was planted into {told['streams']}, {what}. All of it is stored; see the tab Sensitivity."
+    return f"Of what was planted into {report['streams']}, {what}. All of it is stored; see the tab Sensitivity."
 
 
 WORDS = {"survived": "survived", "misjudged": "showed where it cannot", "not-fired": "did not fire", "error": "failed"}

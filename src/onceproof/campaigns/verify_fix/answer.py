@@ -86,17 +86,19 @@ def compare(before: Cell, after: Cell, probe: Callable[[Cell], Probe], risk: flo
     is_within = needed is not None and needed <= search.left
     # If no number of greens would prove anything, one trial may still show that nothing is fixed.
     seen = search.tally(after, needed if is_within and needed else 1, until_red=True)
-    told = Compared(*of, Proof.UNKNOWN, search.reason, rate, interval, seen, needed)
+    compared = Compared(*of, Proof.UNKNOWN, search.reason, rate, interval, seen, needed)
     if seen.red:
-        return replace(told, proof=Proof.NOT_FIXED, reason=f"{after.streams} shows it, too.")
+        return replace(compared, proof=Proof.NOT_FIXED, reason=f"{after.streams} shows it, too.")
     if seen.counted and rate.counted:
         missed = probability_missed(rate.red, rate.counted, seen.counted)
-        told = replace(told, missed=missed, found_rate=rate_found(seen.counted, risk))
+        compared = replace(compared, missed=missed, found_rate=rate_found(seen.counted, risk))
     if needed is not None and seen.counted >= needed:
-        return replace(told, proof=Proof.PROVEN, reason=f"{before.streams} shows it, {after.streams} does not.")
+        return replace(compared, proof=Proof.PROVEN, reason=f"{before.streams} shows it, {after.streams} does not.")
     if needed is not None and not is_within:
-        return replace(told, reason=f"The proof takes {needed} green trials, more than are left: allow more trials.")
-    return told
+        return replace(
+            compared, reason=f"The proof takes {needed} green trials, more than are left: allow more trials."
+        )
+    return compared
 
 
 @dataclass

@@ -4,7 +4,7 @@
 const SHOWN = 30;
 const field = document.getElementById("search");
 const list = document.getElementById("found");
-const told = document.getElementById("told");
+const status = document.getElementById("status");
 const haystacks = ENTRIES.map(([kind, title, , words]) => [title.toLowerCase(), `${kind} ${title} ${words}`.toLowerCase()]);
 
 function rank(words, [title, all]) {
@@ -32,7 +32,7 @@ function search() {
   const shown = words.length ? ranked.slice(0, SHOWN) : [];
   list.replaceChildren(...shown.map(([, at]) => item(ENTRIES[at])));
   const more = ranked.length > shown.length ? `, the first ${shown.length} are shown` : "";
-  told.textContent = words.length ? `${ranked.length} found${more}` : "";
+  status.textContent = words.length ? `${ranked.length} found${more}` : "";
 }
 
 field.addEventListener("input", search);

@@ -32,7 +32,7 @@ system.addEventListener("change", drawAgain);
 const CONFIG = { responsive: true, displaylogo: false, showSendToCloud: false, plotlyServerURL: "" };
 
 async function draw(place) {
-  const told = place.querySelector(".told");
+  const status = place.querySelector(".status");
   try {
     let figure;
     if (place.dataset.src) {
@@ -49,9 +49,9 @@ async function draw(place) {
       place.append(plot);
     }
     await Plotly.react(plot, figure.data, figure.layout, CONFIG);
-    told?.remove();
+    status?.remove();
   } catch (error) {
-    if (told) told.textContent = error.message;
+    if (status) status.textContent = error.message;
   }
 }
 
@@ -81,9 +81,9 @@ async function load(details) {
     place.replaceWith(document.importNode(found, true));
   } catch (error) {
     details.dataset.load = address; // whoever opens it again tries again
-    const told = place.querySelector(".told") ?? place.appendChild(document.createElement("span"));
-    told.className = "told";
-    told.textContent = error instanceof TypeError ? " The records could not be loaded." : ` ${error.message}`;
+    const status = place.querySelector(".status") ?? place.appendChild(document.createElement("span"));
+    status.className = "status";
+    status.textContent = error instanceof TypeError ? " The records could not be loaded." : ` ${error.message}`;
   }
 }
 

@@ -451,8 +451,8 @@ def _anomaly_hover(kind: str, seen: Sequence[Witness], when: str) -> str:
     lines = [f"<b>{_plain(kind)}</b>: {meaning(kind)}", when]
     for witness in seen[:3]:
         key = "" if witness.key is None else f", key {witness.key}"
-        told = f"{' '.join(witness.offsets)}{key}: expected {witness.expected}, observed {witness.observed}"
-        lines.append(wrapped(told))
+        line = f"{' '.join(witness.offsets)}{key}: expected {witness.expected}, observed {witness.observed}"
+        lines.append(wrapped(line))
     if len(seen) > 3:
         lines.append(f"and {len(seen) - 3} more at this moment")
     return "<br>".join(lines)

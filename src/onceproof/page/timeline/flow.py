@@ -27,11 +27,11 @@ def advances_of(events: Iterable[Event]) -> Iterator[Advance]:
         if event["event"] == "instance" and event["action"] == "started":
             counts = {row: count for row, count in counts.items() if row[1] != event["name"]}
         elif event["event"] == "progress":
-            for told in event["processed"]:
-                row = (told["task"], event["source"], short_thread(told["thread"], event["source"]))
-                if told["count"] > counts.get(row, 0):
-                    yield Advance(event["t"], row, told["count"] - counts.get(row, 0))
-                    counts[row] = told["count"]
+            for progress in event["processed"]:
+                row = (progress["task"], event["source"], short_thread(progress["thread"], event["source"]))
+                if progress["count"] > counts.get(row, 0):
+                    yield Advance(event["t"], row, progress["count"] - counts.get(row, 0))
+                    counts[row] = progress["count"]
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ def processed_at(events: Sequence[Event], task: str, offset: int, end: int) -> t
     Returns:
         None if nobody reported that many records.
     """
-    told = [advance for advance in advances_of(events) if advance.row[0] == task]
-    first = _passed(told, offset + 1)
-    last = _passed(told, sum(advance.records for advance in told) - end + offset + 1)
+    advances = [advance for advance in advances_of(events) if advance.row[0] == task]
+    first = _passed(advances, offset + 1)
+    last = _passed(advances, sum(advance.records for advance in advances) - end + offset + 1)
     return None if first is None or last is None else (first, max(first, last))
 
 

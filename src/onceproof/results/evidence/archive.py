@@ -74,7 +74,7 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
         raise UsageError(f"{target} is a folder: name a file for the archive.")
     redaction = Redaction.of(run)
 
-    def told(text: str) -> str:
+    def redacted(text: str) -> str:
         """As Markdown; redacted before, since with backslashes in it no path and no secret would be known."""
         return escaped(redaction.text(text))
 
@@ -83,7 +83,7 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
         for member in members:
             redaction.learn(member.content)
         tables = any(member.name.startswith("tables/") for member in members)
-        members.append(Member("README.md", readme(case, window_of(case.events), tables, told)))
+        members.append(Member("README.md", readme(case, window_of(case.events), tables, redacted)))
     except (OSError, ValueError) as error:
         raise HarnessError(
             f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged."

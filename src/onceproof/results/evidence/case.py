@@ -120,26 +120,26 @@ def find_case(run: RunFolder, wanted: str) -> Case:
     """
     if not run.app_file.exists():
         return case_of(run, find_cell(run, wanted))
-    releases = {cell.key: told for told in AppAnswer.read(run.app_file).releases if (cell := cell_of(run, told))}
+    releases = {cell.key: result for result in AppAnswer.read(run.app_file).releases if (cell := cell_of(run, result))}
     return _case_of_application(run, releases[_find_key(run, list(releases), wanted)])
 
 
-def cell_of(run: RunFolder, told: OnRelease) -> Cell | None:
+def cell_of(run: RunFolder, result: OnRelease) -> Cell | None:
     """The cell in which an application was run on a release; None if what one of its trials left was removed."""
-    plans = [TrialPlan.known(run.trial(key).trial_file) for key in trials_of(told)]
-    judged_by = plans[len(told.folders) - 1]
+    plans = [TrialPlan.known(run.trial(key).trial_file) for key in trials_of(result)]
+    judged_by = plans[len(result.folders) - 1]
     return judged_by.trial.cell if judged_by and all(plans) else None
 
 
-def trials_of(told: OnRelease) -> list[str]:
+def trials_of(result: OnRelease) -> list[str]:
     """The keys of the trials of an application on a release; the last of them are the controls."""
-    return [Path(folder).name for folder in (*told.folders, *(control.folder for control in told.controls))]
+    return [Path(folder).name for folder in (*result.folders, *(control.folder for control in result.controls))]
 
 
-def _case_of_application(run: RunFolder, told: OnRelease) -> Case:
+def _case_of_application(run: RunFolder, result: OnRelease) -> Case:
     """A release with the trial that it is judged by: the last of them, without the controls."""
-    trials = [TrialPlan.read(run.trial(key).trial_file).trial for key in trials_of(told)]
-    return Case(run, told, trials, trials[len(told.folders) - 1])
+    trials = [TrialPlan.read(run.trial(key).trial_file).trial for key in trials_of(result)]
+    return Case(run, result, trials, trials[len(result.folders) - 1])
 
 
 def _some(names: Sequence[str], limit: int = 5) -> str:

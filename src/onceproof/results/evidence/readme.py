@@ -18,60 +18,60 @@ from onceproof.results.evidence.window import Window
 
 LINES = 100  # of the condensed timeline
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
-Told = Callable[[str], str]  # a text that may be of others, as Markdown
+Redact = Callable[[str], str]  # a text that may be of others, as Markdown
 
 
-def readme(case: Case, window: Window | None, tables: bool, told: Told) -> str:
+def readme(case: Case, window: Window | None, tables: bool, redacted: Redact) -> str:
     """The first page: what it is and how to repeat it, in a minute.
 
-    What stands in a fence is not passed through `told`.
+    What stands in a fence is not passed through `redacted`.
     """
     folder = case.folder
     plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
     parts = [
-        *_judged(case, told),
-        *([f"What the variant is: {told(plan.description)}"] if plan and plan.description else []),
-        *([f"What happened: {told(outcome.reason)}"] if outcome and outcome.reason else []),
+        *_judged(case, redacted),
+        *([f"What the variant is: {redacted(plan.description)}"] if plan and plan.description else []),
+        *([f"What happened: {redacted(outcome.reason)}"] if outcome and outcome.reason else []),
         "## Repeat it",
         fenced([case.shown.command]),
         "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
         "above and not every trial to be red.",
         "## What really ran",
-        _versions(outcome, case.cell, told),
+        _versions(outcome, case.cell, redacted),
         "## Configuration of Kafka Streams",
         _config({**plan.streams_config, **plan.group_config} if plan else {}),
         "## Witnesses",
-        _witnesses(case, tables, told),
+        _witnesses(case, tables, redacted),
         "## State directories and promises",
-        _observed(folder, told),
+        _observed(folder, redacted),
         "## Timeline",
         _timeline(case.events, window),
     ]
     if len(case.trials) > 1:
-        parts += ["## All trials of the cell", _trials(case, told)]
+        parts += ["## All trials of the cell", _trials(case, redacted)]
     parts += ["## Files", FILES]
     return "\n\n".join(parts) + "\n"
 
 
-def _judged(case: Case, told: Told) -> Iterator[str]:
+def _judged(case: Case, redacted: Redact) -> Iterator[str]:
     """What is judged, how, and by what."""
     verdict, shown = case.verdict, f"Shown here: trial {case.shown.number}, seed {case.shown.seed}."
     if isinstance(verdict, VerdictRow):
         yield f"# {case.cell.title}: {verdict.verdict.sign} {verdict.verdict}"
-        yield told(verdict.sentence)
+        yield redacted(verdict.sentence)
         rate = f"{verdict.red}/{verdict.counted}"
         yield f"Red/counted: **{rate}** (of {verdict.trials} in run {case.run.run_id}). {shown}"
-        yield from map(told, filter(None, (verdict.arithmetic, verdict.unqualified)))
+        yield from map(redacted, filter(None, (verdict.arithmetic, verdict.unqualified)))
     else:
         name = Path(case.shown.parameters[OF_APPLICATION]).name
-        yield f"# {told(name)} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"
+        yield f"# {redacted(name)} on Kafka Streams {verdict.releases}, broker {case.cell.broker}: {verdict.judgement}"
         if verdict.explained:
-            yield f"It is {told(verdict.explained)}." if verdict.is_known else "No known issue explains all of it."
-        yield told(verdict.reason)
-        yield from [f"Next: {told(verdict.advice)}"] if verdict.advice else []
+            yield f"It is {redacted(verdict.explained)}." if verdict.is_known else "No known issue explains all of it."
+        yield redacted(verdict.reason)
+        yield from [f"Next: {redacted(verdict.advice)}"] if verdict.advice else []
         yield f"The other trials of run {case.run.run_id} are its oracle and its controls. {shown}"
         agreed = "; ".join(f"{topic}: {output.agreed}" for topic, output in verdict.outputs.items())
-        yield from [f"What runs without a fault agree on: {told(agreed)}."] if agreed else []
+        yield from [f"What runs without a fault agree on: {redacted(agreed)}."] if agreed else []
         if verdict.plant:
             yield f"The bug {verdict.plant.name} was planted into the release: this is no evidence about Kafka."
 
@@ -98,19 +98,19 @@ Values of secrets are `***`. Paths, hosts and accounts are `[run]`, `[project]`,
 loopback addresses stay."""
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], told: Told) -> str:
-    lines = [header, ["---"] * len(header), *([told(joined(cell)) for cell in row] for row in rows)]
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], redacted: Redact) -> str:
+    lines = [header, ["---"] * len(header), *([redacted(joined(cell)) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _versions(outcome: Outcome | None, cell: Cell, told: Told) -> str:
+def _versions(outcome: Outcome | None, cell: Cell, redacted: Redact) -> str:
     """What each start of an instance reported about itself."""
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
     attested = outcome.attested if outcome else {}
     rows = [[name, *(of.get(column) for column in columns)] for name, of in sorted(attested.items())]
     header = ("instance", "Kafka Streams", "commit", "clients", "commit", "Java")
-    table = _table(header, rows, told) if rows else "No instance came so far as to tell."
-    machine = f" Driven on {told(outcome.machine)}." if outcome and outcome.machine else ""
+    table = _table(header, rows, redacted) if rows else "No instance came so far as to tell."
+    machine = f" Driven on {redacted(outcome.machine)}." if outcome and outcome.machine else ""
     return f"{table}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}.{machine}"
 
 
@@ -118,7 +118,7 @@ def _config(config: Mapping[str, str]) -> str:
     return fenced(f"{name}={value}" for name, value in sorted(config.items()))
 
 
-def _witnesses(case: Case, tables: bool, told: Told) -> str:
+def _witnesses(case: Case, tables: bool, redacted: Redact) -> str:
     reader = case.reader(case.shown)
     if reader is None:
         return "The independent reader did not come to read this trial."
@@ -132,10 +132,10 @@ def _witnesses(case: Case, tables: bool, told: Told) -> str:
     ]
     header = ("#", "anomaly", "partition", "key", "ids", "expected", "observed", "where")
     around = "the records around them are in `tables/`." if tables else "Spark has not collected the records."
-    return f"{counts} The first {WITNESSES} of each; {around}\n\n{_table(header, rows, told)}"
+    return f"{counts} The first {WITNESSES} of each; {around}\n\n{_table(header, rows, redacted)}"
 
 
-def _observed(folder: TrialFolder, told: Told) -> str:
+def _observed(folder: TrialFolder, redacted: Redact) -> str:
     """The comparisons with the timeline, those that are wrong first."""
     file = folder.observations_file
     try:
@@ -146,12 +146,12 @@ def _observed(folder: TrialFolder, told: Told) -> str:
         return "This scenario looked at none."
     chosen = sorted(comparisons, key=lambda c: c.anomaly is None)[:WITNESSES]
     rows = [(c.promise, c.place, c.expected, c.observed, c.anomaly or "as expected") for c in chosen]
-    table = _table(("promise", "place", "expected", "observed", ""), rows, told)
+    table = _table(("promise", "place", "expected", "observed", ""), rows, redacted)
     more = len(comparisons) - len(chosen)
     return f"{table}\n\n{more:,} more are in `trial/observations.json`." if more else table
 
 
-def _trials(case: Case, told: Told) -> str:
+def _trials(case: Case, redacted: Redact) -> str:
     rows = []
     for trial in case.trials:
         outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
@@ -159,7 +159,7 @@ def _trials(case: Case, told: Told) -> str:
         error = case.errors.get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"
         rows.append((trial.number, trial.seed, exercised, error or seen or "none"))
-    return _table(("trial", "seed", "exercised", "anomalies"), rows, told)
+    return _table(("trial", "seed", "exercised", "anomalies"), rows, redacted)
 
 
 def _timeline(events: Sequence[Event], window: Window | None) -> str:
@@ -180,12 +180,12 @@ def _timeline(events: Sequence[Event], window: Window | None) -> str:
     shown = lines[:LINES]
     if len(lines) > LINES:
         shown.append(f"          ... and {len(lines) - LINES:,} more in trial/timeline.jsonl")
-    told = f"Seconds since {moment(zero)}."
+    note = f"Seconds since {moment(zero)}."
     if window is not None:
         begin, end = window
         until = f"to {(end - zero) / 1000:.1f} s" if end is not None else "to their end"
-        told += f" The logs are cut from {max(0, begin - zero) / 1000:.1f} s {until}."
-    return f"{told}\n\n{fenced(shown)}"
+        note += f" The logs are cut from {max(0, begin - zero) / 1000:.1f} s {until}."
+    return f"{note}\n\n{fenced(shown)}"
 
 
 def _line(name: str, events: Sequence[Event]) -> str:
@@ -200,8 +200,8 @@ def _line(name: str, events: Sequence[Event]) -> str:
         return f"{event['from']} to {event['to']}"
     rest = {field: value for field, value in event.items() if field not in ("t", "source", "event")}
     fields = (f"{field}={value if isinstance(value, str) else json.dumps(value)}" for field, value in rest.items())
-    told = " ".join(" ".join(fields).splitlines())
-    return f"{told} (and {len(events) - 1:,} more)" if len(events) > 1 else told
+    line = " ".join(" ".join(fields).splitlines())
+    return f"{line} (and {len(events) - 1:,} more)" if len(events) > 1 else line
 
 
 def _stores(events: Sequence[Event]) -> str:

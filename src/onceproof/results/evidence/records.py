@@ -93,11 +93,11 @@ def records_around(run: RunFolder, trial: Trial, witnesses: Mapping[int, Witness
             if key is not None:
                 with_key[key].add(number)
     rows = [*close, *(rows_of_trial(table, trial, RECORD, field("key").isin(sorted(with_key))) or [])]
-    told = {}
+    by_place = {}
     for row in rows:
         place = (row["role"], row["partition"], row["offset"])
         why = dict.fromkeys(with_key.get(row["key"], ()), "key")
         for number, reason in near.get(place[:2], {}).get(place[2], ()):
             why[number] = "place" if "place" in (reason, why.get(number)) else why.get(number, reason)
-        told[place] = {**row, "witnesses": {number: why[number] for number in sorted(why)}}
-    return [told[place] for place in sorted(told)]
+        by_place[place] = {**row, "witnesses": {number: why[number] for number in sorted(why)}}
+    return [by_place[place] for place in sorted(by_place)]

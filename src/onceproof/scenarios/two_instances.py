@@ -96,5 +96,5 @@ def join_in(lab: Lab, name: str, records: Sequence[tuple[int, int]], rate: float
         took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and not bulk.done()
         tasks = ", ".join(other.tasks("active"))
     _drain(lab, bulk)
-    told = f"took over {tasks} while records flowed" if took else "took no task over while records flowed"
-    return Exercise(took, f"{OTHER} joined and {told}.", all_steps_tried=took)
+    summary = f"took over {tasks} while records flowed" if took else "took no task over while records flowed"
+    return Exercise(took, f"{OTHER} joined and {summary}.", all_steps_tried=took)
