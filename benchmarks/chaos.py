@@ -165,7 +165,7 @@ class Fire:
         self.orphans: dict[psutil.Process, str] = {}  # strays of 10 s, with the end of their commands
 
     def look(self, process: subprocess.Popen[str]) -> None:
-        """Strike if the moment has come; later undo it, and look for orphans."""
+        """FaultRun if the moment has come; later undo it, and look for orphans."""
         now = time.monotonic()
         if self._at is None:
             self._await_moment(now, process)
@@ -502,7 +502,7 @@ def keep(home: Home, folder: Path) -> None:
 
 
 def main() -> None:
-    """Strike, and print what became of it."""
+    """FaultRun, and print what became of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=30, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first run; each has the next one")

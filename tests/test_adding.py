@@ -154,10 +154,10 @@ FAULT = Toy(
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Strike
+from onceproof.faults.base import Fault, FaultRun
 
 
-class Toy(Strike):
+class Toy(FaultRun):
     """Nothing is done."""
 
     patience = 1.0

@@ -117,7 +117,10 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         (["preflight", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
         (["sweep", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
         (["bisect", "enumerator", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
-        (["trial", "quota", "--streams", "3.9.1", "--roll-to", "4.3.1"], "cannot befall quota: it takes two instances"),
+        (
+            ["trial", "quota", "--streams", "3.9.1", "--roll-to", "4.3.1"],
+            "cannot be injected into quota: it takes two instances",
+        ),
         (
             ["trial", "crash", "--streams", "4.3.1", "--roll-to", "3.9.1"],
             "4.3.1 → 3.9.1 × ROLLING (crash, broker 3.9.1) cannot be run: 4.3.1 keeps the offsets of its stores",
@@ -142,7 +145,10 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
             ["trial", "enumerator", "--streams", "4.3.1", "--set", "cashing=true"],
             "'cashing=true' sets no parameter of enumerator; did you mean caching? Choose from stores, caching, ",
         ),
-        (["trial", "quota", "--streams", "4.3.1", "--fault", "pause"], "The fault pause cannot befall quota: it takes"),
+        (
+            ["trial", "quota", "--streams", "4.3.1", "--fault", "pause"],
+            "The fault pause cannot be injected into quota: it takes",
+        ),
         (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["sensitivity", "--streams", "4.3.1", "--plant", "checkpoint-stays"], "cannot be planted into 4.3.1"),

@@ -61,7 +61,7 @@ def test_an_edit_of_a_scenario_changes_its_own_version_and_those_of_scenarios_th
     room = package / "scenarios"
     assert changed_by(room / "quota.py") == {"quota"}
     assert changed_by(room / "enumerator.py") == {"enumerator", "idle-task", "crash"}
-    changed = changed_by(room / "befalling.py")
+    changed = changed_by(room / "two_instances.py")
     assert changed >= {"as-of-join", "multirunner"}
     assert changed.isdisjoint({"quota", "crash", "migration", "app"})
 

@@ -11,7 +11,7 @@ from onceproof import cli
 from onceproof.campaigns.verify_fix.answer import FixAnswer
 from onceproof.cli.schemas import FORMS, Published
 from onceproof.model.cell import Cell
-from onceproof.model.files import Planted, Suffered, VerdictRow
+from onceproof.model.files import FaultOutcome, Planted, VerdictRow
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing
@@ -50,7 +50,10 @@ def test_a_file_of_verdicts_is_of_its_schema(tmp_path):
     ("plant", "fault"),
     [
         (None, None),
-        (Planted("stale-cache", ("ProcessorStateManager.recycle",), 3), Suffered("pause", True, "It bit.", {"a": [1]})),
+        (
+            Planted("stale-cache", ("ProcessorStateManager.recycle",), 3),
+            FaultOutcome("pause", True, "It bit.", {"a": [1]}),
+        ),
     ],
 )
 def test_a_trial_is_of_its_schema(plant, fault):

@@ -1,4 +1,4 @@
-"""What is promised of an application whatever befalls it is judged in its runs without a fault, too."""
+"""What is promised of an application whatever happens to it is judged in its runs without a fault, too."""
 
 import json
 from dataclasses import replace

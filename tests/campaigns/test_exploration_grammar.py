@@ -24,8 +24,8 @@ def test_each_schedule_is_a_trial_that_can_be_run(name):
         trial = Trial("", Cell(name, schedule.variant, NEWEST, broker), 1, schedule.seed, dict(schedule.parameters))
         scenario(name).validate(trial)
         assert trial.cell.restart_on is None
-        strikes = scenario(name).values(trial).get("fault", "none")
-        of_others = {p for fault in FAULTS.values() if fault.name != strikes for p in fault.parameters}
+        fault_name = scenario(name).values(trial).get("fault", "none")
+        of_others = {p for fault in FAULTS.values() if fault.name != fault_name for p in fault.parameters}
         assert not of_others & dict(schedule.parameters).keys()
 
 

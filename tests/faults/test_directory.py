@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from onceproof.faults import directory, fault, instance_kill, read_only, state_lost
-from onceproof.faults.base import suffer
+from onceproof.faults.base import run_fault
 from onceproof.faults.directory import held
 from onceproof.faults.read_only import Seal
 from onceproof.lab.driver import Driver
 from onceproof.model.errors import NotUnderstoodError
-from onceproof.model.files import Outcome, Suffered
+from onceproof.model.files import FaultOutcome, Outcome
 from onceproof.scenarios.liveness import compare_liveness
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
@@ -88,7 +88,7 @@ def test_who_is_refused_and_runs_on_is_started_again_all_the_same(tmp_path: Path
 def test_what_a_full_disk_does_not_explain_is_an_anomaly_and_the_limit_is_lifted(tmp_path: Path, when: int) -> None:
     driver, outcome = driven(tmp_path, "disk-full", Nature(throws_after=when, dies_of_disk=False))
     assert set(anomalies(driver)) == {"thread-died"}
-    assert outcome.fault == Suffered("disk-full", bit=False, told="The drive ended before that.", observed={})
+    assert outcome.fault == FaultOutcome("disk-full", bit=False, told="The drive ended before that.", observed={})
     assert not any(instance._disk_is_full for instance in driver._instances._started)  # type: ignore[attr-defined]
 
 
@@ -180,24 +180,24 @@ def at_work(tmp_path: Path) -> Iterator[Driver]:
 def test_what_may_have_been_full_before_the_commit_does_not_count(
     at_work: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strike, now = instance_kill.FAULT.strike(at_work.lab), at_work.lab.now()
+    fault_run, now = instance_kill.FAULT.new_run(at_work.lab), at_work.lab.now()
     monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE - 0.1)
-    assert not strike.ripe()
+    assert not fault_run.ripe()
     monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE + 0.1)
-    assert strike.ripe()
+    assert fault_run.ripe()
 
 
 @pytest.mark.parametrize("committed_meanwhile", [0, 1])
 def test_if_a_commit_comes_just_before_it_is_killed_nothing_is_known_of_what_is_on_its_disk(
     at_work: Driver, monkeypatch: pytest.MonkeyPatch, committed_meanwhile: int
 ) -> None:
-    strike = instance_kill.FAULT.strike(at_work.lab)
+    fault_run = instance_kill.FAULT.new_run(at_work.lab)
     monkeypatch.setattr(instance_kill, "_newest", lambda _: math.inf)
-    assert strike.ripe()
+    assert fault_run.ripe()
     committed = at_work.lab.committed() + committed_meanwhile
     monkeypatch.setattr(at_work.lab, "committed", lambda: committed)
-    strike.apply()
-    assert strike.observed()[0]["uncommitted_on_disk"] is not bool(committed_meanwhile)
+    fault_run.apply()
+    assert fault_run.observed()[0]["uncommitted_on_disk"] is not bool(committed_meanwhile)
 
 
 def test_a_file_that_is_being_written_is_not_on_disk_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,13 +214,13 @@ def test_a_victim_that_has_lost_its_tasks_meanwhile_is_spared(tmp_path: Path, mo
     for name in ("instance-1", "instance-2"):
         driver.lab.start_instance(name)
     driver.lab.await_("both to work", lambda: all(one.tasks("active") for one in driver.lab.running.values()))
-    strike = instance_kill.FAULT.strike(driver.lab)
-    strike.ripe()
-    victim = strike.observed()[0]["instance"]
+    fault_run = instance_kill.FAULT.new_run(driver.lab)
+    fault_run.ripe()
+    victim = fault_run.observed()[0]["instance"]
     monkeypatch.setattr(driver.lab.running[victim], "tasks", lambda _: [])
     [killed] = {"instance-1", "instance-2"} - {victim}
-    assert strike.apply() == killed
-    assert strike.observed()[0]["tasks"]
+    assert fault_run.apply() == killed
+    assert fault_run.observed()[0]["tasks"]
     driver.stop()
 
 
@@ -322,7 +322,7 @@ def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one beside it")])
 def test_a_fault_without_an_instance_to_strike_says_so(tmp_path: Path, name: str, beside: str) -> None:
     driver = fake_driver(a_trial("4.3.1", fault=name), tmp_path)
-    reported = suffer(fault(name), driver.lab, lambda: None).told
+    reported = run_fault(fault(name), driver.lab, lambda: None).told
     assert reported.startswith(
         f"The fault {name} did not bite: it takes an instance with an active task{beside}, but 0 ran"
     )

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from onceproof.faults import FAULTS, OF_BROKERS, bounce, pause, rolling_bounce, takeover, topology_pause
-from onceproof.faults.base import Fault, Strike, at_work, suffer
+from onceproof.faults.base import Fault, FaultRun, at_work, run_fault
 from onceproof.lab.driver import Driver
 from onceproof.lab.instance import Instance as RunningInstance
 from onceproof.model.errors import KafkaFailedError, UsageError
-from onceproof.model.files import Suffered
+from onceproof.model.files import FaultOutcome
 from onceproof.scenarios import SCENARIOS, check_fault
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
@@ -32,12 +32,12 @@ def done(driver: Driver) -> list[str]:
 
 def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver: Driver) -> None:
     outcome = driver.outcome(driver.drive())
-    suffered = outcome.fault
-    assert suffered is not None
-    assert (suffered.name, suffered.bit, outcome.exercised, outcome.void) == ("pause", True, True, None)
+    fault_outcome = outcome.fault
+    assert fault_outcome is not None
+    assert (fault_outcome.name, fault_outcome.bit, outcome.exercised, outcome.void) == ("pause", True, True, None)
     assert done(driver) == ["applied", "healed", "observed"]
-    assert suffered.told == outcome.reason
-    proof = suffered.observed
+    assert fault_outcome.told == outcome.reason
+    proof = fault_outcome.observed
     assert proof["stood_still_ms"] >= 7_000
     assert proof["taken_over"].keys() == set(proof["tasks"])
     assert "fenced" in proof["fenced"]
@@ -54,7 +54,7 @@ def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> N
     ]
     assert reported == ["frozen", "thawed"]
     assert done(driver) == ["applied"]
-    assert outcome.fault == Suffered("pause", bit=False, told="The drive ended before that.", observed={})
+    assert outcome.fault == FaultOutcome("pause", bit=False, told="The drive ended before that.", observed={})
     assert not outcome.exercised
 
 
@@ -68,9 +68,9 @@ def test_nobody_is_paused_in_the_middle_of_a_rebalance(driver: Driver) -> None:
 
 
 def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
-    suffered = suffer(pause.FAULT, driver.lab, lambda: None)
-    assert not suffered.bit
-    assert suffered.told.startswith("The fault pause did not bite: it takes an instance with an active task")
+    fault_outcome = run_fault(pause.FAULT, driver.lab, lambda: None)
+    assert not fault_outcome.bit
+    assert fault_outcome.told.startswith("The fault pause did not bite: it takes an instance with an active task")
 
 
 KILL = {"fault": "broker-kill", "nodes": 3}
@@ -100,7 +100,7 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
         ("leader-election", "leaders", [{"leaders": {2: 12}}, {"leaders": {1: 12}}]),
     ],
 )
-def test_what_befell_brokers_and_links_is_undone_if_the_drive_fails(
+def test_what_a_fault_did_to_brokers_and_links_is_undone_if_the_drive_fails(
     tmp_path: Path, fault: str, event: str, report: list[dict[str, object]]
 ) -> None:
     trial = a_trial("4.3.1", fault=fault, nodes=3)
@@ -124,11 +124,11 @@ def pair(tmp_path: Path) -> Iterator[Driver]:
 
 def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("3.4.1", "ROLLING", restart_on="3.9.1"), tmp_path)
-    suffered = driver.outcome(driver.drive()).fault
+    fault_outcome = driver.outcome(driver.drive()).fault
     driver.stop()
-    assert suffered is not None
-    assert suffered.bit
-    proof = suffered.observed
+    assert fault_outcome is not None
+    assert fault_outcome.bit
+    proof = fault_outcome.observed
     assert [(b["instance"], b["release"], b["upgrade_from"]) for b in proof["bounces"]] == [
         ("instance-1", "3.9.1", "3.4"),
         ("instance-2", "3.9.1", "3.4"),
@@ -143,9 +143,9 @@ def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path
 
 
 def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> None:
-    suffered = suffer(rolling_bounce.FAULT, pair.lab, lambda: None)
-    assert [sum(one["processed"].values()) for one in suffered.observed["together"]] == [0]
-    assert suffered.told == (
+    fault_outcome = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None)
+    assert [sum(one["processed"].values()) for one in fault_outcome.observed["together"]] == [0]
+    assert fault_outcome.told == (
         "The fault rolling-bounce did not bite: both releases were at no time members of one group that processed "
         "records."
     )
@@ -153,7 +153,7 @@ def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> 
 
 def test_a_roll_that_is_not_over_says_who_runs_what(pair: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "patience", 2.0)
-    reported = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).told
+    reported = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None).told
     assert "instance-2 runs 4.2.1, and not 4.3.1; " in reported
     assert reported.endswith("it was not over after 300 s.")
 
@@ -163,7 +163,7 @@ def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
 ) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "_is_at_rest", lambda _: False)
     with pytest.raises(KafkaFailedError, match=r"^stuck: instance-1, instance-2: Waited 60 s .*\(4\.2\.1\) RUNNING"):
-        suffer(rolling_bounce.FAULT, pair.lab, lambda: None)
+        run_fault(rolling_bounce.FAULT, pair.lab, lambda: None)
 
 
 @pytest.mark.parametrize("report", [{"instance-1": ["0_0", "0_1"], "instance-2": ["0_1"]}, {"instance-1": ["0_0"]}])
@@ -172,46 +172,46 @@ def test_a_roll_may_begin_in_a_rebalance_when_a_task_is_told_by_two_or_by_nobody
 ) -> None:
     apply = rolling_bounce.RollingBounce.apply
 
-    def in_a_rebalance(strike: rolling_bounce.RollingBounce) -> str:
+    def in_a_rebalance(fault_run: rolling_bounce.RollingBounce) -> str:
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(RunningInstance, "tasks", lambda instance, _: report.get(instance.name, []))
-            return apply(strike)
+            return apply(fault_run)
 
     monkeypatch.setattr(rolling_bounce.RollingBounce, "apply", in_a_rebalance)
-    bounces = suffer(rolling_bounce.FAULT, pair.lab, lambda: None).observed["bounces"]
+    bounces = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None).observed["bounces"]
     assert [one["instance"] for one in bounces] == ["instance-1", "instance-2"]
 
 
-def away(path: Path, fault: str, nature: Nature) -> Suffered:
+def away(path: Path, fault: str, nature: Nature) -> FaultOutcome:
     driver = fake_driver(a_trial("4.3.1", fault=fault), path, nature)
-    suffered = driver.outcome(driver.drive()).fault
+    fault_outcome = driver.outcome(driver.drive()).fault
     driver.stop()
-    assert suffered is not None
-    return suffered
+    assert fault_outcome is not None
+    return fault_outcome
 
 
 def test_an_instance_that_is_bounced_comes_back_over_what_it_left(tmp_path: Path) -> None:
-    suffered = away(tmp_path, "bounce", Nature())
-    proof = suffered.observed
-    assert suffered.bit, suffered.told
+    fault_outcome = away(tmp_path, "bounce", Nature())
+    proof = fault_outcome.observed
+    assert fault_outcome.bit, fault_outcome.told
     assert proof["taken_over"].keys() == set(proof["tasks"])
     assert proof["processed_afterwards"] >= 200
-    assert suffered.told.startswith(f"{proof['instance']} was closed in ")
+    assert fault_outcome.told.startswith(f"{proof['instance']} was closed in ")
 
 
 def test_an_instance_without_threads_gets_others_and_they_work(tmp_path: Path) -> None:
-    suffered = away(tmp_path, "thread-removed", Nature())
-    proof = suffered.observed
-    assert suffered.bit, suffered.told
+    fault_outcome = away(tmp_path, "thread-removed", Nature())
+    proof = fault_outcome.observed
+    assert fault_outcome.bit, fault_outcome.told
     assert (proof["threads"], proof["taken_over"].keys()) == (1, set(proof["tasks"]))
     assert proof["tasks_afterwards"]
     assert proof["processed_afterwards"] >= 200
 
 
 def test_an_instance_that_is_paused_stays_in_its_group_and_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
-    suffered = away(tmp_path, "topology-pause", Nature())
-    proof = suffered.observed
-    assert suffered.bit, suffered.told
+    fault_outcome = away(tmp_path, "topology-pause", Nature())
+    proof = fault_outcome.observed
+    assert fault_outcome.bit, fault_outcome.told
     assert (proof["tasks"], proof["standbys"]) == (["0_0"], ["0_1"])
     assert proof["processed_nothing_ms"] >= 2_000
     assert proof["processed_afterwards"] >= 200
@@ -232,10 +232,10 @@ def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
         driver.lab.start_instance(name)
     driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
     driver.lab.await_("them to work", lambda: driver.lab.running["instance-1"].processed > 0)
-    suffered = suffer(topology_pause.FAULT, driver.lab, lambda: None)
+    fault_outcome = run_fault(topology_pause.FAULT, driver.lab, lambda: None)
     driver.stop()
-    assert not suffered.bit
-    assert missing in suffered.told.replace("instance-2", "instance-1")
+    assert not fault_outcome.bit
+    assert missing in fault_outcome.told.replace("instance-2", "instance-1")
 
 
 def test_a_release_that_cannot_be_paused_is_refused() -> None:
@@ -253,9 +253,9 @@ def test_a_release_that_cannot_be_paused_is_refused() -> None:
     ],
 )
 def test_who_gets_no_task_when_it_is_back_was_not_exercised(tmp_path: Path, fault: str, missing: str) -> None:
-    suffered = away(tmp_path, fault, Nature(moves=False))
-    assert not suffered.bit
-    assert missing in suffered.told
+    fault_outcome = away(tmp_path, fault, Nature(moves=False))
+    assert not fault_outcome.bit
+    assert missing in fault_outcome.told
 
 
 @pytest.mark.parametrize(("fault", "done_to_it"), [("bounce", "was away"), ("thread-removed", "had no thread")])
@@ -263,9 +263,9 @@ def test_a_task_with_which_nobody_goes_on_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, done_to_it: str
 ) -> None:
     monkeypatch.setattr(takeover, "_processed", lambda *_: 0)
-    suffered = away(tmp_path, fault, Nature())
-    assert not suffered.bit
-    assert f"nobody went on with 0_0 while instance-1 {done_to_it}" in suffered.told
+    fault_outcome = away(tmp_path, fault, Nature())
+    assert not fault_outcome.bit
+    assert f"nobody went on with 0_0 while instance-1 {done_to_it}" in fault_outcome.told
 
 
 def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_more_than_before(tmp_path: Path) -> None:
@@ -289,17 +289,17 @@ def test_a_bounce_of_the_only_instance_needs_no_heir(tmp_path: Path) -> None:
     driver.lab.start_instance("instance-1")
     driver.lab.produce("second", [(key, key) for key in range(20_000)], 2_000.0)
     driver.lab.await_("it to work", lambda: driver.lab.running["instance-1"].processed > 0)
-    suffered = suffer(bounce.FAULT, driver.lab, lambda: None)
+    fault_outcome = run_fault(bounce.FAULT, driver.lab, lambda: None)
     driver.stop()
-    assert suffered.bit, suffered.told
-    assert suffered.observed["taken_over"] == {}
+    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.observed["taken_over"] == {}
 
 
 def test_one_instance_cannot_roll(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
     driver.lab.start_instance("instance-1")
-    suffered = suffer(rolling_bounce.FAULT, driver.lab, lambda: None)
-    assert "did not bite: it takes another release to go to, and two instances with a task" in suffered.told
+    fault_outcome = run_fault(rolling_bounce.FAULT, driver.lab, lambda: None)
+    assert "did not bite: it takes another release to go to, and two instances with a task" in fault_outcome.told
     driver.stop()
 
 
@@ -337,8 +337,8 @@ def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path, fault
     SCENARIOS["enumerator"].validate(a_trial("4.3.1", fault=fault.name, nodes=3))
     driver = fake_driver(trial, tmp_path)
     driver.lab.brokers.nodes = 1  # type: ignore[misc]
-    suffered = suffer(fault, driver.lab, lambda: None)
-    assert suffered.told == f"The fault {fault.name} did not bite: it takes 3 brokers of ours, but there are 1."
+    fault_outcome = run_fault(fault, driver.lab, lambda: None)
+    assert fault_outcome.told == f"The fault {fault.name} did not bite: it takes 3 brokers of ours, but there are 1."
     driver.stop()
 
 
@@ -354,7 +354,7 @@ def test_what_a_trial_is_repeated_by_names_its_fault() -> None:
     assert a_trial("4.3.1", **KILL).command.endswith("--set fault=broker-kill --set nodes=3")
 
 
-class _Broken(Strike):
+class _Broken(FaultRun):
     """Fails half-way."""
 
     healed = 0
@@ -377,16 +377,17 @@ class _Broken(Strike):
 
 def test_a_fault_that_fails_half_way_is_undone(driver: Driver) -> None:
     broken = Fault("broken", "It breaks.", "It is mended.", "nothing", _Broken)
-    with pytest.raises(OSError, match="half done"), at_work(broken, broken.strike(driver.lab)):
+    with pytest.raises(OSError, match="half done"), at_work(broken, broken.new_run(driver.lab)):
         pass
     assert (_Broken.healed, done(driver)) == (1, [])
 
 
-def test_what_befalls_no_scenario_is_refused_with_the_remedy() -> None:
+def test_a_fault_that_strikes_no_scenario_is_refused_with_the_remedy() -> None:
     with pytest.raises(UsageError, match=r"^There is no fault 'flood'; choose from pause"):
         check_fault("enumerator", "flood")
     with pytest.raises(
-        UsageError, match=r"^The fault pause cannot befall crash: it takes .*\. Take enumerator or multirunner"
+        UsageError,
+        match=r"^The fault pause cannot be injected into crash: it takes .*\. Take enumerator or multirunner",
     ):
         check_fault("crash", "pause")
     check_fault("enumerator", "pause")

@@ -1,4 +1,4 @@
-"""What befalls a black box, and that it is concluded from what its group commits."""
+"""What strikes a black box, and that it is concluded from what its group commits."""
 
 import random
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from onceproof.faults import bounce, broker_kill, instance_kill
-from onceproof.faults.base import WORKS, Replicas, processed, suffer
+from onceproof.faults.base import WORKS, Replicas, processed, run_fault
 from onceproof.model.segments import COORDINATOR, OFFSETS
 
 
@@ -46,18 +46,18 @@ class Boxes:
 @pytest.mark.parametrize(("module", "how"), [(instance_kill, "killed"), (bounce, "stopped")])
 def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, how):
     boxes = Boxes()
-    suffered = suffer(module.FAULT, boxes, lambda: None)
+    fault_outcome = run_fault(module.FAULT, boxes, lambda: None)
     [(_, name), started] = boxes.done
     assert boxes.done == [(how, name), ("started", name)]
-    assert suffered.bit, suffered.told
-    assert suffered.observed["committed_afterwards"] >= WORKS
+    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.observed["committed_afterwards"] >= WORKS
     assert started == ("started", name)
 
 
 def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck():
-    suffered = suffer(instance_kill.FAULT, Boxes(goes_on=False), lambda: None)
-    assert not suffered.bit
-    assert f"fewer than {WORKS} records were committed" in suffered.told
+    fault_outcome = run_fault(instance_kill.FAULT, Boxes(goes_on=False), lambda: None)
+    assert not fault_outcome.bit
+    assert f"fewer than {WORKS} records were committed" in fault_outcome.told
 
 
 def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id():
@@ -67,9 +67,9 @@ def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_te
     led = {(OFFSETS, 0): Replicas(2, frozenset({1, 2, 3})), (COORDINATOR, 0): Replicas(1, frozenset({1, 2, 3}))}
     boxes.brokers = SimpleNamespace(nodes=3, replicas=lambda: led, kill=lambda node, orderly: killed.append(node))
     boxes.now = lambda: 0.0
-    strike = broker_kill.FAULT.strike(boxes)
-    assert strike.apply() == "node 2, group-coordinator"
-    assert (killed, strike.place) == ([2], f"{OFFSETS}-0")
+    fault_run = broker_kill.FAULT.new_run(boxes)
+    assert fault_run.apply() == "node 2, group-coordinator"
+    assert (killed, fault_run.place) == ([2], f"{OFFSETS}-0")
 
 
 def test_what_black_boxes_have_processed_is_what_is_committed():

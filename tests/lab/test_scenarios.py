@@ -97,11 +97,11 @@ def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_a
 
 def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
     assert run(a_trial("4.3.1", "PAUSED"), tmp_path, cluster)[0] == {}
-    suffered = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
-    assert (suffered.name, suffered.bit) == ("pause", True)
-    assert suffered.observed["stopped_ms"] >= 7_000
-    assert suffered.observed["stood_still_ms"] >= 4_000  # by its own account, beyond its session
-    assert suffered.observed["taken_over"].keys() == set(suffered.observed["tasks"])
+    fault_outcome = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
+    assert (fault_outcome.name, fault_outcome.bit) == ("pause", True)
+    assert fault_outcome.observed["stopped_ms"] >= 7_000
+    assert fault_outcome.observed["stood_still_ms"] >= 4_000  # by its own account, beyond its session
+    assert fault_outcome.observed["taken_over"].keys() == set(fault_outcome.observed["tasks"])
 
 
 def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resumed_on_an_affected_release(
@@ -116,12 +116,12 @@ def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resu
 
 
 @pytest.mark.parametrize("fault", ["disk-full", "state-restored"])
-def test_what_befalls_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
+def test_a_fault_of_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
     assert run(a_trial("4.3.1", fault=fault), tmp_path, cluster)[0] == {}
-    suffered = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
-    assert (suffered.name, suffered.bit) == (fault, True), suffered.told
-    assert suffered.observed["wiped"]
-    assert suffered.observed["processed_afterwards"] >= 200
+    fault_outcome = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
+    assert (fault_outcome.name, fault_outcome.bit) == (fault, True), fault_outcome.told
+    assert fault_outcome.observed["wiped"]
+    assert fault_outcome.observed["processed_afterwards"] >= 200
 
 
 def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_lost(tmp_path):
@@ -200,7 +200,7 @@ def test_what_is_known_of_tables_shows_on_an_affected_release(tmp_path, cluster,
     ("scenario", "variant"),
     [("punctuators", "KILLED"), ("table-join", "DEFAULT_CONFIG"), ("windows", "REBALANCED")],
 )
-def test_what_befalls_buffers_sums_and_windows_leaves_no_trace(tmp_path, cluster, scenario, variant):
+def test_a_fault_of_buffers_sums_and_windows_leaves_no_trace(tmp_path, cluster, scenario, variant):
     assert run(a_trial("4.3.1", variant, scenario=scenario), tmp_path, cluster)[0] == {}
 
 

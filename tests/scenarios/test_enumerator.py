@@ -118,7 +118,7 @@ def test_every_variant_says_what_it_changes(variant):
 
 
 @pytest.mark.parametrize(("fault", "refused"), [("disk-full", True), ("state-lost", True), ("instance-kill", False)])
-def test_a_fault_of_the_disk_befalls_no_stores_in_memory(fault, refused):
+def test_a_fault_of_the_disk_strikes_no_stores_in_memory(fault, refused):
     cell = Cell("enumerator", "IN_MEMORY", Release.parse("4.3.1"), Release.parse("3.9.1"))
     reason = SCENARIOS["enumerator"].refusal(cell, {**DEFAULTS, "stores": "in-memory", "fault": fault})
     assert (reason is not None and reason.startswith(f"the fault {fault} is of stores on disk")) == refused

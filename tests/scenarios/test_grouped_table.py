@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from onceproof.faults.rolling_bounce import UPGRADE_FROM
-from onceproof.model.files import Suffered
+from onceproof.model.files import FaultOutcome
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_grouped_table as check
 from onceproof.scenarios.grouped_table import SCENARIO, mixed, workload
@@ -87,10 +87,10 @@ BOTH = {"a": ["0_0", "1_0"], "b": ["0_1", "1_1"]}
 )
 def test_mixed_is_what_the_newer_release_wrote_and_the_older_one_kept(tasks, processed, expected):
     together = {"members": MEMBERS, "tasks": tasks, "processed": processed, "ms": 1_000}
-    assert mixed(Suffered("rolling-bounce", True, "", {"together": [together]})) is expected
+    assert mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]})) is expected
 
 
 def test_one_release_alone_is_not_mixed():
     together = {"members": {"a": "3.4.1", "b": "3.4.1"}, "tasks": BOTH, "processed": {"a": 9, "b": 9}, "ms": 1_000}
-    assert not mixed(Suffered("rolling-bounce", True, "", {"together": [together]}))
-    assert not mixed(Suffered("rolling-bounce", False, "", {}))
+    assert not mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]}))
+    assert not mixed(FaultOutcome("rolling-bounce", False, "", {}))

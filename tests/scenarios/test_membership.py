@@ -63,7 +63,7 @@ def test_instances_are_configured_as_their_membership_says(scenario, fault):
     assert PROTOCOL not in static
 
 
-def test_each_scenario_whose_group_a_fault_can_befall_has_them():
+def test_each_scenario_whose_group_a_fault_can_strike_has_them():
     faults = {
         name: one.parameters["fault"].choices or () for name, one in SCENARIOS.items() if "fault" in one.parameters
     }

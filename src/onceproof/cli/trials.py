@@ -33,7 +33,7 @@ from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.files import Outcome, Planted, Reading, Suffered, TrialPlan
+from onceproof.model.files import FaultOutcome, Outcome, Planted, Reading, TrialPlan
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER
@@ -74,7 +74,7 @@ class TrialAnswer:
     not_looked_at: Mapping[str, str]  # promises, and why
     steps: int | None  # that the driver took
     plant: Planted | None
-    fault: Suffered | None  # that befell the application instead of the scenario's own steps
+    fault: FaultOutcome | None  # that struck the application instead of the scenario's own steps
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
     seconds: Mapping[str, float]  # by phase, and their total
     folder: str

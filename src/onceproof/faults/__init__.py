@@ -1,4 +1,4 @@
-"""The faults that can befall an application, one module each."""
+"""The faults that can strike an application, one module each."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,11 +46,11 @@ _MODULES = (
 # Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-fault.md).
 FAULTS = Registry("onceproof.faults", "FAULT", Fault, _MODULES)
 NONE = "none"
-# Those that befall one of several brokers: others can do its work, so under exactly-once every promise still holds.
+# Those that strike one of several brokers: others can do its work, so under exactly-once every promise still holds.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
-# Those that befall the disk of one instance: what cannot be trusted must be restored, so every promise still holds.
+# Those that strike the disk of one instance: what cannot be trusted must be restored, so every promise still holds.
 OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FAULT, state_copied.FAULT)
-# Those that can befall a scenario whose group has several instances.
+# Those that can strike a scenario whose group has several instances.
 OF_GROUPS = (
     pause.FAULT,
     partition.FAULT,
@@ -93,12 +93,12 @@ def chosen(values: Mapping[str, Any]) -> Fault | None:
 
 def refuse_fault(streams: Release, values: Mapping[str, Any]) -> str | None:
     """Why the fault that strikes cannot strike this release, or takes more brokers, if it does."""
-    strikes = chosen(values)
-    if strikes is None:
+    injected = chosen(values)
+    if injected is None:
         return None
-    if strikes.since and streams < strikes.since:
-        return f"the fault {strikes.name} needs Kafka Streams {strikes.since} or later, and not {streams}."
-    if values["nodes"] < strikes.nodes:
-        lacks = f"needs {strikes.nodes} brokers, and not {values['nodes']}"
-        return f"the fault {strikes.name} {lacks}: add --nodes {strikes.nodes}."
+    if injected.since and streams < injected.since:
+        return f"the fault {injected.name} needs Kafka Streams {injected.since} or later, and not {streams}."
+    if values["nodes"] < injected.nodes:
+        lacks = f"needs {injected.nodes} brokers, and not {values['nodes']}"
+        return f"the fault {injected.name} {lacks}: add --nodes {injected.nodes}."
     return None

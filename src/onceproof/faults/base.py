@@ -1,6 +1,6 @@
 """What a fault is made of, and what it may ask of the world.
 
-A fault is one value (`Fault`) in a module of its own. What it does in one trial is a `Strike`: done on entry of a
+A fault is one value (`Fault`) in a module of its own. What it does in one trial is a `FaultRun`: done on entry of a
 `with` block, undone at its end whatever happened in it, and recorded in the timeline. Whether it bit is concluded from
 what was observed, not from what was done.
 """
@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
-from onceproof.model.files import Suffered
+from onceproof.model.files import FaultOutcome
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, time_of_line
@@ -209,7 +209,7 @@ class NoTargetError(Exception):
     """There is nothing for the fault to strike; says why."""
 
 
-class Strike(ABC):
+class FaultRun(ABC):
     """A fault at work in one trial."""
 
     patience: float  # seconds to wait for the effect, and then for the recovery
@@ -253,13 +253,13 @@ class Strike(ABC):
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that can befall the application of a scenario, in addition to or instead of the scenario's own."""
+    """A fault that can strike the application of a scenario, in addition to or instead of the scenario's own."""
 
     name: str
     effect: str  # what it does, in one sentence
     undone: str  # how, in one sentence
     needs: str  # what a scenario needs for it to bite, in one clause
-    strike: Callable[[Ground], Strike]
+    new_run: Callable[[Ground], FaultRun]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     nodes: int = 1  # the least number of brokers
     since: Release | None = None  # the first Kafka Streams that can do it; None: all can
@@ -271,7 +271,7 @@ class Fault:
 
 
 @contextmanager
-def at_work(fault: Fault, strike: Strike) -> Iterator[None]:
+def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[None]:
     """Have a fault strike for the time of a `with` block; it is undone whatever happens there.
 
     Args:
@@ -281,19 +281,19 @@ def at_work(fault: Fault, strike: Strike) -> Iterator[None]:
     Raises:
         NoTargetError: there is nothing for it to strike.
     """
-    ground = strike.ground
+    ground = fault_run.ground
     try:
         open_ = ground.open_input()
-        target = strike.apply()
+        target = fault_run.apply()
         label = f"{fault.name} {target}"
         ground.note("fault", name=fault.name, action="applied", label=label, text=fault.effect, on=target, open=open_)
         yield
     finally:
-        strike.heal()
+        fault_run.heal()
     ground.note("fault", name=fault.name, action="healed", label=f"{fault.name} over", text=fault.undone)
 
 
-def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffered:
+def run_fault(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> FaultOutcome:
     """Have a fault strike in the middle of work, take effect, be undone and be dealt with.
 
     The outcome is recorded in the timeline, too.
@@ -314,16 +314,16 @@ def suffer(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Suffe
     enough = processed(ground) + ground.rng.randint(*AT_WORK)
     ground.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(ground) >= enough))
     try:
-        strike = fault.strike(ground)
-        ground.holds_within(RIPE_WITHIN, while_records_flow(strike.ripe))
-        with at_work(fault, strike):
-            ground.holds_within(strike.patience, while_records_flow(strike.took_effect))
-        ground.holds_within(strike.patience, while_records_flow(strike.recovered))
-        suffered = _concluded(fault, *strike.observed())
+        fault_run = fault.new_run(ground)
+        ground.holds_within(RIPE_WITHIN, while_records_flow(fault_run.ripe))
+        with at_work(fault, fault_run):
+            ground.holds_within(fault_run.patience, while_records_flow(fault_run.took_effect))
+        ground.holds_within(fault_run.patience, while_records_flow(fault_run.recovered))
+        fault_outcome = _concluded(fault, *fault_run.observed())
     except NoTargetError as reason:
-        suffered = _concluded(fault, {}, [str(reason)])
-    ground.note("fault", action="observed", open=ground.open_input(), **vars(suffered))
-    return suffered
+        fault_outcome = _concluded(fault, {}, [str(reason)])
+    ground.note("fault", action="observed", open=ground.open_input(), **vars(fault_outcome))
+    return fault_outcome
 
 
 def processed(ground: Ground) -> int:
@@ -380,7 +380,7 @@ def log_lines(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> It
                 yield t, found[0]
 
 
-def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], message: str = "") -> Suffered:
+def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], message: str = "") -> FaultOutcome:
     if missing:
         message = f"The fault {fault.name} did not bite: {'; '.join(missing)}."
-    return Suffered(fault.name, not missing, message, proof)
+    return FaultOutcome(fault.name, not missing, message, proof)

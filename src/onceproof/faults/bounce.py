@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground, is_at_rest
-from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.faults.directory import DirectoryFaultRun, config
 from onceproof.faults.outside import seen_outside
 from onceproof.faults.takeover import Takeover
 
 
-class Bounce(DirectoryStrike):
+class Bounce(DirectoryFaultRun):
     """An instance that holds active tasks leaves cleanly, and comes back."""
 
     _takeover: Takeover  # from `apply` on
@@ -68,7 +68,7 @@ FAULT = Fault(
     effect="An instance is closed cleanly and leaves the group.",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may hang on when an instance is closed",
-    strike=seen_outside(Bounce, orderly=True),
+    new_run=seen_outside(Bounce, orderly=True),
     seen_outside=True,
     config=config,
     lasts=12.0,

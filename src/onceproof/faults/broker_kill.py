@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onceproof.faults.base import Fault
-from onceproof.faults.leader import NODES, LeaderStrike, leads
+from onceproof.faults.leader import NODES, LeaderFaultRun, leads
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
 
@@ -21,12 +21,12 @@ PARAMETERS = {
 }
 
 
-class BrokerKill(LeaderStrike):
+class BrokerKill(LeaderFaultRun):
     """The leader of a partition dies."""
 
     name = NAME
 
-    def befall(self, node: int) -> None:
+    def inject(self, node: int) -> None:
         """Kill it."""
         self.ground.brokers.kill(node, orderly=self.ground.parameters[ORDERLY])
 
@@ -52,7 +52,7 @@ FAULT = Fault(
     effect="The broker that leads a partition is killed (SIGKILL, or SIGTERM for an orderly shutdown).",
     undone="It is started again over its data.",
     needs="it takes three brokers, and topics that two of them may serve",
-    strike=BrokerKill,
+    new_run=BrokerKill,
     parameters=PARAMETERS,
     nodes=NODES,
     seen_outside=True,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground, log_lines
-from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
+from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, leads
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FOLLOWS
@@ -26,7 +26,7 @@ PARAMETERS = {
 }
 
 
-class BrokerPause(LeaderStrike):
+class BrokerPause(LeaderFaultRun):
     """The leader of a partition is frozen."""
 
     name = NAME
@@ -38,7 +38,7 @@ class BrokerPause(LeaderStrike):
         self._woken = 0.0  # epoch seconds
         self._log_end = 0
 
-    def befall(self, node: int) -> None:
+    def inject(self, node: int) -> None:
         """Stop it."""
         self._log_end = self.ground.brokers.log(node).stat().st_size
         self.ground.brokers.freeze(node)
@@ -49,7 +49,7 @@ class BrokerPause(LeaderStrike):
         The application may wait until it wakes, since clients wait for the answer to an open request.
         """
         self.went_on()
-        return self.has_moved() and self.ground.now() - self.struck >= self.ground.parameters[SECONDS]
+        return self.has_moved() and self.ground.now() - self.injected_at >= self.ground.parameters[SECONDS]
 
     def undo(self, node: int) -> None:
         """Thaw it."""
@@ -73,7 +73,7 @@ class BrokerPause(LeaderStrike):
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """Also for how long it was frozen, and when it stood down."""
-        stopped_ms = round((self._woken - self.struck) * 1_000)
+        stopped_ms = round((self._woken - self.injected_at) * 1_000)
         return {**super().proof(back_ms), "stopped_ms": stopped_ms, "stood_down_after_ms": self._stood_down()}
 
     def lacks(self, back_ms: int | None) -> Iterator[str]:
@@ -84,7 +84,7 @@ class BrokerPause(LeaderStrike):
 
     def description(self) -> str:
         """For how long it was frozen."""
-        return f"stood still for {round((self._woken - self.struck) * 1_000):,} ms"
+        return f"stood still for {round((self._woken - self.injected_at) * 1_000):,} ms"
 
     def back_text(self, back_ms: int | None) -> str:
         """When it stood down, and when it was in sync."""
@@ -96,7 +96,7 @@ FAULT = Fault(
     effect="The broker that leads a partition stands still (SIGSTOP), beyond its session with the controller.",
     undone="It goes on (SIGCONT), as a zombie.",
     needs="it takes three brokers, and topics that two of them may serve",
-    strike=BrokerPause,
+    new_run=BrokerPause,
     parameters=PARAMETERS,
     nodes=NODES,
     seen_outside=True,

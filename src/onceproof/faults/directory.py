@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import WORKS, Ground, Instance, Strike, draw_busy, log_lines, tasks_come_back
+from onceproof.faults.base import WORKS, FaultRun, Ground, Instance, draw_busy, log_lines, tasks_come_back
 from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.phrases import ANEW, PROCESS, REFUSED, TRUSTED, WIPED
 from onceproof.model.timeline import Event
@@ -84,7 +84,7 @@ def held(directory: Path) -> dict[str, Any]:
     return {"process": process, "tasks": tasks}
 
 
-class DirectoryStrike(Strike):
+class DirectoryFaultRun(FaultRun):
     """Befalls the state directory of an instance that holds active tasks; the instance is started again over it."""
 
     patience = 40.0
@@ -220,7 +220,7 @@ class DirectoryStrike(Strike):
         return f"started again it {wiped}, restored {stores}, and processed {after['processed_afterwards']:,} records."
 
 
-class WritesRefused(DirectoryStrike):
+class WritesRefused(DirectoryFaultRun):
     """The disk refuses what an instance writes, until it is healed; then the instance is started again.
 
     That the instance ends, or a thread of it dies of an exception that names the disk, is what it should do.

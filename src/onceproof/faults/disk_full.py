@@ -29,7 +29,7 @@ FAULT = Fault(
     effect="An instance can write no file any more, as if its disk were full.",
     undone="It can write again, and is killed and started again over its state directory.",
     needs="it takes stores on disk",
-    strike=DiskFull,
+    new_run=DiskFull,
     config=config,
     lasts=12.0,
 )

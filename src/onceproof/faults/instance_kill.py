@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground, Instance
-from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.faults.directory import DirectoryFaultRun, config
 from onceproof.faults.outside import seen_outside
 
 LATE = 0.25  # seconds that RocksDB may take to write a memtable that is full; less where commits come that often
 
 
-class InstanceKill(DirectoryStrike):
+class InstanceKill(DirectoryFaultRun):
     """An instance that holds active tasks is killed."""
 
     def __init__(self, ground: Ground) -> None:
@@ -114,7 +114,7 @@ FAULT = Fault(
     effect="An instance is killed (SIGKILL).",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may hang on when an instance dies",
-    strike=seen_outside(InstanceKill, orderly=False),
+    new_run=seen_outside(InstanceKill, orderly=False),
     seen_outside=True,
     config=config,
     lasts=12.0,

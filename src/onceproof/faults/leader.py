@@ -1,4 +1,4 @@
-"""What befalls the broker that leads a partition: which partition that is, and how it goes on.
+"""Faults of the broker that leads a partition: which partition that is, and how it goes on.
 
 What the broker leads is a parameter of each such fault: the coordinator of a group, or of transactions, is the leader
 of a partition of Kafka's own logs. A black box tells no transactional id, so it is its group's coordinator that is
@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from onceproof.faults.base import Ground, NoTargetError, Replicas, Strike, processed
+from onceproof.faults.base import FaultRun, Ground, NoTargetError, Replicas, processed
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import TRANSACTIONAL_ID
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
@@ -21,13 +21,13 @@ Partition = tuple[str, int]
 
 
 def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
-    """The parameter of a fault that says what the broker it befalls leads."""
+    """The parameter of a fault that says what the broker it strikes leads."""
     described = f"the partition whose leader the fault `{name}` hits"
     return {f"{name}.leads": Parameter(default, described, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
 
 
 def partition_led(led: str, ground: Ground) -> Partition:
-    """The partition whose leader a fault befalls; drawn if there are several.
+    """The partition whose leader a fault strikes; drawn if there are several.
 
     Raises:
         NoTargetError: there is none.
@@ -56,8 +56,8 @@ def _partitions(topic: str, replicas: Mapping[Partition, Replicas]) -> int:
     return max(1, sum(name == topic for name, _ in replicas))
 
 
-class LeaderStrike(Strike):
-    """Something befalls the broker that leads a partition, so that another one leads it."""
+class LeaderFaultRun(FaultRun):
+    """A fault of the broker that leads a partition, so that another one leads it."""
 
     name: ClassVar[str]  # of the fault
     patience = PATIENCE
@@ -69,7 +69,7 @@ class LeaderStrike(Strike):
         self.partition: Partition = ("", 0)
         self.node: int | None = None
         self.led: list[Partition] = []  # by the node
-        self.struck = self.undone = 0.0  # epoch seconds
+        self.injected_at = self.undone = 0.0  # epoch seconds
         self.moved: tuple[int, float] | None = None  # to which node, when
         self.out_of_sync = False  # the node, when it was seen to have moved
         self._processed: int | None = None  # by then
@@ -89,14 +89,14 @@ class LeaderStrike(Strike):
         if node is None:
             raise NoTargetError(f"nobody led {self.place}")
         self.led = [partition for partition, of in replicas.items() if of.leader == node]
-        self.struck = self.ground.now()
+        self.injected_at = self.ground.now()
         self.node = node
-        self.befall(node)
+        self.inject(node)
         return f"node {node}, {self.leads}"
 
     @abstractmethod
-    def befall(self, node: int) -> None:
-        """Do it to this node."""
+    def inject(self, node: int) -> None:
+        """Inject the fault into this node."""
 
     @abstractmethod
     def undo(self, node: int) -> None:
@@ -145,7 +145,7 @@ class LeaderStrike(Strike):
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The node, what it led, who led that then and since when, and when the node was back."""
-        moved_ms = None if self.moved is None else round((self.moved[1] - self.struck) * 1_000)
+        moved_ms = None if self.moved is None else round((self.moved[1] - self.injected_at) * 1_000)
         back_ms = None if self._back_at is None else round((self._back_at - self.undone) * 1_000)
         proof = {
             "node": self.node,
@@ -178,7 +178,7 @@ class LeaderStrike(Strike):
 
     @abstractmethod
     def description(self) -> str:
-        """What befell the node, for a sentence that begins with it."""
+        """What happened to the node, for a sentence that begins with it."""
 
     @abstractmethod
     def back_text(self, back_ms: int | None) -> str:

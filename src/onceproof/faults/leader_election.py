@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onceproof.faults.base import Fault, Replicas
-from onceproof.faults.leader import NODES, PATIENCE, LeaderStrike, leads
+from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, leads
 from onceproof.model.capability import Capability
 
 NAME = "leader-election"
 
 
-class LeaderElection(LeaderStrike):
+class LeaderElection(LeaderFaultRun):
     """The leader of a partition gives up everything it leads."""
 
     name = NAME
 
-    def befall(self, node: int) -> None:
+    def inject(self, node: int) -> None:
         """Have others lead everything it leads; one is drawn for each partition."""
         replicas = self.ground.brokers.replicas()
         others = {place: sorted(replicas[place].in_sync - {node}) for place in self.led if place in replicas}
@@ -58,7 +58,7 @@ FAULT = Fault(
     effect="The broker that leads a partition gives up all that it leads: others are elected (preferred leaders).",
     undone="It is elected again.",
     needs="it takes three brokers, and topics that two of them may serve",
-    strike=LeaderElection,
+    new_run=LeaderElection,
     parameters=leads(NAME),
     nodes=NODES,
     seen_outside=True,

@@ -1,4 +1,4 @@
-"""What befalls a black box: an instance ends, and is started again; what its group commits shows that it went on.
+"""Faults of a black box: an instance ends, and is started again; what its group commits shows that it went on.
 
 Nobody tells which tasks it had, nor what it found in its state directory.
 """
@@ -6,12 +6,12 @@ Nobody tells which tasks it had, nor what it found in its state directory.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Ground, NoTargetError, Strike
+from onceproof.faults.base import WORKS, FaultRun, Ground, NoTargetError
 
 PATIENCE = 90.0  # seconds: a member that did not leave is missed after its session, 45 s by default
 
 
-class Restart(Strike):
+class Restart(FaultRun):
     """An instance drawn from those that run is ended and started again."""
 
     patience = PATIENCE
@@ -60,11 +60,11 @@ class Restart(Strike):
         return proof, missing, f"{self._name} {how} and started again; {records:,} records were committed after that."
 
 
-def seen_outside(inside: Callable[[Ground], Strike], *, orderly: bool) -> Callable[[Ground], Strike]:
+def seen_outside(inside: Callable[[Ground], FaultRun], *, orderly: bool) -> Callable[[Ground], FaultRun]:
     """The strike of a fault: as it is seen in instances that report, or from outside."""
 
-    def strike(ground: Ground) -> Strike:
+    def new_run(ground: Ground) -> FaultRun:
         reports = all(instance.reports for instance in ground.running.values())
         return inside(ground) if reports else Restart(ground, orderly=orderly)
 
-    return strike
+    return new_run

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from onceproof.faults.base import Fault, Ground, Instance, LinkFault, NoTargetError, Strike, log_lines, processed
+from onceproof.faults.base import Fault, FaultRun, Ground, Instance, LinkFault, NoTargetError, log_lines, processed
 from onceproof.faults.leader import GROUP, leads, partition_led
 from onceproof.faults.pause import SESSION
 from onceproof.model.capability import Capability
@@ -31,7 +31,7 @@ KIND, LEADS, SECONDS, MS = f"{NAME}.kind", f"{NAME}.leads", f"{NAME}.seconds", f
 TRANSACTION = f"{NAME}.transaction.timeout.ms"
 
 
-class LinkFailure(Strike):
+class LinkFailure(FaultRun):
     """The link between an instance and a broker fails."""
 
     kind: ClassVar[LinkFault]
@@ -322,7 +322,7 @@ FAULT = Fault(
     effect="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
     undone="All passes as before.",
     needs="it takes an instance whose work others can take over, and transactions to be fenced",
-    strike=lambda ground: KINDS[ground.parameters[KIND]](ground),
+    new_run=lambda ground: KINDS[ground.parameters[KIND]](ground),
     parameters=PARAMETERS,
     config=config,
     requires=frozenset({Capability.CUT_LINK}),

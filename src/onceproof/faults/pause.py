@@ -12,7 +12,7 @@ commit.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance, Strike, draw_busy, is_at_rest, log_lines
+from onceproof.faults.base import Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest, log_lines
 from onceproof.faults.takeover import Takeover
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
@@ -35,7 +35,7 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-class Pause(Strike):
+class Pause(FaultRun):
     """An instance that holds an active task is frozen."""
 
     _takeover: Takeover  # from `apply` on
@@ -132,7 +132,7 @@ FAULT = Fault(
     effect="An instance stands still (SIGSTOP), beyond its session and its transaction.",
     undone="It goes on (SIGCONT), as a zombie.",
     needs="it takes a second instance that goes on with the tasks, and transactions to be fenced",
-    strike=Pause,
+    new_run=Pause,
     parameters=PARAMETERS,
     config=config,
 )

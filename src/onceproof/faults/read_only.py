@@ -106,7 +106,7 @@ FAULT = Fault(
     effect="The state directory of an instance becomes read-only.",
     undone="It can be written again, and the instance is killed and started again over it.",
     needs="it takes stores on disk",
-    strike=ReadOnly,
+    new_run=ReadOnly,
     config=config,
     lasts=12.0,
 )

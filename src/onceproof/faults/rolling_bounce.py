@@ -13,7 +13,7 @@ of them. An instance alone in its group would have them all.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, Ground, Instance, NoTargetError, Strike, tasks_come_back
+from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, NoTargetError, tasks_come_back
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
@@ -50,7 +50,7 @@ def started_with(upgrade_from: str | None) -> dict[str, str]:
     return {} if upgrade_from is None else {"upgrade.from": upgrade_from}
 
 
-class RollingBounce(Strike):
+class RollingBounce(FaultRun):
     """Each instance is closed and started again on the other release, one after the other."""
 
     patience = PATIENCE
@@ -208,7 +208,7 @@ FAULT = Fault(
     effect="Each instance is closed and started again on another release, one after the other.",
     undone="Nothing is undone: the application stays on the release to which it went.",
     needs="it takes two instances, and a release to go to",
-    strike=RollingBounce,
+    new_run=RollingBounce,
     parameters=PARAMETERS,
     config=config,
     lasts=20.0,

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground, log_lines
-from onceproof.faults.directory import PROCESS_FILE, DirectoryStrike, config
+from onceproof.faults.directory import PROCESS_FILE, DirectoryFaultRun, config
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
 
@@ -26,7 +26,7 @@ PARAMETERS = {
 }
 
 
-class StateCopied(DirectoryStrike):
+class StateCopied(DirectoryFaultRun):
     """An instance is started over the state directory of another one."""
 
     def __init__(self, ground: Ground) -> None:
@@ -100,7 +100,7 @@ FAULT = Fault(
     effect="An instance gets a copy of the state directory of another one.",
     undone="It goes on over the copy, with an id of its own.",
     needs="it takes two instances, and stores on disk",
-    strike=StateCopied,
+    new_run=StateCopied,
     parameters=PARAMETERS,
     config=config,
     lasts=12.0,

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault
-from onceproof.faults.directory import DirectoryStrike, config, held
+from onceproof.faults.directory import DirectoryFaultRun, config, held
 
 
-class StateLost(DirectoryStrike):
+class StateLost(DirectoryFaultRun):
     """An instance that holds active tasks is started over no state."""
 
     def apply(self) -> str:
@@ -53,7 +53,7 @@ FAULT = Fault(
     effect="An instance is killed, and its state directory is lost.",
     undone="It is started again over nothing.",
     needs="it takes stores on disk",
-    strike=StateLost,
+    new_run=StateLost,
     config=config,
     lasts=12.0,
 )

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault, Ground
-from onceproof.faults.directory import DirectoryStrike, config
+from onceproof.faults.directory import DirectoryFaultRun, config
 from onceproof.model.parameter import Parameter
 
 RECORDS = "state-restored.records"
@@ -24,7 +24,7 @@ PARAMETERS = {
 }
 
 
-class StateRestored(DirectoryStrike):
+class StateRestored(DirectoryFaultRun):
     """An instance is started over an older snapshot of its own directory."""
 
     def __init__(self, ground: Ground) -> None:
@@ -73,7 +73,7 @@ FAULT = Fault(
     effect="A snapshot of the state directory of an instance is put back, from before the last commits.",
     undone="Nothing is undone: the instance goes on over the snapshot.",
     needs="it takes stores on disk",
-    strike=StateRestored,
+    new_run=StateRestored,
     parameters=PARAMETERS,
     config=config,
     lasts=12.0,

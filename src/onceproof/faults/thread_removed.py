@@ -8,7 +8,7 @@ threads. On the way a task that is not active any longer may stay as a standby i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, Ground, Instance, Strike, draw_busy, is_at_rest, tasks_come_back
+from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest, tasks_come_back
 from onceproof.faults.takeover import Takeover
 
 
@@ -17,7 +17,7 @@ def config(_values: Mapping[str, Any]) -> dict[str, str]:
     return tasks_come_back()
 
 
-class ThreadRemoved(Strike):
+class ThreadRemoved(FaultRun):
     """An instance that holds active tasks has no thread for a while."""
 
     patience = 40.0
@@ -98,7 +98,7 @@ FAULT = Fault(
     effect="An instance removes all its stream threads.",
     undone="It adds as many.",
     needs="it takes a second instance that goes on with the tasks",
-    strike=ThreadRemoved,
+    new_run=ThreadRemoved,
     config=config,
     lasts=12.0,
 )

@@ -7,7 +7,7 @@ that are being restored stand still, too. When it is resumed it goes on where it
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, Ground, Instance, Strike, draw_busy, is_at_rest
+from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 
@@ -19,7 +19,7 @@ PARAMETERS = {
 }
 
 
-class TopologyPause(Strike):
+class TopologyPause(FaultRun):
     """An instance that holds an active task is paused."""
 
     def __init__(self, ground: Ground) -> None:
@@ -94,7 +94,7 @@ FAULT = Fault(
     effect="An instance pauses its processing (KafkaStreams.pause).",
     undone="It resumes.",
     needs="it takes an application that processes records before and after",
-    strike=TopologyPause,
+    new_run=TopologyPause,
     parameters=PARAMETERS,
     since=Release(3, 3, 0),
 )

@@ -1,4 +1,4 @@
-"""The brokers of a trial, as a fault sees them and befalls them (`faults.base.Brokers`)."""
+"""The brokers of a trial, as a fault sees and changes them (`faults.base.Brokers`)."""
 
 import json
 from collections import Counter

@@ -16,7 +16,7 @@ from onceproof.lab.trial_lab import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import KafkaFailedError
-from onceproof.model.files import Outcome, Reading, Suffered, TrialPlan
+from onceproof.model.files import FaultOutcome, Outcome, Reading, TrialPlan
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise
@@ -109,21 +109,21 @@ class Driver:
             facts=site.facts,
             attested=self._instances.attested,
             plant=self._instances.planted(),
-            fault=self._suffered(),
+            fault=self._fault_outcome(),
             harness=harness_version(site.trial.cell.scenario),
             host=socket.gethostname(),
             machine=site.world.machine(site.cluster.installation),
             seconds=site.seconds | {"total": round(sum(site.seconds.values()), 2)},
         )
 
-    def _suffered(self) -> Suffered | None:
+    def _fault_outcome(self) -> FaultOutcome | None:
         """What became of the fault; None if none was to strike."""
         if self._fault is None:
             return None
         for event in self.site.events:
             if event["event"] == "fault" and event["action"] == "observed":
-                return Suffered(event["name"], event["bit"], event["told"], event["observed"])
-        return Suffered(self._fault.name, bit=False, told="The drive ended before that.", observed={})
+                return FaultOutcome(event["name"], event["bit"], event["told"], event["observed"])
+        return FaultOutcome(self._fault.name, bit=False, told="The drive ended before that.", observed={})
 
     def stop(self) -> None:
         """Stop whatever still runs, and undo what brokers were told."""

@@ -2,8 +2,8 @@
 
 It shares nothing with the models of the two readers: it runs the topology itself. A driver takes the records of a
 partition one after the other, commits after each, and knows neither brokers nor threads, rebalances, restarts or
-faults; so what it puts out is what the application must have put out, whatever befell it. On the release of the trial
-it tells what was broken on brokers only; on the newest one it tells, too, what the release always does wrong.
+faults; so its output is what the application must have put out, whatever happened to it. On the release of the trial it
+shows what was broken on brokers only; on the newest one it shows, too, what the release always does wrong.
 
 It is not asked about scenarios whose output has the partition of its task, of which the driver knows none
 (`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), or that

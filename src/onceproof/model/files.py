@@ -34,7 +34,7 @@ class Planted:
 
 
 @dataclass(frozen=True)
-class Suffered:
+class FaultOutcome:
     """What became of a fault: whether it bit, how or why not in words, and the proof."""
 
     name: str
@@ -59,7 +59,7 @@ class Outcome(JsonFile):
     facts: Mapping[str, int] = field(default_factory=dict)  # that the checks need to know beside the records
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it reported about itself
     plant: Planted | None = None
-    fault: Suffered | None = None  # that befell the application in addition to the scenario's own steps
+    fault: FaultOutcome | None = None  # that struck the application in addition to the scenario's own steps
     harness: str | None = None  # its version
     host: str | None = None  # name of the machine that drove it
     machine: str | None = None  # what kind it is, with its JDK (`lab.machine`)

@@ -10,7 +10,7 @@ from typing import Any
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import FAULT, app_command
 from onceproof.model.errors import ExitCode
-from onceproof.model.files import Planted, Suffered
+from onceproof.model.files import FaultOutcome, Planted
 from onceproof.model.json_file import JsonFile
 from onceproof.model.known_issues import KnownIssue
 
@@ -93,7 +93,7 @@ class OnRelease:
     outputs: Mapping[str, Output]  # by topic
     records: int  # in its inputs
     plant: Planted | None
-    fault: Suffered | None
+    fault: FaultOutcome | None
     seconds: float  # of all its trials
     folders: tuple[str, ...]  # of its trials: two without the fault, and the one with it
     issues: tuple[Explaining, ...] = ()  # known ones that explain witnesses

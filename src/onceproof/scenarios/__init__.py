@@ -139,7 +139,7 @@ def check_fault(name: str, fault_name: str) -> None:
     needs = fault(fault_name).needs
     if not _allows(scenario(name), fault_name):
         others = [other.name for other in SCENARIOS.values() if _allows(other, fault_name)]
-        raise UsageError(f"The fault {fault_name} cannot befall {name}: {needs}. Take {' or '.join(others)}.")
+        raise UsageError(f"The fault {fault_name} cannot be injected into {name}: {needs}. Take {' or '.join(others)}.")
 
 
 def rolling_variant(name: str, asked: str) -> str:

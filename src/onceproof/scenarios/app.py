@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults import FAULTS, NONE, OF_DISK, OF_GROUPS, chosen, parameters_of
-from onceproof.faults.base import processed, suffer
+from onceproof.faults.base import processed, run_fault
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.files import Declared
@@ -54,7 +54,7 @@ from onceproof.scenarios.declared import (
 
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
-WITHOUT_FAULT = "No fault was to befall it: what it puts out is the oracle of trials in which one does."
+WITHOUT_FAULT = "No fault was injected: its output is the oracle of trials with a fault."
 REPLAYED = ("replay", "replay-newest")  # promises for which its input is replayed
 AGAIN = 200  # records that show that a black box is at work again
 AT_WORK_WITHIN = 60.0  # seconds without a record that is processed
@@ -226,7 +226,7 @@ def drive(lab: Lab) -> Exercise:
             lab.await_("the group to be at work again", lambda: lab.committed() > done, AGAIN_WITHIN)
     with lab.phase("fault" if fault else "flow"):
         bulk = lab.produce("second", lab.workload.second[tried:], float(declares.rate))
-        suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts)) if fault else None
+        fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts)) if fault else None
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
@@ -241,7 +241,7 @@ def drive(lab: Lab) -> Exercise:
             lab.close_instances()
         else:
             lab.close_and_compare_state()
-    return Exercise.of(suffered) if suffered else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
+    return Exercise.of(fault_outcome) if fault_outcome else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
 
 
 class _Stillness:

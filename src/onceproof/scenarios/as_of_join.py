@@ -1,4 +1,4 @@
-"""A record that is joined with a versioned table gets what its key was at the time of the record, whatever befalls.
+"""A record that is joined with a versioned table gets what its key was at the time of the record, whatever happens.
 
 A versioned store (KIP-889) keeps the history of each key for a while, the `retention`. A stream that is joined with
 such a table (KIP-914) gets the version that was valid at the time of each record, and not the last one: so neither side
@@ -62,8 +62,8 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_group, start_other
 from onceproof.scenarios.internal_topics import versioned
+from onceproof.scenarios.two_instances import inject, refuse_group, start_other
 
 NAME = "instance-1"
 VERSIONED = "versioned"
@@ -267,10 +267,10 @@ def drive(lab: Lab) -> Exercise:
         lab.produce("first", records[first], timestamps=times[first])
         lab.await_(f"{own['first']:,} records to be committed", lambda: lab.committed() >= own["first"])
     if fault:
-        suffered = befall(lab, fault, "flow", records[flow], times[flow])
+        fault_outcome = inject(lab, fault, "flow", records[flow], times[flow])
         with lab.phase("leave"):
             lab.close_instances()
-        return Exercise.of(suffered)
+        return Exercise.of(fault_outcome)
     with lab.phase("restart"):
         lab.stop_instance(NAME)
         before = len(lab.events)

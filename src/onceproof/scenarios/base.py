@@ -19,7 +19,7 @@ from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError, choice
-from onceproof.model.files import Declared, Suffered, TopicPlan
+from onceproof.model.files import Declared, FaultOutcome, TopicPlan
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
@@ -128,9 +128,9 @@ class Exercise:
     all_steps_tried: bool = False
 
     @classmethod
-    def of(cls, suffered: Suffered) -> "Exercise":
+    def of(cls, fault_outcome: FaultOutcome) -> "Exercise":
         """For a trial with a fault instead of the scenario's own steps: it met what the fault brings about."""
-        return cls(suffered.bit, suffered.told, all_steps_tried=suffered.bit)
+        return cls(fault_outcome.bit, fault_outcome.told, all_steps_tried=fault_outcome.bit)
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
 
 
 def refuse_fault_of_disk(own: Mapping[str, Any], *, on_disk: bool) -> str | None:
-    """Of a fault that befalls stores on disk, where these are in memory."""
+    """Of a fault that strikes stores on disk, where these are in memory."""
     if on_disk or chosen(own) not in OF_DISK:
         return None
     return f"the fault {own['fault']} is of stores on disk; take stores=rocksdb, or another fault."

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.faults import chosen, parameters_of, rolling_bounce
-from onceproof.faults.base import Instance, suffer
+from onceproof.faults.base import Instance, run_fault
 from onceproof.faults.directory import checkpointed, small_write_buffer
 from onceproof.faults.rolling_bounce import BACK, STATIC, bounces, started_with
 from onceproof.model.anomaly import Comparison
@@ -344,8 +344,10 @@ def drive(lab: Lab) -> Exercise:
         lab.measure(**ends)
         _tell_how_initialised(lab, last)
         if fault:
-            suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
-            crash = replace(crash, exercised=crash.exercised and suffered.bit, reason=f"{crash.reason} {suffered.told}")
+            fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
+            crash = replace(
+                crash, exercised=crash.exercised and fault_outcome.bit, reason=f"{crash.reason} {fault_outcome.told}"
+            )
         bulk.full_speed()
         lab.await_drained()
     with lab.phase("leave"):

@@ -39,7 +39,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_group, start_other
+from onceproof.scenarios.two_instances import inject, refuse_group, start_other
 
 NAME = "instance-1"
 DESERIALIZATION, PROCESSING = "deserialization", "processing"
@@ -178,7 +178,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 def drive(lab: Lab) -> Exercise:
     """Commit good records; then have poison among them, with the fault if there is one; drain."""
     first, flow = lab.workload.first, lab.workload.second
-    fault, suffered = chosen(lab.parameters), None
+    fault, fault_outcome = chosen(lab.parameters), None
     lab.measure(queue=int(has_queue(lab.trial)))
     with lab.phase("first records"):
         lab.start_instance(NAME)
@@ -186,7 +186,7 @@ def drive(lab: Lab) -> Exercise:
         if fault:
             start_other(lab)
     if fault:
-        suffered = befall(lab, fault, "poison", flow)
+        fault_outcome = inject(lab, fault, "poison", flow)
     else:
         with lab.phase("poison"):
             lab.produce("poison", flow).await_delivered()
@@ -194,8 +194,8 @@ def drive(lab: Lab) -> Exercise:
             lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    if suffered:
-        return Exercise.of(suffered)
+    if fault_outcome:
+        return Exercise.of(fault_outcome)
     poison = sum(value < 0 for _, value in flow)
     reason = f"{poison:,} of {len(first) + len(flow):,} records were skipped, in runs of {lab.parameters['poison']:,}."
     return Exercise(True, reason, all_steps_tried=True)

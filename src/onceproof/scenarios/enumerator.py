@@ -16,7 +16,7 @@ reproduction's own schedule: 60,000 records at full speed, 5 seconds, a third in
 everything is processed before that, so no ID comes twice and a healthy release is not exercised; the stale counter
 still shows, in the store at the end (`wrong-store`).
 
-Where a fault befalls the application, the group is not scaled: the trial is exercised when the fault bit. What must
+Where a fault strikes the application, the group is not scaled: the trial is exercised when the fault bit. What must
 come out is the same under each.
 
 In a restart cell both instances are closed after the first bulk and started on the other release, over their state
@@ -30,7 +30,7 @@ from functools import partial
 from typing import Any
 
 from onceproof.faults import OF_DISK, OF_GROUPS, chosen, parameters_of
-from onceproof.faults.base import Instance, suffer
+from onceproof.faults.base import Instance, run_fault
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
@@ -227,7 +227,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
     with lab.phase("sync"):
         second = _start_second(lab)
-    fault, suffered = chosen(lab.parameters), None
+    fault, fault_outcome = chosen(lab.parameters), None
     if lab.trial.cell.restart_on and not rolls(lab.parameters):
         with lab.phase("restart"):
             for name in ("instance-1", "instance-2"):
@@ -238,7 +238,7 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("fault" if fault else "rebalance"):
         bulk = lab.produce("second", lab.workload.second, RATE if paced else None)
         if fault:
-            suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+            fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
         elif not paced:
             steps = _join_as_in_the_reproduction(lab, bulk)
         elif lab.parameters["scale"] == "instance":
@@ -254,7 +254,7 @@ def drive(lab: Lab) -> Exercise:
             lab.await_("the standbys to sync", lambda: standbys_synced(lab.running.values(), second))
     with lab.phase("leave"):
         lab.close_instances()
-    return Exercise.of(suffered) if suffered else _exercise(lab, steps)
+    return Exercise.of(fault_outcome) if fault_outcome else _exercise(lab, steps)
 
 
 def _start_second(lab: Lab, release: Release | None = None) -> Instance:

@@ -20,7 +20,7 @@ KAFKA-18713: a left join to a table of several partitions. For a foreign key tha
 both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be
 slower; then its answer, which comes last, removes the result.
 
-Where a fault befalls the application while the tables change, the trial is exercised when it bit. Under exactly-once a
+Where a fault strikes the application while the tables change, the trial is exercised when it bit. Under exactly-once a
 subscription or an answer is there if and only if what asked for it is committed, and each way of a key keeps its order,
 so the table at the end is the same. Nobody is told then of the last results: what the join asks and answers must have
 been processed to the end.
@@ -49,7 +49,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_group, start_other
+from onceproof.scenarios.two_instances import inject, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
 NULL = 0  # value of a record of the left table without a foreign key
@@ -242,7 +242,7 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("tables"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        fault, suffered = chosen(own), None
+        fault, fault_outcome = chosen(own), None
         if fault:
             start_other(lab)
         races = own["race"] != "none"
@@ -264,11 +264,11 @@ def drive(lab: Lab) -> Exercise:
             if races:
                 lab.await_internal_drained()
     if fault:
-        suffered = befall(lab, fault, "changes", second[begin:])
+        fault_outcome = inject(lab, fault, "changes", second[begin:])
     with lab.phase("leave"):
         lab.close_instances()
-    if suffered:
-        return Exercise.of(suffered)
+    if fault_outcome:
+        return Exercise.of(fault_outcome)
     if races:
         dropped = instance.last["joined"]["dropped"]
         reason = (

@@ -16,7 +16,7 @@ The table is made from the application's own output: the first records of the in
 they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
 The result of each record is a function of the input alone, and is compared record by record.
 
-Where a fault befalls the application, it strikes one of two instances while they join, each with a table of its own,
+Where a fault strikes the application, it strikes one of two instances while they join, each with a table of its own,
 and the trial is exercised when it bit. An instance that is back reads the table again before it joins, so nothing else
 must come out, nor in another order; without transactions some of it may come again. What a kill does to a global table,
 the variants KILLED show.
@@ -52,7 +52,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_group, start_other
+from onceproof.scenarios.two_instances import inject, refuse_group, start_other
 
 NAME = "instance-1"
 GLOBAL = "global"  # the folder of global stores
@@ -169,7 +169,7 @@ def drive(lab: Lab) -> Exercise:
             flushed = _killed_with_its_table(lab)
         else:
             lab.stop_instance(NAME, leave_group=chosen(lab.parameters) is not None)
-    fault, suffered = chosen(lab.parameters), None
+    fault, fault_outcome = chosen(lab.parameters), None
     before = len(lab.events)
     with lab.phase("join"):
         instance = lab.start_instance(NAME)
@@ -183,11 +183,11 @@ def drive(lab: Lab) -> Exercise:
             # What it reports about itself may come a little later.
             lab.await_(f"{len(asking):,} records to be told of", lambda: instance.processed >= len(asking))
     if fault:
-        suffered = befall(lab, fault, "asking", asking)
+        fault_outcome = inject(lab, fault, "asking", asking)
     with lab.phase("leave"):
         lab.close_instances()
-    if suffered:
-        return Exercise.of(suffered)
+    if fault_outcome:
+        return Exercise.of(fault_outcome)
     there = {key for key, _ in entries}
     no_key = sum(value == NO_KEY for _, value in asking)
     found = sum(value - 1 in there for _, value in asking)

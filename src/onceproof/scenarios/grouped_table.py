@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from onceproof.faults import chosen, parameters_of, rolling_bounce
-from onceproof.faults.base import suffer
+from onceproof.faults.base import run_fault
 from onceproof.faults.rolling_bounce import UPGRADE_FROM
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.files import Suffered
+from onceproof.model.files import FaultOutcome
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
@@ -128,28 +128,28 @@ def drive(lab: Lab) -> Exercise:
         lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
     with lab.phase("fault"):
         bulk = lab.produce("changes", lab.workload.second, RATE)
-        suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+        fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
         lab.await_internal_drained()
     with lab.phase("leave"):
-        is_mixed = mixed(suffered)
+        is_mixed = mixed(fault_outcome)
         if is_mixed:
             lab.note("mixed")
         lab.close_instances()
     kept = "kept sums of" if is_mixed else "kept no sums of"
-    reason = f"{suffered.told} The older release {kept} what the newer one wrote."
-    return Exercise(suffered.bit and is_mixed, reason, all_steps_tried=suffered.bit)
+    reason = f"{fault_outcome.told} The older release {kept} what the newer one wrote."
+    return Exercise(fault_outcome.bit and is_mixed, reason, all_steps_tried=fault_outcome.bit)
 
 
-def mixed(suffered: Suffered) -> bool:
+def mixed(fault_outcome: FaultOutcome) -> bool:
     """Whether an instance of the older release kept sums while one of the newer release wrote changes."""
     return any(
         Release.parse(release) > Release.parse(older)
         and together["processed"][writer] > 0
         and any(task.startswith(SUMS) for task in together["tasks"][keeper])
-        for together in suffered.observed.get("together", [])
+        for together in fault_outcome.observed.get("together", [])
         for writer, release in together["members"].items()
         for keeper, older in together["members"].items()
     )

@@ -11,7 +11,7 @@ processed a number of records since.
 What can go wrong is what goes wrong with the enumerator (a thread that held a task active, standby, active again
 finds its old record cache), so the precondition is the same: a task came back to its thread; and a key that the thread
 had cached was advanced elsewhere meanwhile, and read again.
-Where a fault befalls the application, it strikes when the program is over, and the trial is exercised when it bit.
+Where a fault strikes the application, it strikes when the program is over, and the trial is exercised when it bit.
 The check needs no counter: the numbers of a key's records in the order of the input tell what each must find. It is
 made twice, by the application while it runs (event `stale-read`) and from the topics alone.
 """
@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from onceproof.faults import OF_GROUPS, chosen, parameters_of
-from onceproof.faults.base import Instance, suffer
+from onceproof.faults.base import Instance, run_fault
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
@@ -51,7 +51,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import refuse_at_least_once, refuse_group
+from onceproof.scenarios.two_instances import refuse_at_least_once, refuse_group
 
 STABLE_WITHIN = 60.0  # seconds that the group has to become stable after a step
 LASTS = 8.0  # seconds for which records last once the group has become stable
@@ -247,10 +247,10 @@ def drive(lab: Lab) -> Exercise:
                 enough = before + own["records.per.step"]
                 lab.holds_within(PROCESSED_WITHIN, partial(_has_processed, running, enough, bulk))
                 all_tried = all_tried and _processed(running) >= enough
-    fault, suffered = chosen(own), None
+    fault, fault_outcome = chosen(own), None
     if fault:
         with lab.phase("fault"):
-            suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+            fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
     with lab.phase("drain"):
         bulk.stop()
         if not running:  # somebody must process what is left
@@ -258,7 +258,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    return Exercise.of(suffered) if suffered else _exercise(lab, len(program), all_tried)
+    return Exercise.of(fault_outcome) if fault_outcome else _exercise(lab, len(program), all_tried)
 
 
 def _name(number: int) -> str:

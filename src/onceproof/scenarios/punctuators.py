@@ -1,4 +1,4 @@
-"""A punctuator releases what was held back, each record once and when it is due, whatever befalls the application.
+"""A punctuator releases what was held back, each record once and when it is due, whatever happens to the application.
 
 Each record says for how long it is to be held back. A processor puts it into a buffer, a store with a changelog, and a
 punctuator, by stream time or by the wall clock, puts out what is due, in order, and deletes it from the buffer: an
@@ -51,7 +51,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_group, start_other
+from onceproof.scenarios.two_instances import inject, refuse_group, start_other
 
 NAME = "instance-1"
 CHANGELOG = "buffer-changelog"
@@ -192,7 +192,7 @@ def drive(lab: Lab) -> Exercise:
         start_other(lab)
     held = _held(lab)
     if fault:
-        exercise = Exercise.of(befall(lab, fault, "flow", records[flow], times(flow)))
+        exercise = Exercise.of(inject(lab, fault, "flow", records[flow], times(flow)))
     else:
         with lab.phase("flow"):
             lab.produce("flow", records[flow], timestamps=times(flow))

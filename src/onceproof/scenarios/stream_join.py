@@ -14,7 +14,7 @@ committed, the first gets its own. Records of a partition have growing timestamp
 of the input alone. A last record of each partition closes all windows. Releases look for closed windows only once a
 second of wall-clock time; an internal setting, which Kafka's own tests use, makes them look at each record.
 
-Where a fault befalls the application, all partitions stay in step, and the trial is exercised when the fault bit. The
+Where a fault strikes the application, all partitions stay in step, and the trial is exercised when the fault bit. The
 windows, and the records that wait for them to close, are restored from changelogs. A task's stream time need not be:
 the next record of the partition is the youngest one, so the clock is right again before anything is judged by it, and
 what must come out is the same function of the input.
@@ -45,8 +45,8 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, refuse_at_least_once, refuse_group, start_other
 from onceproof.scenarios.internal_topics import joined
+from onceproof.scenarios.two_instances import inject, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
 JOINS = ("inner", "left", "outer")  # a fact is the place of one
@@ -169,7 +169,7 @@ def drive(lab: Lab) -> Exercise:
     own = lab.parameters
     lab.measure(**facts(own))
     if fault := chosen(own):
-        return _befallen(lab, fault)
+        return _with_fault(lab, fault)
     if _is_asymmetric(own):
         return _all_in_step(lab)
     records, half = lab.workload.second, _in_step(own)
@@ -222,17 +222,17 @@ def _all_in_step(lab: Lab) -> Exercise:
     return Exercise(own["join"] != "inner", reason, all_steps_tried=True)
 
 
-def _befallen(lab: Lab, fault: Fault) -> Exercise:
+def _with_fault(lab: Lab, fault: Fault) -> Exercise:
     """All records in step while a fault strikes one of two instances."""
     records = lab.workload.second
     begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("start"):
         lab.start_instance(NAME)
         start_other(lab)
-    suffered = befall(lab, fault, "in-step", records, [begin + abs(value) for _, value in records])
+    fault_outcome = inject(lab, fault, "in-step", records, [begin + abs(value) for _, value in records])
     with lab.phase("leave"):
         lab.close_instances()
-    return Exercise.of(suffered)
+    return Exercise.of(fault_outcome)
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:

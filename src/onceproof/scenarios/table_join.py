@@ -44,7 +44,7 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import befall, join_in, refuse_group, start_other
+from onceproof.scenarios.two_instances import inject, join_in, refuse_group, start_other
 
 NAME = "instance-1"
 RATE = 4_000.0  # records/s until the fault is over
@@ -162,7 +162,7 @@ def drive(lab: Lab) -> Exercise:
             start_other(lab)
     if fault:
         after = min(FLUSHED, len(second) // 3)
-        exercise = Exercise.of(befall(lab, fault, "changes", second, rate=RATE, after=after))
+        exercise = Exercise.of(inject(lab, fault, "changes", second, rate=RATE, after=after))
     else:
         exercise = join_in(lab, "changes", second, RATE)
     with lab.phase("leave"):

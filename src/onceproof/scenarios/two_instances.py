@@ -1,12 +1,12 @@
-"""Two instances, one of which a fault befalls while records flow: for scenarios that have no group of their own."""
+"""Two instances; a fault is injected into one while records flow. For scenarios that have no group of their own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults import chosen
-from onceproof.faults.base import Fault, is_at_rest, suffer
+from onceproof.faults.base import Fault, is_at_rest, run_fault
 from onceproof.model.cell import Cell
-from onceproof.model.files import Suffered
+from onceproof.model.files import FaultOutcome
 from onceproof.scenarios.base import (
     Bulk,
     Exercise,
@@ -49,7 +49,7 @@ def start_other(lab: Lab) -> None:
     lab.await_("both instances to be at rest", lambda: is_at_rest(lab))
 
 
-def befall(
+def inject(
     lab: Lab,
     fault: Fault,
     name: str,
@@ -57,12 +57,12 @@ def befall(
     timestamps: Sequence[int] | None = None,
     rate: float = RATE,
     after: int = 0,
-) -> Suffered:
-    """Have the fault strike while these records flow, then drain.
+) -> FaultOutcome:
+    """Inject the fault while these records flow, then drain.
 
     Args:
         lab: the world of the trial.
-        fault: that strikes.
+        fault: to inject.
         name: of the records.
         records: that flow.
         timestamps: of them, in epoch milliseconds; if none are given, each is that of its sending.
@@ -73,9 +73,9 @@ def befall(
         enough = lab.committed() + after
         bulk = lab.produce(name, records, rate, timestamps)
         lab.holds_within(WITHIN, lambda: lab.committed() >= enough)
-        suffered = suffer(fault, lab, lambda: bulk.make_last(fault.lasts))
+        fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
     _drain(lab, bulk)
-    return suffered
+    return fault_outcome
 
 
 def _drain(lab: Lab, bulk: Bulk) -> None:

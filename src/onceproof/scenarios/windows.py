@@ -1,4 +1,4 @@
-"""Aggregates by windows of time are what the records of their windows give, whatever befalls the application.
+"""Aggregates by windows of time are what the records of their windows give, whatever happens to the application.
 
 Records are summed by key and by windows that tumble, hop, or are sessions. A window takes records until the time of its
 task, which is that of the youngest record of the partition so far, has passed its end by the grace; a session that
@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
-from onceproof.faults.base import suffer
+from onceproof.faults.base import run_fault
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
@@ -52,8 +52,8 @@ from onceproof.scenarios.base import (
     values_of,
     variants_of,
 )
-from onceproof.scenarios.befalling import OTHER, refuse_at_least_once, refuse_group, start_other
 from onceproof.scenarios.internal_topics import windowed
+from onceproof.scenarios.two_instances import OTHER, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
 STORE = "windowed-sums"
@@ -291,8 +291,8 @@ def drive(lab: Lab) -> Exercise:
             return holds
 
         if fault:
-            suffered = suffer(fault, lab, flow)
-            bit, reason = suffered.bit, suffered.told
+            fault_outcome = run_fault(fault, lab, flow)
+            bit, reason = fault_outcome.bit, fault_outcome.told
             struck = next((e["t"] for e in lab.events if e["event"] == "fault" and e["action"] == "applied"), 0)
         else:
             lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))

@@ -40,7 +40,7 @@ FAULT = replace(
     bounce.FAULT,
     name=NAME,
     effect="An instance is closed cleanly, leaves the group and stays away.",
-    strike=seen_outside(Absence, orderly=True),
+    new_run=seen_outside(Absence, orderly=True),
     parameters={SECONDS: Parameter(10.0, f"seconds for which `{NAME}` keeps an instance away, at least", least=1)},
     lasts=24.0,
 )

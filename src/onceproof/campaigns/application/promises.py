@@ -1,4 +1,4 @@
-"""What is promised of your own application whatever befalls it, judged in its runs without a fault, too.
+"""What is promised of your own application whatever happens to it, judged in its runs without a fault, too.
 
 How an output is replayed is known only when such a run has ended, and whether final values are stable when two have. So
 these promises are judged here, from what the runs left, and what they show is added to what the readers found.

@@ -352,5 +352,5 @@ def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judg
 
 
 def fault_of(parameters: Mapping[str, Any]) -> str:
-    """The fault that is to befall the application: what was asked for, else what its file says."""
+    """The fault that is to strike the application: what was asked for, else what its file says."""
     return str(parameters.get(FAULT, application_of(parameters[OF_APPLICATION]).declares.fault))

@@ -42,7 +42,7 @@ class AppRun:
 
     @property
     def fault(self) -> str:
-        """The fault that befalls it."""
+        """The fault that strikes it."""
         return str(self.asked[0].parameters["fault"])
 
 

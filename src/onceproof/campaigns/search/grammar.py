@@ -72,9 +72,9 @@ def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object,
 def tidied(fixed: Settings, settings: Settings) -> Settings:
     """With what is fixed, as many brokers as the fault needs, and without parameters of other faults."""
     whole = {**settings, **fixed}
-    strikes = whole.get(FAULT, NONE)
-    own = {name: value for name, value in whole.items() if name != NODES and OWNERS.get(name, strikes) == strikes}
-    nodes = max(FAULTS[strikes].nodes if strikes != NONE else 1, fixed.get(NODES, 1))
+    fault_name = whole.get(FAULT, NONE)
+    own = {name: value for name, value in whole.items() if name != NODES and OWNERS.get(name, fault_name) == fault_name}
+    nodes = max(FAULTS[fault_name].nodes if fault_name != NONE else 1, fixed.get(NODES, 1))
     return own | ({NODES: nodes} if nodes > 1 else {})
 
 
