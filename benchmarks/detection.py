@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading

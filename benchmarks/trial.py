@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kafka_tests import run_class
-from onceproof.lab.given import own_cluster
+from onceproof.lab.external_brokers import own_cluster
 from onceproof.lab.trial import run_alone
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release

@@ -68,7 +68,7 @@ def one_sentence() -> Iterator[None]:
         raise AirflowFailException(str(error)) from None
 
 
-def given(connection: str) -> ClientProperties:
+def client_properties(connection: str) -> ClientProperties:
     """How the brokers of a connection are reached.
 
     Raises:
@@ -84,9 +84,9 @@ def given(connection: str) -> ClientProperties:
     return ClientProperties.of(found.extra_dejson, f"The connection {connection}")
 
 
-def given_to(run: RunFolder) -> ClientProperties:
-    """How the brokers of a run are reached that are given to it."""
-    return given(read_json(run.run_file)["connection"])
+def external_brokers_of(run: RunFolder) -> ClientProperties:
+    """How the external brokers of a run are reached."""
+    return client_properties(read_json(run.run_file)["connection"])
 
 
 def step(verb: Callable[..., Any], *, on_brokers: bool = False, **options: Any) -> Any:
@@ -95,7 +95,7 @@ def step(verb: Callable[..., Any], *, on_brokers: bool = False, **options: Any) 
     @task(task_id=verb.__name__, doc_md=verb.__doc__, **options)
     def call(run: str, item: dict[str, str] | None = None) -> Any:
         folder = RunFolder(Path(run))
-        asks = {"given": partial(given_to, folder)} if on_brokers else {}
+        asks = {"external": partial(external_brokers_of, folder)} if on_brokers else {}
         with one_sentence():
             return verb(folder, *([item["key"]] if item else []), **asks)
 
@@ -111,7 +111,7 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
         refuse_unknown(params, PARAMS)
         run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
         connection = params["connection"]
-        request, asks = request_from_params(params), partial(given, connection)
+        request, asks = request_from_params(params), partial(client_properties, connection)
         return str(steps.plan(run_id, request, dag_run.run_id, connection, asks).path)
 
 
@@ -120,7 +120,7 @@ def stop_clusters(run: str, ti: Any = None) -> None:
     """Stop the brokers; and fail, as this is all that runs of a run that somebody has marked failed."""
     folder = RunFolder(Path(run))
     with one_sentence():
-        steps.stop_clusters(folder, partial(given_to, folder))
+        steps.stop_clusters(folder, partial(external_brokers_of, folder))
     states = ti.get_task_states(dag_id=ti.dag_id, task_ids=["end_trials"], run_ids=[ti.run_id])
     if "skipped" in states[ti.run_id].values():
         raise AirflowFailException("The run was ended by hand: there is no verdict. Its brokers are stopped.")
@@ -182,7 +182,7 @@ def require_spark() -> None:
 
 
 class CollectAndCheck(SparkSubmitOperator):
-    """Our Spark application, which is told through a pipe how given brokers are reached."""
+    """Our Spark application, which learns through a pipe how external brokers are reached."""
 
     application_args: list[str]
 
@@ -199,7 +199,7 @@ class CollectAndCheck(SparkSubmitOperator):
         with one_sentence(), TemporaryDirectory() as folder:
             pipe = Path(folder) / "client.properties"
             os.mkfifo(pipe, 0o600)
-            text = given_to(run).text()
+            text = external_brokers_of(run).text()
             Thread(target=pipe.write_text, args=(text,), daemon=True).start()  # waits for the reader
             self.application_args += ["--brokers", str(pipe)]
             super().execute(context)

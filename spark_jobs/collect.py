@@ -58,18 +58,18 @@ class Topic:
     keys: str
 
 
-def collect(spark: SparkSession, run_folder: RunFolder, given: ClientProperties | None = None) -> dict[str, str]:
+def collect(spark: SparkSession, run_folder: RunFolder, external: ClientProperties | None = None) -> dict[str, str]:
     """Write `records` and `errors.json`; returns the latter's content.
 
     Args:
         spark: the session.
         run_folder: the run.
-        given: how to reach the brokers whose release is claimed, if the run has such brokers.
+        external: how to reach the brokers whose release is claimed, if the run has such brokers.
     """
     tables.drop(run_folder, "records", *tables.CHECKED)
     draft = tables.draft(run_folder, "records")
     empty_table(spark, draft)
-    errors, corrupt = copy_clusters(spark, run_folder, given, draft)
+    errors, corrupt = copy_clusters(spark, run_folder, external, draft)
     copy_contents(run_folder, draft)
     copy_dumps(run_folder, draft)
     tables.write_errors(run_folder, errors)
@@ -85,7 +85,7 @@ def collect(spark: SparkSession, run_folder: RunFolder, given: ClientProperties 
 
 
 def copy_clusters(
-    spark: SparkSession, run_folder: RunFolder, given: ClientProperties | None, draft: Path
+    spark: SparkSession, run_folder: RunFolder, external: ClientProperties | None, draft: Path
 ) -> tuple[dict[str, str], list[dict[str, Any]]]:
     """Append the records of all trials to the draft.
 
@@ -98,8 +98,8 @@ def copy_clusters(
         clusters.setdefault(run_folder.cluster_of(trial), []).append(trial)
     for name, on_broker in clusters.items():
         file = run_folder.cluster_file(name)
-        if on_broker[0].cell.broker.is_claimed and given is not None:
-            brokers = given
+        if on_broker[0].cell.broker.is_claimed and external is not None:
+            brokers = external
         else:
             brokers = ClientProperties.of({SERVERS: str(read_json(file)["bootstrap_servers"])}, str(file))
         errors |= collect_cluster(spark, run_folder, brokers, on_broker, draft, corrupt)

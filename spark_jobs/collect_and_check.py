@@ -35,15 +35,15 @@ def main() -> None:
     if asked.owner:
         end_with(asked.owner)
     run_folder = RunFolder(asked.run_folder)
-    given = ClientProperties.read(asked.brokers) if asked.brokers else None
-    perform = partial(collect_and_check, given=given)
+    external = ClientProperties.read(asked.brokers) if asked.brokers else None
+    perform = partial(collect_and_check, external=external)
     complete(run_folder, make_ahead(run_folder, perform) if asked.early else [], perform)
 
 
-def collect_and_check(run_folder: RunFolder, given: ClientProperties | None) -> None:
+def collect_and_check(run_folder: RunFolder, external: ClientProperties | None) -> None:
     """Do both in one session: it has a cluster's executors only while it works."""
     with session(run_folder) as spark:
-        for trial, error in collect(spark, run_folder, given).items():
+        for trial, error in collect(spark, run_folder, external).items():
             print(f"{trial}: {error}")
         check(spark, run_folder)
 

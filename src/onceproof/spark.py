@@ -62,23 +62,23 @@ def connector_jars() -> str:
     return ",".join(str(jar) for jar in jars)
 
 
-def spark_environment(settings: Settings, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+def spark_environment(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What spark-submit needs to find itself, our packages and Java, beside what is `given`."""
     environment = {
-        "SPARK_LOCAL_IP": given.get("SPARK_LOCAL_IP", settings.host),
-        "PATH": _prepended(str(Path(sys.executable).parent), given.get("PATH", os.defpath)),
-        "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", given.get("PYTHONPATH", "")),
+        "SPARK_LOCAL_IP": environ.get("SPARK_LOCAL_IP", settings.host),
+        "PATH": _prepended(str(Path(sys.executable).parent), environ.get("PATH", os.defpath)),
+        "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", environ.get("PYTHONPATH", "")),
     }
     if (java := Path(settings.java)).is_absolute():
         environment["JAVA_HOME"] = str(java.resolve().parents[1])  # Spark knows no other way
     return environment
 
 
-def compiled_for(trials: int, given: Mapping[str, str] = os.environ) -> dict[str, str]:
+def compiled_for(trials: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What spark-submit needs beside that for so many trials of a scenario's length: a compiler that fits."""
     if trials > FEW:
         return {}
-    return {"SPARK_SUBMIT_OPTS": f"{QUICKLY_COMPILED} {given.get('SPARK_SUBMIT_OPTS', '')}".rstrip()}
+    return {"SPARK_SUBMIT_OPTS": f"{QUICKLY_COMPILED} {environ.get('SPARK_SUBMIT_OPTS', '')}".rstrip()}
 
 
 def _prepended(first: str, rest: str) -> str:

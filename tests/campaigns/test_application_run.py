@@ -303,20 +303,23 @@ def test_a_topology_takes_the_prefix_and_one_that_chooses_its_topics_is_told(exa
         check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
 
 
-def test_given_brokers_are_asked_before_an_application_is_run_on_them(examples, monkeypatch, tmp_path):
+def test_external_brokers_are_asked_before_an_application_is_run_on_them(examples, monkeypatch, tmp_path):
     done = []
 
     def run_on_release(_installation, asked, brokers, _agenda):
-        with brokers.of(asked.whole) as (given,):
-            done.append(("run on", given.bootstrap_servers, str(asked.cell.broker)))
+        with brokers.of(asked.whole) as (external,):
+            done.append(("run on", external.bootstrap_servers, str(asked.cell.broker)))
         raise HarnessError("It ends here.")
 
     monkeypatch.setattr(applications, "check_topology", lambda *asked: done.append(("checked", asked[-1])))
     monkeypatch.setattr("onceproof.lab.artifacts.check_published", lambda _, releases: done.append(set(releases)))
-    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *trials: done.append(("asked", len(trials))))
+    monkeypatch.setattr(
+        "onceproof.lab.external_brokers.check_access", lambda external, *trials: done.append(("asked", len(trials)))
+    )
     monkeypatch.setattr("onceproof.campaigns.application.run.run_on_release", run_on_release)
     monkeypatch.setattr(
-        "onceproof.lab.given.remove_run", lambda given, _: done.append(("left", given.bootstrap_servers))
+        "onceproof.lab.external_brokers.remove_run",
+        lambda external, _: done.append(("left", external.bootstrap_servers)),
     )
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=127.0.0.1:1")

@@ -16,7 +16,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 from tests.specimens.files import a_reading, an_outcome
 
 __all__ = ["registry"]
@@ -221,26 +221,26 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
 
 
 def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
-    brokers, seen, asked = given(), [], []
+    brokers, seen, asked = external_cluster(), [], []
 
     def run_there(trial, folder, cluster):
         seen.append(cluster)
         return run_trial(trial, folder, None)
 
     monkeypatch.setattr(bisection, "run_alone", run_there)
-    monkeypatch.setattr(bisection, "lent", lambda given, _: given)
+    monkeypatch.setattr(bisection, "lent", lambda external_cluster, _: external_cluster)
     monkeypatch.setattr(bisection, "check_access", lambda *arguments: asked.append(arguments))
-    found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=brokers)
+    found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), external=brokers)
     assert found["sure"]
     assert set(map(id, seen)) == {id(brokers)}
     assert len(asked) == 1 < len(seen)
     assert Brokers.stopped == 0
 
 
-def test_given_brokers_that_do_not_let_us_in_end_the_search_at_once(cardboard, monkeypatch):
+def test_external_brokers_that_do_not_let_us_in_end_the_search_at_once(cardboard, monkeypatch):
     def refuse(*_):
         raise UsageError("The brokers cannot be reached.")
 
     monkeypatch.setattr(bisection, "check_access", refuse)
     with pytest.raises(UsageError, match="cannot be reached"):
-        bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), given=given())
+        bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), external=external_cluster())

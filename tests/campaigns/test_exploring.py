@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from onceproof.campaigns.search.corpus import Grammar, Story
 from onceproof.campaigns.search.explorer import BROKEN, Explorer, SharedBrokers, begun, grammar_of, held, last_of
 from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding
-from onceproof.lab.given import needs_own_cluster
+from onceproof.lab.external_brokers import needs_own_cluster
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import Tally

@@ -261,8 +261,10 @@ def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_throug
         "ssl.truststore.certificates": "C\\\n D",
     }
     monkeypatch.setenv("AIRFLOW_CONN_THEIRS", json.dumps({"conn_type": "kafka", "extra": fields}))
-    monkeypatch.setattr("onceproof.lab.given.check_access", lambda given, *_: cardboard.done.append(("asked", given)))
-    monkeypatch.setattr("onceproof.lab.sweep.remove_run", lambda given, run: cardboard.stopped.append(run))
+    monkeypatch.setattr(
+        "onceproof.lab.external_brokers.check_access", lambda external, *_: cardboard.done.append(("asked", external))
+    )
+    monkeypatch.setattr("onceproof.lab.sweep.remove_run", lambda external, run: cardboard.stopped.append(run))
     state, _ = run_it(dag, brokers=["3.9.1-claimed"], connection="theirs")
     assert state == "success"
     [(_, asked)] = [done for done in cardboard.done if done[0] == "asked"]

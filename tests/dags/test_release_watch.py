@@ -78,8 +78,8 @@ def run_it(dag, **params: object):
     """State of the look, of its tasks, and the runs of `regression` that exist."""
     from airflow.models.dagrun import DagRun
 
-    given = {"matrix": "seed", "pre_releases": False, "catch_up": False, **params}
-    run = dag.test(run_conf=given)
+    conf = {"matrix": "seed", "pre_releases": False, "catch_up": False, **params}
+    run = dag.test(run_conf=conf)
     runs = {one.run_id: one.conf for one in DagRun.find(dag_id="regression")}
     return run.state, {(t.task_id, t.map_index): t.state for t in run.get_task_instances()}, runs
 

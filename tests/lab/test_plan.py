@@ -15,14 +15,14 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
 from tests.conftest import HERE, a_trial
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OURS = EmbeddedCluster(HERE, Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
 VARIANTS = [(name, variant) for name, what in CATALOGUE.items() for variant in what.variants]
 
 
-def test_given_brokers_are_known_by_what_they_call_their_machines(monkeypatch):
+def test_external_brokers_are_known_by_what_they_call_their_machines(monkeypatch):
     class Admin:
         def __init__(self, config):
             self.asked = config["bootstrap.servers"]
@@ -32,8 +32,8 @@ def test_given_brokers_are_known_by_what_they_call_their_machines(monkeypatch):
             assert self.asked == "SSL://asked-for:9092,b:1"
             return SimpleNamespace(brokers={1: SimpleNamespace(host="advertised-7"), 2: SimpleNamespace(host="b")})
 
-    monkeypatch.setattr("onceproof.lab.given.AdminClient", Admin)
-    assert given("SSL://asked-for:9092,b:1").hosts() == ("advertised-7", "asked-for", "b")
+    monkeypatch.setattr("onceproof.lab.external_brokers.AdminClient", Admin)
+    assert external_cluster("SSL://asked-for:9092,b:1").hosts() == ("advertised-7", "asked-for", "b")
     assert OURS.hosts() == ()
 
 
@@ -54,14 +54,14 @@ def test_what_belongs_to_the_group_under_the_streams_protocol_is_told_to_the_bro
 
 def test_what_is_not_looked_at_is_told_with_its_reason():
     trial = a_trial("4.3.1")
-    ours, external = plan_of(trial, OURS), plan_of(trial, given())
+    ours, external = plan_of(trial, OURS), plan_of(trial, external_cluster())
     assert (reads_segments(ours), ours.not_looked_at) == (True, {})
     assert not reads_segments(external)
     assert external.not_looked_at.keys() == {*ATOMICITY, "internal-topics"}
 
 
 def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
-    reported = plan_of(a_trial("4.3.1"), given()).not_looked_at
+    reported = plan_of(a_trial("4.3.1"), external_cluster()).not_looked_at
     assert set(reported.values()) == {
         "it needs to read the brokers' log segments, which these brokers do not allow",
         "it needs to read the configuration of topics, which these brokers do not allow",
@@ -84,21 +84,22 @@ def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
 def test_what_given_brokers_do_not_allow_is_refused_and_ours_allow_it(trial, needed):
     check_capabilities(trial, OURS)
     with pytest.raises(UsageError, match=rf"needs {needed}.*127\.0\.0\.1:1 do not allow: leave out --brokers"):
-        check_capabilities(trial, given())
+        check_capabilities(trial, external_cluster())
 
 
 @pytest.mark.parametrize("scenario", ["enumerator", "multirunner", "crash", "quota", "global-join", "scan"])
 def test_the_other_scenarios_can_be_driven_on_given_brokers(scenario):
-    check_capabilities(a_trial("4.3.1", scenario=scenario), given())
+    check_capabilities(a_trial("4.3.1", scenario=scenario), external_cluster())
 
 
 def test_no_session_is_shorter_than_the_brokers_take():
     trial = a_trial("4.3.1", scenario="crash")
     sessions = [
-        plan_of(trial, cluster).streams_config["main.consumer.session.timeout.ms"] for cluster in (OURS, given())
+        plan_of(trial, cluster).streams_config["main.consumer.session.timeout.ms"]
+        for cluster in (OURS, external_cluster())
     ]
     assert sessions == ["4000", "6000"]
-    assert plan_of(a_trial("4.3.1"), given()).streams_config["main.consumer.session.timeout.ms"] == "6000"
+    assert plan_of(a_trial("4.3.1"), external_cluster()).streams_config["main.consumer.session.timeout.ms"] == "6000"
     assert "main.consumer.session.timeout.ms" not in plan_of(a_trial("4.3.1"), OURS).streams_config
 
 
@@ -109,7 +110,7 @@ def test_no_session_is_shorter_than_the_brokers_take():
 def test_what_brokers_do_not_allow_is_never_done(act):
     assert OURS.capabilities == set(Capability)
     with pytest.raises(HarnessError, match="do not allow"):
-        act(given())
+        act(external_cluster())
 
 
 def test_a_topic_of_theirs_is_left_alone():
@@ -117,12 +118,12 @@ def test_a_topic_of_theirs_is_left_alone():
     trial = a_trial("4.3.1", scenario="app", application=str(EXAMPLES / "orders"))
     assert plan_of(trial, OURS).topic("orders") == "orders"
     with pytest.raises(HarnessError, match=r"^orders may be a topic of theirs at 127\.0\.0\.1:1: it is left alone"):
-        plan_of(trial, given())
+        plan_of(trial, external_cluster())
     theirs = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
-    assert plan_of(theirs, given()).topic("orders") == theirs.topic("orders")
+    assert plan_of(theirs, external_cluster()).topic("orders") == theirs.topic("orders")
 
 
-def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):
+def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):
     done = []
 
     def run_alone(_trial, _folder, brokers, _report):
@@ -133,9 +134,10 @@ def test_given_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monke
     file.write_text("bootstrap.servers=127.0.0.1:1")
     monkeypatch.setattr("onceproof.cli.trials.cell_of", lambda *_: (a_trial("4.3.1").cell, {}))
     monkeypatch.setattr(
-        "onceproof.lab.given.check_access", lambda given, _: done.append(("asked", given.bootstrap_servers))
+        "onceproof.lab.external_brokers.check_access",
+        lambda external_cluster, _: done.append(("asked", external_cluster.bootstrap_servers)),
     )
-    monkeypatch.setattr("onceproof.lab.given.lent", lambda given, _: given)
+    monkeypatch.setattr("onceproof.lab.external_brokers.lent", lambda external_cluster, _: external_cluster)
     monkeypatch.setattr("onceproof.lab.trial.run_alone", run_alone)
     with pytest.raises(HarnessError, match="It ends here"):
         trials.trial("enumerator", streams="4.3.1", brokers=file)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.lab.given import own_cluster
+from onceproof.lab.external_brokers import own_cluster
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.model.files import Outcome, Reading

@@ -15,7 +15,7 @@ from onceproof.lab.processes import await_condition, marked, spawn
 from onceproof.lab.sweep import _is_of_old_run, kept, sweep, sweep_brokers
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -197,5 +197,5 @@ def test_quotas_of_old_runs_are_lifted_unless_their_group_has_a_member(monkeypat
     monkeypatch.setattr(sweeping, "_named", lambda _, is_ours: ({busy: True} if is_ours(busy) else {}, []))
     monkeypatch.setattr(sweeping, "clients_with_quota", lambda *_: [*clients, "orders"])
     monkeypatch.setattr(sweeping, "set_producer_quota", lambda *arguments: lifted.append(arguments[2:4]))
-    assert list(sweep_brokers(given())) == [f"quota of {clients[0]}"]
+    assert list(sweep_brokers(external_cluster())) == [f"quota of {clients[0]}"]
     assert lifted == [(clients[0], None)]

@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 from onceproof.lab import topics
 from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 
 
 class FakeAdmin:
@@ -49,7 +49,7 @@ def asked(monkeypatch):
     monkeypatch.setattr(topics, "AdminClient", FakeAdmin)
     monkeypatch.setattr(topics.Topics._create_anew.retry, "sleep", lambda _: None)
     FakeAdmin.created = []
-    return topics.Topics(given(), "app")
+    return topics.Topics(external_cluster(), "app")
 
 
 def test_who_asks_for_a_leader_of_before_asks_again(asked):

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from onceproof.lab.cluster import free_ports
-from onceproof.lab.given import own_cluster
+from onceproof.lab.external_brokers import own_cluster
 from onceproof.lab.links import Links
 from onceproof.lab.toxiproxy import Toxiproxy
 from onceproof.model.errors import HarnessError, UsageError

@@ -19,7 +19,7 @@ from rich.console import Console
 from onceproof.demo import Act, played
 from onceproof.lab import trial_lab
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import GivenCluster
+from onceproof.lab.external_brokers import ExternalCluster
 from onceproof.lab.limits import Limits
 from onceproof.lab.processes import await_condition
 from onceproof.lab.ticker import MISSED
@@ -32,7 +32,7 @@ from onceproof.page.report import write_trials
 from onceproof.scenarios import SCENARIOS, enumerator
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.homes import ask_living, has_ended
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 
 pytestmark = pytest.mark.broker
 STANDSTILL = MISSED + 1.0  # seconds
@@ -64,7 +64,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
 
 
 def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
-    external = given(cluster.bootstrap_servers)
+    external = external_cluster(cluster.bootstrap_servers)
     outcome = undisturbed(lambda: run_trial(a_trial("4.3.1"), TrialFolder(tmp_path), cluster=external))
     assert outcome.exercised, outcome.reason
     assert Reading.read(tmp_path / "reader.json").anomalies == {}
@@ -106,7 +106,7 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
 
 
 def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
-    class Dying(GivenCluster):
+    class Dying(ExternalCluster):
         looks = 0
 
         def check_alive(self):
@@ -114,7 +114,7 @@ def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
             if Dying.looks == 3:
                 raise HarnessError("A broker ended.")
 
-    cluster = Dying(HERE, Release.parse("3.9.1"), given().properties)
+    cluster = Dying(HERE, Release.parse("3.9.1"), external_cluster().properties)
     with pytest.raises(HarnessError, match="A broker ended"), _explained(cluster):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 

@@ -8,7 +8,7 @@ import pytest
 from onceproof.model.client_properties import SPARK_CLIENT, ClientProperties, java_options
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 
 NOW = Release(4, 3, 1)
 ODD = 'pa"ss\\w=ord'
@@ -53,7 +53,7 @@ def test_scram_over_tls_is_translated_and_credentials_are_not_shown(read, tmp_pa
     assert java["sasl.jaas.config"].endswith(r'password="pa\"ss\\w=ord";')
     assert java["bootstrap.servers"] == properties.bootstrap_servers
     assert java_options(java) == ()
-    assert "ss" not in repr(properties) + repr(given())
+    assert "ss" not in repr(properties) + repr(external_cluster())
 
 
 def test_without_a_protocol_it_is_plaintext(read):

@@ -9,8 +9,8 @@ from onceproof.settings import Settings
 from onceproof.spark import compiled_for
 
 
-def environment(settings: Settings, **given: str) -> dict[str, str]:
-    return airflow_environment(settings, port=8123, owner=os.getpid(), scheduled=False, given=given)
+def environment(settings: Settings, **environ: str) -> dict[str, str]:
+    return airflow_environment(settings, port=8123, owner=os.getpid(), scheduled=False, environ=environ)
 
 
 def test_everything_lies_below_the_home_and_on_loopback(tmp_path):
@@ -23,9 +23,9 @@ def test_everything_lies_below_the_home_and_on_loopback(tmp_path):
 
 def test_airflows_own_configuration_wins(tmp_path):
     database = "postgresql://db/airflow"
-    given = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database, "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor"}
-    made = environment(Settings(home=tmp_path), **given)
-    assert given.items() <= made.items()
+    environ = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database, "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor"}
+    made = environment(Settings(home=tmp_path), **environ)
+    assert environ.items() <= made.items()
     assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS" not in made  # those are of SQLite
 
 

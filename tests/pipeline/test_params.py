@@ -46,10 +46,10 @@ def test_a_request_survives_the_way_through_the_params(request_):
 
 
 def test_a_name_that_no_param_has_is_refused():
-    given = params_from_request(Request(), RUN)
-    refuse_unknown(given, PARAMS)
+    params = params_from_request(Request(), RUN)
+    refuse_unknown(params, PARAMS)
     with pytest.raises(UsageError, match="There is no param 'trails'; choose from matrix, own_matrix, streams, "):
-        refuse_unknown({**given, "trails": 3}, PARAMS)
+        refuse_unknown({**params, "trails": 3}, PARAMS)
 
 
 def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():

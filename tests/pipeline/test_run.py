@@ -20,7 +20,7 @@ from onceproof.pipeline import steps
 from onceproof.pipeline.run import PATIENCE, _connected, _finished, _watch, explain, find_interrupted, run
 from onceproof.pipeline.supervisor import Airflow
 from tests.conftest import a_trial
-from tests.specimens.brokers import given
+from tests.specimens.brokers import external_cluster
 from tests.specimens.files import a_verdict
 
 RUN = "20261121T084500-3f2a"
@@ -91,10 +91,10 @@ def test_a_request_that_cannot_be_run_starts_nothing(lab, home):
 
 
 def test_brokers_that_do_not_answer_end_a_run_before_anything_is_started(lab, home, monkeypatch):
-    monkeypatch.setattr("onceproof.lab.given.REACHED_WITHIN", 0.0)
+    monkeypatch.setattr("onceproof.lab.external_brokers.REACHED_WITHIN", 0.0)
     before = list(home.iterdir())
     with pytest.raises(UsageError, match=r"The brokers at 127\.0\.0\.1:1 cannot be reached"):
-        run(Request("seed", brokers=("3.9.1-claimed",)), console=QUIET, given=given())
+        run(Request("seed", brokers=("3.9.1-claimed",)), console=QUIET, external=external_cluster())
     assert list(home.iterdir()) == before
 
 
@@ -114,10 +114,10 @@ class FakeApi:
         del self.known[name]
 
 
-def test_given_brokers_are_a_connection_as_long_as_the_run_lasts():
+def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
     mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
     api = FakeApi(mine, killed)
-    with _connected(api, RUN, given(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as params:
+    with _connected(api, RUN, external_cluster(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as params:
         assert params == {"connection": f"onceproof_brokers.{RUN}"}
         assert api.known.keys() == {mine, params["connection"]}
         answer = json.loads(api.known[params["connection"]]["extra"])
@@ -132,9 +132,9 @@ def test_given_brokers_are_a_connection_as_long_as_the_run_lasts():
 @pytest.mark.parametrize("wanted", ["last", RUN])
 @pytest.mark.parametrize("options", [[], ["--brokers", "client.properties"]], ids=["alone", "with the brokers"])
 def test_a_run_on_brokers_of_ones_own_is_not_resumed_and_says_why(lab, home, monkeypatch, tmp_path, wanted, options):
-    monkeypatch.setattr("onceproof.lab.given.check_access", lambda *_: None)
-    begun = steps.plan(RUN, Request("seed", brokers=("3.9.1-claimed",)), given=lambda: given().properties)
-    steps.start_cluster(begun, "3.9.1-claimed", lambda: given().properties)
+    monkeypatch.setattr("onceproof.lab.external_brokers.check_access", lambda *_: None)
+    begun = steps.plan(RUN, Request("seed", brokers=("3.9.1-claimed",)), external=lambda: external_cluster().properties)
+    steps.start_cluster(begun, "3.9.1-claimed", lambda: external_cluster().properties)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "client.properties").write_text("bootstrap.servers=127.0.0.1:1")
     refused = CliRunner().invoke(cli.app, ["run", "--resume", wanted, *options]).exception

@@ -178,7 +178,7 @@ def test_nothing_to_stop_is_no_error(tmp_path):
 THEIRS = replace(REQUEST, brokers=("3.9.1-claimed",))
 
 
-def given() -> ClientProperties:
+def external() -> ClientProperties:
     return ClientProperties.of({"bootstrap.servers": "127.0.0.1:1"}, "a test")
 
 
@@ -186,13 +186,15 @@ def given() -> ClientProperties:
 def theirs(lab, monkeypatch) -> RunFolder:
     """A run on brokers that allow all that it does."""
     monkeypatch.setattr(
-        "onceproof.lab.given.check_access", lambda given, *_: lab.done.append(("asked", str(given.release)))
+        "onceproof.lab.external_brokers.check_access",
+        lambda external, *_: lab.done.append(("asked", str(external.release))),
     )
     monkeypatch.setattr(
-        "onceproof.lab.sweep.remove_run", lambda given, run: lab.stopped.append(f"{run} on {given.bootstrap_servers}")
+        "onceproof.lab.sweep.remove_run",
+        lambda external, run: lab.stopped.append(f"{run} on {external.bootstrap_servers}"),
     )
-    run = steps.plan(RUN, THEIRS, given=given)
-    steps.start_cluster(run, "3.9.1-claimed", given)
+    run = steps.plan(RUN, THEIRS, external=external)
+    steps.start_cluster(run, "3.9.1-claimed", external)
     return run
 
 
@@ -206,20 +208,20 @@ def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(theirs, l
 def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(theirs, lab):
     [cell, *_] = (cell["key"] for cell in steps.cells(theirs))
     for verb in (steps.prepare, steps.drive):
-        verb(theirs, cell, given)
+        verb(theirs, cell, external)
     assert len(theirs.driven_trials()) == 2
     steps.stop_clusters(theirs)  # as another run does that finds it
     assert lab.stopped == []
-    steps.stop_clusters(theirs, given)
-    steps.stop_clusters(theirs, given)
+    steps.stop_clusters(theirs, external)
+    steps.stop_clusters(theirs, external)
     assert lab.stopped == [f"{RUN} on 127.0.0.1:1"]
 
 
 def test_a_run_on_them_cannot_be_resumed_once_it_has_begun(theirs, lab):
     with pytest.raises(UsageError, match=rf"^Run {RUN} cannot be resumed: .* brokers of your own \(3\.9\.1-claimed\)"):
-        steps.plan(RUN, THEIRS, given=given)
+        steps.plan(RUN, THEIRS, external=external)
     theirs.cluster_file("3.9.1-claimed").unlink()
-    assert steps.plan(RUN, THEIRS, given=given).path == theirs.path  # nothing was there to be removed
+    assert steps.plan(RUN, THEIRS, external=external).path == theirs.path  # nothing was there to be removed
 
 
 def test_a_claimed_release_without_brokers_is_refused(lab):

@@ -153,7 +153,7 @@ def test_the_application_makes_parts_only_if_it_is_started_early(tmp_path, monke
     for name, replaced in {
         "session": lambda _: nullcontext("spark"),
         "make_ahead": lambda run, perform: calls.append("ahead") or [],
-        "collect": lambda spark, run, given: {},
+        "collect": lambda spark, run, external: {},
         "check": lambda spark, run: calls.append(run.path),
     }.items():
         monkeypatch.setattr(application, name, replaced)

@@ -1,12 +1,12 @@
 """Somebody else's brokers."""
 
-from onceproof.lab.given import GivenCluster
+from onceproof.lab.external_brokers import ExternalCluster
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.release import Release
 from tests.conftest import HERE
 
 
-def given(servers: str = "127.0.0.1:1", **values: str) -> GivenCluster:
+def external_cluster(servers: str = "127.0.0.1:1", **values: str) -> ExternalCluster:
     """Brokers that are reached there; by default nobody is there."""
     properties = {"bootstrap.servers": servers, **{key.replace("_", "."): value for key, value in values.items()}}
-    return GivenCluster(HERE, Release(3, 9, 1), ClientProperties.of(properties, "a test"))
+    return ExternalCluster(HERE, Release(3, 9, 1), ClientProperties.of(properties, "a test"))

@@ -78,11 +78,11 @@ def sample(
     import pyarrow.parquet as pq
 
     from onceproof.lab import sampling
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
 
     if file.suffix != ".parquet" or file.exists():
         raise UsageError(f"{file} {'is there already' if file.exists() else 'does not end in .parquet'}; name another.")
-    table = sampling.sample(GivenCluster.read(get_settings().installation, brokers), topic, records)
+    table = sampling.sample(ExternalCluster.read(get_settings().installation, brokers), topic, records)
     with replacing(file, named=True) as draft:
         pq.write_table(table, draft)
     out.print(
@@ -150,7 +150,7 @@ def run(
     With --watch Ctrl-C ends it.
     """
     from onceproof.campaigns.application import verbs
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.processes import interruptible
 
     if roll_to is not None and fault not in (None, rolling_bounce.NAME):
@@ -158,9 +158,9 @@ def run(
     check_own_nodes(brokers, nodes)
     [broker], names = named_brokers([broker], maven_repo), named_streams(streams, maven_repo)
     [rolled] = named_streams([roll_to], maven_repo) if roll_to else [None]
-    given = None
+    external = None
     if brokers is not None:
-        given = GivenCluster.read(get_settings().installation, brokers, Release.parse(broker).claimed)
+        external = ExternalCluster.read(get_settings().installation, brokers, Release.parse(broker).claimed)
     seed = seed_or_random(seed)
 
     def one_round() -> AppAnswer:
@@ -174,7 +174,7 @@ def run(
             roll_to=rolled,
             plant_name=plant_,
             controls=controls,
-            given=given,
+            external=external,
         )
         for warning in wanted.warnings:
             err.print(warning, markup=False, soft_wrap=True)

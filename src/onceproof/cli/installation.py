@@ -80,10 +80,10 @@ def preflight(brokers: RequiredBrokersOption) -> None:
 
     Exit: 0 every trial's needs are met, 2 something is missing, or they cannot be reached, 4 error.
     """
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.permissions import acl_commands, check_quotas, find_missing
 
-    cluster = GivenCluster.read(get_settings().installation, brokers)
+    cluster = ExternalCluster.read(get_settings().installation, brokers)
     cluster.check_reached()
     found = find_missing(cluster)
     for command in acl_commands(cluster, cluster.properties.user, found.missing):
@@ -113,13 +113,13 @@ def sweep(
 
     With --brokers, topics, groups and quotas there, too, of runs that began more than an hour ago and have no member.
     """
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.sweep import kept, sweep_brokers
     from onceproof.lab.sweep import sweep as sweep_lab
     from onceproof.pipeline.left_over import end_left_over
 
     settings = get_settings()
-    cluster = None if brokers is None else GivenCluster.read(settings.installation, brokers)
+    cluster = None if brokers is None else ExternalCluster.read(settings.installation, brokers)
     of_runs = sweep_lab(settings.runs, topics=everything)
     for removed in chain(end_left_over(settings.home), of_runs, sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", soft_wrap=True)

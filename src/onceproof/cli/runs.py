@@ -42,7 +42,7 @@ from onceproof.scenarios.base import Scenario
 from onceproof.settings import get_settings
 
 if TYPE_CHECKING:
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
 
 group = typer.Typer()
 FAULT = "fault"  # the parameter that names the fault that strikes
@@ -199,11 +199,11 @@ def run(
             f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
             "`onceproof trial --plant` or `onceproof sensitivity`."
         )
-    given = None if brokers is None else _given(brokers, named_brokers(broker, maven_repo))
+    external = None if brokers is None else _external(brokers, named_brokers(broker, maven_repo))
     request = Request(
         named(matrix),
         named_streams(streams, maven_repo),
-        (str(given.release),) if given else named_brokers(broker, maven_repo),
+        (str(external.release),) if external else named_brokers(broker, maven_repo),
         tuple(scenario_),
         tuple(variant),
         trials,
@@ -232,7 +232,7 @@ def run(
             out.print(estimated["brokers"], markup=False, highlight=False, soft_wrap=True)
         return
     begin = time.monotonic()
-    finished = pipeline.run(request, console=err, interrupted=interrupted, given=given)
+    finished = pipeline.run(request, console=err, interrupted=interrupted, external=external)
     verdicts = VerdictRow.read_all(finished.run.verdicts_file)
     code, changes, failures = finished.exit_code, None, list(finished.failures)
     try:
@@ -285,14 +285,14 @@ def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:
         write_exports(report, junit, summary)
 
 
-def _given(file: Path, releases: Sequence[str]) -> "GivenCluster":
-    from onceproof.lab.given import GivenCluster
+def _external(file: Path, releases: Sequence[str]) -> "ExternalCluster":
+    from onceproof.lab.external_brokers import ExternalCluster
 
     if len(releases) > 1:
         raise UsageError(
             f"The brokers of {file} are of one release, and not of {' and '.join(releases)}; leave out all but one."
         )
-    return GivenCluster.read(get_settings().installation, file, Release.parse((*releases, BROKER)[0]).claimed)
+    return ExternalCluster.read(get_settings().installation, file, Release.parse((*releases, BROKER)[0]).claimed)
 
 
 def _since(begin: float) -> float:

@@ -132,7 +132,7 @@ def trial(
     """
     del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
-    from onceproof.lab.given import GivenCluster, check_access, lent, own_cluster
+    from onceproof.lab.external_brokers import ExternalCluster, check_access, lent, own_cluster
     from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_alone
 
@@ -155,14 +155,14 @@ def trial(
     drawn = seed_or_random(seed)
     trial_ = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
     installation = get_settings().installation
-    given = None if brokers is None else GivenCluster.read(installation, brokers, cell.broker)
+    external = None if brokers is None else ExternalCluster.read(installation, brokers, cell.broker)
     if plant_ is not None:
         check_plantable(installation, plant(plant_), cell.running)
-    if given is not None:
-        check_access(given, trial_)
+    if external is not None:
+        check_access(external, trial_)
     folder = RunFolder(get_settings().runs / trial_.run).trial(trial_)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
-        cluster = own_cluster(installation, trial_, folder) if given is None else lent(given, trial_.run)
+        cluster = own_cluster(installation, trial_, folder) if external is None else lent(external, trial_.run)
         outcome = run_alone(trial_, folder, cluster, report)
     found, plan = Reading.read(folder.reader_file), TrialPlan.read(folder.trial_file)
     answer = TrialAnswer(
@@ -325,12 +325,14 @@ def bisect(
     Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
     """
     from onceproof.campaigns.bisection import verbs
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.processes import interruptible
 
     [from_], [broker] = named_streams([from_], maven_repo), named_brokers([broker], maven_repo)
     [to] = named_streams([to], maven_repo) if to else [None]
-    given = None if brokers is None else GivenCluster.read(get_settings().installation, brokers, Release.parse(broker))
+    external = (
+        None if brokers is None else ExternalCluster.read(get_settings().installation, brokers, Release.parse(broker))
+    )
     search = verbs.search_from_params(
         {
             "scenario": name,
@@ -346,7 +348,7 @@ def bisect(
     )
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(search.title) as report:
-        found = verbs.bisect(run, search, report, given)
+        found = verbs.bisect(run, search, report, external)
     if as_json:
         print(json.dumps(found))
     else:

@@ -3,7 +3,7 @@
 import pyarrow as pa
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message
 
-from onceproof.lab.given import GivenCluster
+from onceproof.lab.external_brokers import ExternalCluster
 from onceproof.lab.raw import offsets_of, raw_consumer, raw_records
 from onceproof.model.errors import UsageError
 
@@ -18,7 +18,7 @@ SCHEMA = pa.schema(
 )
 
 
-def sample(cluster: GivenCluster, topic: str, records: int) -> pa.Table:
+def sample(cluster: ExternalCluster, topic: str, records: int) -> pa.Table:
     """The last committed records of a topic, about equally many of each partition, in the order of their timestamps.
 
     Raises:

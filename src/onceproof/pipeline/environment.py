@@ -41,7 +41,7 @@ def as_environment(settings: Settings) -> dict[str, str]:
 
 
 def airflow_environment(
-    settings: Settings, *, port: int, owner: int, scheduled: bool, given: Mapping[str, str] = os.environ
+    settings: Settings, *, port: int, owner: int, scheduled: bool, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """The whole environment of a component, for an Airflow on this port that belongs to the process `owner`.
 
@@ -85,11 +85,11 @@ def airflow_environment(
         "SPT_NOENV": 1,
         "GX_ANALYTICS_ENABLED": False,
     }
-    if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in given):  # itself, or its folder
+    if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in environ):  # itself, or its folder
         ours["AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS"] = "onceproof.pipeline.sqlite.CONNECT_ARGS"
     if not entry_points(group="airflow.plugins", name="onceproof"):  # a checkout that is not installed
         ours["AIRFLOW__CORE__PLUGINS_FOLDER"] = settings.project / "plugins"
-    environment = {name: str(value) for name, value in ours.items()} | dict(given)
+    environment = {name: str(value) for name, value in ours.items()} | dict(environ)
     # These are not a matter of taste: with others the parts would not find each other.
     environment |= {
         "AIRFLOW_HOME": str(home),
@@ -98,4 +98,4 @@ def airflow_environment(
         OWNER_STARTED: str(started_at(owner)),
         "ONCEPROOF_UP_SINCE": datetime.now(UTC).isoformat(),
     }
-    return environment | spark_environment(settings, given)
+    return environment | spark_environment(settings, environ)

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from tenacity import Retrying, retry_if_result, wait_fixed
 
-from onceproof.lab.given import GivenCluster, check_access
+from onceproof.lab.external_brokers import ExternalCluster, check_access
 from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
@@ -49,28 +49,28 @@ class Finished:
 
 
 def run(
-    request: Request, *, console: Console, interrupted: str | None = None, given: GivenCluster | None = None
+    request: Request, *, console: Console, interrupted: str | None = None, external: ExternalCluster | None = None
 ) -> Finished:
     """Run the DAG under the Airflow that is up, or one of our own, and wait for the verdicts.
 
     Progress goes to `console`: a live table on a terminal, else lines. If the id of an `interrupted` run is given, it
-    is resumed, with the request that it had. Brokers that are `given` are those whose release the request claims.
+    is resumed, with the request that it had. The `external` brokers are those whose release the request claims.
 
     Raises:
         UsageError: an extra is not installed, the request cannot be carried out, a port is taken, or another run is
-            under way; or the given brokers do not answer, or do not allow what a trial does.
+            under way; or the external brokers do not answer, or do not allow what a trial does.
         HarnessError: Airflow or a task failed, so that there are no verdicts.
         KeyboardInterrupt: Ctrl-C or SIGTERM, after everything that was started has been ended.
     """
     require(PIPELINE, "A run of the matrix")
     settings = get_settings()
     new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
-    if given is not None:  # before anything is started
-        given.check_reached()
+    if external is not None:  # before anything is started
+        external.check_reached()
     asked = cache(lambda: steps.published_for(RunFolder(settings.runs / (interrupted or new))))
     expansion = steps.check_request(request, asked)
-    if given is not None:
-        check_access(given, *(Trial(new, cell, 1, 0) for cell in expansion.cells))
+    if external is not None:
+        check_access(external, *(Trial(new, cell, 1, 0) for cell in expansion.cells))
     run_id = interrupted or new
     folder, dag_run = RunFolder(settings.runs / run_id), f"{run_id}.{new}" if interrupted else run_id
     with _alone(settings, run_id), interruptible(), Display(console) as display:
@@ -82,31 +82,31 @@ def run(
             _check_idle(running.airflow, api)
             display.say(f"Airflow is at {running.airflow.url}")
             api.unpause(DAG)
-            with _connected(api, run_id, given) as connection:
+            with _connected(api, run_id, external) as connection:
                 api.trigger(DAG, dag_run, {**params_from_request(request, run_id), **connection})
                 try:
                     instances = _watch(folder, dag_run, running, api, display)
                 except KeyboardInterrupt:
                     display.say("interrupted: ending tasks and brokers")
-                    _end(folder, dag_run, api, given)
+                    _end(folder, dag_run, api, external)
                     raise
             return _finished(folder, dag_run, running.airflow, instances)
 
 
 @contextmanager
-def _connected(api: AirflowApi, run_id: str, given: GivenCluster | None) -> Iterator[dict[str, str]]:
-    """A connection of Airflow for given brokers, as long as the run lasts; the params by which the DAG finds it.
+def _connected(api: AirflowApi, run_id: str, external: ExternalCluster | None) -> Iterator[dict[str, str]]:
+    """A connection of Airflow for external brokers, as long as the run lasts; the params by which the DAG finds it.
 
     It has a name of its own: one that people have made is left alone.
     """
     for left in api.connections(f"{CONNECTION}."):  # by a run that was killed; ours is the only one here
         api.delete_connection(left)
-    if given is None:
+    if external is None:
         yield {}
         return
     name = f"{CONNECTION}.{run_id}"
     api.add_connection(
-        {"connection_id": name, "conn_type": "kafka", "extra": json.dumps(dict(given.properties.values))}
+        {"connection_id": name, "conn_type": "kafka", "extra": json.dumps(dict(external.properties.values))}
     )
     try:
         yield {"connection": name}
@@ -194,7 +194,7 @@ def _watch(
     return instances
 
 
-def _end(folder: RunFolder, dag_run: str, api: AirflowApi, given: GivenCluster | None) -> None:
+def _end(folder: RunFolder, dag_run: str, api: AirflowApi, external: ExternalCluster | None) -> None:
     """Mark the run failed and wait until its tasks have ended and its brokers are stopped, or rid of it."""
     with suppress(HarnessError):  # it is the way out, and closing the services ends what is left
         api.fail_run(DAG, dag_run)
@@ -206,7 +206,7 @@ def _end(folder: RunFolder, dag_run: str, api: AirflowApi, given: GivenCluster |
         )
         api.fail_run(DAG, dag_run)  # skipped tasks at its end would let it pass
     with suppress(HarnessError):
-        steps.stop_clusters(folder, (lambda: given.properties) if given else None)
+        steps.stop_clusters(folder, (lambda: external.properties) if external else None)
 
 
 def _finished(folder: RunFolder, dag_run: str, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:

@@ -34,10 +34,10 @@ from onceproof.settings import get_settings
 
 if TYPE_CHECKING:
     from onceproof.campaigns.sensitivity.plantings import Planting
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
 
 Ask = Callable[[], Published]
-Given = Callable[[], ClientProperties]  # how brokers are reached that are not ours; asked only where there are such
+ClientConfig = Callable[[], ClientProperties]  # of external brokers, if there are any
 
 OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
@@ -47,7 +47,7 @@ CUT_OFF = "The process that drove it was killed."
 STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
 
 
-def given_by_nobody() -> ClientProperties:
+def no_external_brokers() -> ClientProperties:
     """Of a run on brokers that Onceproof starts."""
     raise UsageError(f"A release{CLAIMED} is one of brokers of your own: name them with --brokers (docs/brokers.md).")
 
@@ -137,12 +137,12 @@ def plan(
     request: Request,
     dag_run: str | None = None,
     connection: str = CONNECTION,
-    given: Given = given_by_nobody,
+    external: ClientConfig = no_external_brokers,
 ) -> RunFolder:
     """Expand the matrix, check that all of it can be run, and write it down; nothing is started.
 
     Brokers whose release is claimed are those of the Airflow connection, whose name stands in the plan; all steps that
-    work with them are `given` what is in it.
+    work with them get its client.properties by `external`.
 
     The plan has exact releases, and what was published when words got their meaning. An interrupted run can be resumed:
     its plan stays, and trials that ended well are not repeated. Brokers that an earlier run left behind are stopped,
@@ -154,7 +154,7 @@ def plan(
             do what it does.
         HarnessError: the run folder cannot be written.
     """
-    from onceproof.lab.given import check_access
+    from onceproof.lab.external_brokers import check_access
 
     if not is_run_id(run_id):
         raise UsageError(
@@ -169,7 +169,7 @@ def plan(
         print(f"{asked_for.meaning(NEWEST)}.")
     theirs = [Trial(run_id, cell, 1, 0) for cell in expansion.cells if cell.broker.is_claimed]
     for broker in {trial.cell.broker for trial in theirs}:
-        check_access(_given_cluster(broker, given), *theirs)
+        check_access(_external_cluster(broker, external), *theirs)
     if run.verdicts_file.exists() and not run.has_topics:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
     asked = params_from_request(request, run_id)
@@ -296,12 +296,12 @@ def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     return (lane[False], lane[True]) if lane[False] else (lane[True], [])
 
 
-def start_cluster(run: RunFolder, broker: str, given: Given = given_by_nobody) -> None:
-    """Start the brokers of one release; if the run was interrupted, with the topics that they had. Given ones are up.
+def start_cluster(run: RunFolder, broker: str, external: ClientConfig = no_external_brokers) -> None:
+    """Start the brokers of one release; if the run was interrupted, with the topics that they had.
 
-    Or, if it is the key of a cell, those that its trials had before; who drives a trial starts those that it has not
-    had yet, so that it has a hold of their processes. If brokers do not serve, the reason goes into the cluster's file
-    and becomes the outcome of each of its trials.
+    External brokers are up. `broker` is a release, or the key of a cell with brokers of its own. Then only brokers that
+    existed before an interruption are restarted; the task that drives a trial starts new ones, as it must own their
+    processes. If brokers do not serve, the cluster's file gets the reason, which becomes the outcome of their trials.
     """
     if own := _trials(run, broker):
         for trial in own:
@@ -310,7 +310,7 @@ def start_cluster(run: RunFolder, broker: str, given: Given = given_by_nobody) -
         return
     release = Release.of_brokers(broker)
     if release.is_claimed:
-        write_json(run.cluster_file(broker), {"release": broker, "bootstrap_servers": given().bootstrap_servers})
+        write_json(run.cluster_file(broker), {"release": broker, "bootstrap_servers": external().bootstrap_servers})
         return
     sharing = [t for t in run.trials() if t.cell.broker == release and not _has_own_brokers(t.cell)]
     _start_brokers(run, broker, release, sharing)
@@ -346,10 +346,11 @@ def _owner() -> int:
     return int(os.environ.get(OWNER_VARIABLE, NOBODY))
 
 
-def stop_clusters(run: RunFolder, given: Given | None = None) -> None:
+def stop_clusters(run: RunFolder, external: ClientConfig | None = None) -> None:
     """Stop all brokers of the run, and keep their data; those that are gone already do no harm.
 
-    From those that are given, all that the run has created is removed; nothing of an earlier run, for which none is.
+    From external brokers, all that the run has created is removed; from those of an earlier run, for which `external`
+    is None, nothing.
     """
     from onceproof.lab.cluster import EmbeddedCluster
     from onceproof.lab.sweep import remove_run
@@ -361,8 +362,8 @@ def stop_clusters(run: RunFolder, given: Given | None = None) -> None:
         release = Release.of_brokers(data["release"])
         if not release.is_claimed:
             EmbeddedCluster.from_dict(get_settings().installation, data).stop(keep_data=True)
-        elif given is not None:
-            remove_run(_given_cluster(release, given), run.run_id)
+        elif external is not None:
+            remove_run(_external_cluster(release, external), run.run_id)
         else:
             continue
         write_json(file, data | {"stopped": True})
@@ -376,7 +377,7 @@ def discard_data(run: RunFolder) -> None:
         EmbeddedCluster.delete_data(run.cluster_folder(file.stem))
 
 
-def prepare(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
+def prepare(run: RunFolder, cell: str, external: ClientConfig = no_external_brokers) -> None:
     """Create the topics of the cell's trials that have no outcome yet, and produce their first records.
 
     Those of a trial that has brokers of its own come when it is driven.
@@ -390,11 +391,13 @@ def prepare(run: RunFolder, cell: str, given: Given = given_by_nobody) -> None:
         lab.preload(lab.provision(trial, cluster, folder), cluster, folder)
 
     if not any(_has_own_brokers(trial.cell) for trial in _trials(run, cell)):
-        _for_each_open_trial(run, cell, prepare_one, given)
+        _for_each_open_trial(run, cell, prepare_one, external)
     _require_open_trials(run, cell)
 
 
-def drive(run: RunFolder, cell: str, given: Given = given_by_nobody, report: Callable[[str], None] = print) -> None:
+def drive(
+    run: RunFolder, cell: str, external: ClientConfig = no_external_brokers, report: Callable[[str], None] = print
+) -> None:
     """Run the cell's trials one after the other; one that has an outcome is not repeated.
 
     Raises:
@@ -409,13 +412,13 @@ def drive(run: RunFolder, cell: str, given: Given = given_by_nobody, report: Cal
         else:
             lab.drive(TrialPlan.read(folder.trial_file), cluster, folder, report)
 
-    _for_each_open_trial(run, cell, drive_one, given)
+    _for_each_open_trial(run, cell, drive_one, external)
     errors = [error for error in _errors(run, cell) if error]
     if errors:
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
 
 
-def beside(run: RunFolder, given: Given = given_by_nobody) -> None:
+def beside(run: RunFolder, external: ClientConfig = no_external_brokers) -> None:
     """Prepare and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:
@@ -425,14 +428,16 @@ def beside(run: RunFolder, given: Given = given_by_nobody) -> None:
     for cell in lanes(run)[1]:
         try:
             for verb in (prepare, drive):
-                verb(run, cell["key"], given)
+                verb(run, cell["key"], external)
         except HarnessError as error:
             failed.append(f"{cell['title']}: {error}")
     if failed:
         raise HarnessError("\n".join(failed))
 
 
-def add_trials(run: RunFolder, given: Given = given_by_nobody, report: Callable[[str], None] = print) -> None:
+def add_trials(
+    run: RunFolder, external: ClientConfig = no_external_brokers, report: Callable[[str], None] = print
+) -> None:
     """Give cells further trials until their claims stand or their budget ends, the positive controls first.
 
     A cell that was red gets no more: one witness is proof. Nor does one whose trials failed, or that cannot be
@@ -457,7 +462,7 @@ def add_trials(run: RunFolder, given: Given = given_by_nobody, report: Callable[
         own = _trials(run, cell.key)
         if all(run.trial(trial).outcome_file.exists() for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
-        _for_each_open_trial(run, cell.key, drive_one, given)
+        _for_each_open_trial(run, cell.key, drive_one, external)
 
 
 def _is_cut_off(folder: TrialFolder) -> bool:
@@ -525,7 +530,9 @@ def _trials(run: RunFolder, cell: str) -> list[Trial]:
     return [trial for trial in run.trials() if trial.cell.key == cell]
 
 
-def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, Any], object], given: Given) -> None:
+def _for_each_open_trial(
+    run: RunFolder, cell: str, verb: Callable[[Trial, Any, Any], object], external: ClientConfig
+) -> None:
     """Apply the verb to the trials that have no outcome yet; an error becomes the outcome of its trial."""
     for trial in _trials(run, cell):
         folder = run.trial(trial)
@@ -533,7 +540,7 @@ def _for_each_open_trial(run: RunFolder, cell: str, verb: Callable[[Trial, Any, 
             continue
         try:
             with ended_by_sigterm():
-                verb(trial, _cluster(run, trial, given), folder)
+                verb(trial, _cluster(run, trial, external), folder)
         except Exception as error:
             sentence = str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"
             print(f"{trial.key}: {sentence}")
@@ -553,12 +560,12 @@ def _errors(run: RunFolder, cell: str) -> list[str | None]:
     return [outcome.error if outcome else None for outcome in outcomes]
 
 
-def _cluster(run: RunFolder, trial: Trial, given: Given) -> Any:
+def _cluster(run: RunFolder, trial: Trial, external: ClientConfig) -> Any:
     from onceproof.lab.cluster import EmbeddedCluster
 
     broker = trial.cell.broker
     if broker.is_claimed:
-        return _given_cluster(broker, given)
+        return _external_cluster(broker, external)
     if _has_own_brokers(trial.cell) and not run.cluster_file(trial.key).exists():
         _start_brokers(run, trial.key, broker, [trial])
     file = run.cluster_file(run.cluster_of(trial))
@@ -568,10 +575,10 @@ def _cluster(run: RunFolder, trial: Trial, given: Given) -> Any:
     return EmbeddedCluster.from_dict(get_settings().installation, data, file, _owner())
 
 
-def _given_cluster(release: Release, given: Given) -> "GivenCluster":
-    from onceproof.lab.given import GivenCluster
+def _external_cluster(release: Release, external: ClientConfig) -> "ExternalCluster":
+    from onceproof.lab.external_brokers import ExternalCluster
 
-    return GivenCluster(get_settings().installation, release, given())
+    return ExternalCluster(get_settings().installation, release, external())
 
 
 def _first_line(text: str) -> str:

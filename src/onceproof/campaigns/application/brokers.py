@@ -10,7 +10,7 @@ from functools import partial
 from onceproof.campaigns.application.side_by_side import side_by_side
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.given import GivenCluster, lent, needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import ExternalCluster, lent, needs_own_cluster, own_cluster
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
 from onceproof.model.release import Release
@@ -22,22 +22,22 @@ LANES = 2  # runs that stand side by side
 class ApplicationBrokers:
     """Starts brokers when somebody needs them, and stops them at the end of a `with` block."""
 
-    def __init__(self, installation: Installation, run: RunFolder, given: GivenCluster | None = None) -> None:
+    def __init__(self, installation: Installation, run: RunFolder, external: ExternalCluster | None = None) -> None:
         """None are started yet.
 
         Args:
             installation: for brokers of our own.
             run: whose folder takes what they write.
-            given: brokers to run on, asked before what they allow (`given.check_access`); None for brokers of our own.
+            external: brokers to run on, asked before what they allow (`check_access`); None for brokers of our own.
         """
-        self._installation, self._run, self.given = installation, run, given
+        self._installation, self._run, self.external = installation, run, external
         self._shared: dict[Release, tuple[Cluster, ...]] = {}
         self._lasting = ExitStack()
 
     def __enter__(self) -> "ApplicationBrokers":
-        """Those that are given are lent until the end."""
-        if self.given is not None:
-            self._lasting.enter_context(lent(self.given, self._run.run_id))
+        """External brokers are lent until the end."""
+        if self.external is not None:
+            self._lasting.enter_context(lent(self.external, self._run.run_id))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -53,8 +53,8 @@ class ApplicationBrokers:
         Raises:
             UsageError, HarnessError: they did not start.
         """
-        if self.given is not None:
-            yield (self.given,)
+        if self.external is not None:
+            yield (self.external,)
         elif needs_own_cluster(trial):
             with own_cluster(self._installation, trial, self._run.trial(trial)) as own:
                 yield (own,)

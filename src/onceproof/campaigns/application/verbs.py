@@ -21,7 +21,7 @@ from onceproof.settings import get_settings
 # As in `steps`: heavy modules are imported by the verb that needs them.
 if TYPE_CHECKING:
     from onceproof.campaigns.application.run import Asked
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AppRun:
     broker: Release
     settings: Mapping[str, Any]  # parameters that were set
     asked: tuple["Asked", ...]  # by release
-    given: "GivenCluster | None" = None  # that allow all of it
+    external: "ExternalCluster | None" = None  # that allow all of it
     warnings: tuple[str, ...] = ()  # what changes of its topology on the way to the other release, a sentence each
 
     @property
@@ -57,7 +57,7 @@ def app_run(
     roll_to: str | None = None,
     plant_name: str | None = None,
     controls: bool = False,
-    given: "GivenCluster | None" = None,
+    external: "ExternalCluster | None" = None,
 ) -> AppRun:
     """What is to be run, when all of it exists.
 
@@ -71,11 +71,11 @@ def app_run(
         roll_to: the release to which it goes over instance by instance.
         plant_name: of a bug that is put into the trial with the fault.
         controls: whether bugs are planted where it is green.
-        given: brokers to run on, of a claimed release; None for brokers of its own.
+        external: brokers to run on, of a claimed release; None for brokers of its own.
 
     Raises:
         UsageError: the application, a release, the fault, a parameter or the plant is not there or does not fit; or the
-            given brokers do not answer, or do not allow what a trial does.
+            external brokers do not answer, or do not allow what a trial does.
         HarnessError: Maven or Java failed.
     """
     from onceproof.campaigns.application.controls import CONTROLS
@@ -83,7 +83,7 @@ def app_run(
     from onceproof.lab.agent import check_plantable
     from onceproof.lab.applications import check_topology
     from onceproof.lab.artifacts import check_published, replay_class_path
-    from onceproof.lab.given import check_access
+    from onceproof.lab.external_brokers import check_access
     from onceproof.lab.java import require_java
     from onceproof.lab.releases import exact, published
 
@@ -93,7 +93,7 @@ def app_run(
     parameters["fault"] = fault_of(parameters)
     if parameters["fault"] != NONE:
         check_fault(NAME, parameters["fault"])
-    brokers = given.release if given else Release.parse(*exact(installation, [broker]))
+    brokers = external.release if external else Release.parse(*exact(installation, [broker]))
     restart_on = Release.parse(*exact(installation, [roll_to])) if roll_to else None
     declares = application.declares
     replays_newest = declares.promises("replay-newest") and not declares.command
@@ -108,7 +108,7 @@ def app_run(
     asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls) for cell in cells)
     also = {newest} if newest and replays_newest else set()
     needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
-    if given is None:
+    if external is None:
         require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
         needed.add(brokers)
     check_published(installation, needed)
@@ -124,9 +124,9 @@ def app_run(
         for name in [*([plant_name] if plant_name else []), *(CONTROLS if controls else [])]:
             for release in {wanted.cell.streams, wanted.cell.running}:
                 check_plantable(installation, plant(name), release)
-    if given is not None:
-        check_access(given, *(wanted.whole for wanted in asked))
-    return AppRun(application, brokers, chosen, asked, given, tuple(_warnings(application, cells)))
+    if external is not None:
+        check_access(external, *(wanted.whole for wanted in asked))
+    return AppRun(application, brokers, chosen, asked, external, tuple(_warnings(application, cells)))
 
 
 def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
@@ -202,7 +202,7 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
         releases=(),
     )
     installation, agenda = get_settings().installation, agenda_of(wanted.asked, report)
-    with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.given) as brokers:
+    with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.external) as brokers:
         for one in wanted.asked:
             found = run_on_release(installation, one, brokers, agenda)
             answer = replace(answer, releases=(*answer.releases, found))

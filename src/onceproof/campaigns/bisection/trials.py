@@ -8,7 +8,7 @@ from typing import Any
 from onceproof.campaigns.bisection.boundaries import Bisection, Probe, lines_of
 from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.given import GivenCluster, check_access, lent, needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import ExternalCluster, check_access, lent, needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
@@ -30,7 +30,7 @@ def probing(
     seed: int,
     report: Callable[[str], None],
     anomalies: Collection[str] | None = None,
-    given: GivenCluster | None = None,
+    external: ExternalCluster | None = None,
 ) -> Iterator[Callable[[Cell], Probe]]:
     """What runs a trial of a cell and says what it showed, while the brokers are up.
 
@@ -42,26 +42,26 @@ def probing(
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
             those that a known issue shows there by chance (`model.verdict.sighting`).
-        given: brokers to run on; None for brokers of its own.
+        external: brokers to run on; None for brokers of its own.
 
     Raises:
-        UsageError: the given brokers cannot be reached, or do not allow what the trials need.
+        UsageError: the external brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
     own, first = None, Trial(run.run_id, cells[0], 0, seed)
-    if given is None and needs_own_cluster(first):
+    if external is None and needs_own_cluster(first):
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
             return run_alone(trial, folder, own_cluster(installation, trial, folder))
 
-    elif given is None:
+    elif external is None:
         own = EmbeddedCluster.start(installation, cells[0].broker, run.path / "cluster")
         run_one = partial(run_trial, cluster=own)
     else:
-        check_access(given, first)
+        check_access(external, first)
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
-            return run_alone(trial, folder, lent(given, run.run_id))
+            return run_alone(trial, folder, lent(external, run.run_id))
 
     tried = 0
 
@@ -105,7 +105,7 @@ def bisect_cell(
     budget: int,
     report: Callable[[str], None],
     anomalies: Collection[str] | None = None,
-    given: GivenCluster | None = None,
+    external: ExternalCluster | None = None,
 ) -> dict[str, Any]:
     """Find the boundaries between good and bad releases.
 
@@ -121,18 +121,18 @@ def bisect_cell(
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
             those that a known issue shows there by chance (`model.verdict.sighting`).
-        given: brokers to run on; None for brokers of its own.
+        external: brokers to run on; None for brokers of its own.
 
     Returns:
         scenario, variant, and the entries of `campaigns.bisection.boundaries.Bisected`.
 
     Raises:
-        UsageError: the given brokers cannot be reached, or do not allow what the trials need.
+        UsageError: the external brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
     cells = {release: Cell(scenario_name, variant, release, broker) for release in releases}
     refused = {r: reason for r, cell in cells.items() if (reason := scenario(scenario_name).refuse(cell)) is not None}
-    with probing(installation, run, list(cells.values()), seed, report, anomalies, given) as probe:
+    with probing(installation, run, list(cells.values()), seed, report, anomalies, external) as probe:
         search = Bisection(lines_of(releases), lambda r: probe(cells[r]), RISK, budget, unknown=refused)
         search.run()
     found = {"scenario": scenario_name, "variant": variant, **encoded(search.result)}

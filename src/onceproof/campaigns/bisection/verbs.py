@@ -17,7 +17,7 @@ from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
 if TYPE_CHECKING:
-    from onceproof.lab.given import GivenCluster
+    from onceproof.lab.external_brokers import ExternalCluster
 
 # As in `steps`: heavy modules are imported by the verb that needs them.
 
@@ -85,12 +85,12 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
 
 
 def bisect(
-    run: RunFolder, search: Search, report: Callable[[str], None] = print, given: "GivenCluster | None" = None
+    run: RunFolder, search: Search, report: Callable[[str], None] = print, external: "ExternalCluster | None" = None
 ) -> dict[str, Any]:
     """Find the boundaries between good and bad releases; `bisect.json` in the run folder is what is returned.
 
     Raises:
-        UsageError: the `given` brokers cannot be reached, or do not allow what the trials need.
+        UsageError: the `external` brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
     from onceproof.campaigns.bisection.trials import bisect_cell
@@ -109,7 +109,7 @@ def bisect(
             search.trials,
             report,
             search.issue.anomalies if search.issue else None,
-            given,
+            external,
         )
 
 

@@ -11,7 +11,7 @@ from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.agent import alterations, lacking
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.given import needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import needs_own_cluster, own_cluster
 from onceproof.lab.log_dump import LogDump
 from onceproof.lab.plan import ATOMICITY
 from onceproof.lab.reading import logs_of

@@ -38,7 +38,7 @@ from onceproof.faults import partition
 from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.given import needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import needs_own_cluster, own_cluster
 from onceproof.lab.topics import Topics
 from onceproof.lab.toxiproxy import require_toxiproxy
 from onceproof.lab.trial import run_alone

@@ -1,4 +1,4 @@
-"""Brokers that we are given to use: we neither start nor stop them, and leave nothing behind."""
+"""External brokers: people name them, we neither start nor stop them, and leave nothing behind."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ REMEDY = f"check {SERVERS}, {PROTOCOL}, and that the brokers let these certifica
 
 
 @dataclass(frozen=True)
-class GivenCluster(Cluster):
+class ExternalCluster(Cluster):
     """Brokers of which we know how to reach them, and which release they are claimed to be."""
 
     is_claimed: ClassVar[bool] = True
@@ -45,7 +45,7 @@ class GivenCluster(Cluster):
     properties: ClientProperties = field(repr=False)
 
     @classmethod
-    def read(cls, installation: Installation, file: Path, release: Release = BROKER_RELEASE) -> "GivenCluster":
+    def read(cls, installation: Installation, file: Path, release: Release = BROKER_RELEASE) -> "ExternalCluster":
         """The brokers of a client.properties, which are said to be of this release.
 
         Raises:
@@ -105,19 +105,19 @@ class GivenCluster(Cluster):
         return UsageError(f"The brokers at {self.bootstrap_servers} cannot be reached: {error.str()}; {remedy}.")
 
 
-def check_access(given: GivenCluster, *trials: Trial) -> None:
+def check_access(external: ExternalCluster, *trials: Trial) -> None:
     """Check that brokers answer, and allow what every trial does, and what these need beside it.
 
     Raises:
         UsageError: they do not.
     """
     for trial in trials:
-        check_capabilities(trial, given)
-    given.check_reached()
-    check_permissions(given, given.properties.user)
+        check_capabilities(trial, external)
+    external.check_reached()
+    check_permissions(external, external.properties.user)
     sets_quota = (of.cell.streams for of in trials if Capability.ALTER_QUOTAS in scenario(of.cell.scenario).needs(of))
     if release := next(sets_quota, None):
-        check_quotas(given, given.properties.user, release)
+        check_quotas(external, external.properties.user, release)
 
 
 def needs_own_cluster(trial: Trial) -> bool:
@@ -143,13 +143,13 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
 
 
 @contextmanager
-def lent(given: GivenCluster, run_id: str) -> Iterator[Cluster]:
-    """Given brokers, from which everything that bears the run's id is removed at the end of a `with` block.
+def lent(external: ExternalCluster, run_id: str) -> Iterator[Cluster]:
+    """External brokers, from which everything that bears the run's id is removed at the end of a `with` block.
 
     Raises:
         HarnessError: something was left there.
     """
     try:
-        yield given
+        yield external
     finally:
-        remove_run(given, run_id)
+        remove_run(external, run_id)

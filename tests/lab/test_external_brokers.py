@@ -15,8 +15,8 @@ from confluent_kafka.admin import NewTopic
 from typer.testing import CliRunner
 
 from onceproof import cli
-from onceproof.lab import given as given_module
-from onceproof.lab.given import GivenCluster, check_access, lent
+from onceproof.lab import external_cluster as external_brokers
+from onceproof.lab.external_brokers import ExternalCluster, check_access, lent
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
@@ -133,7 +133,7 @@ def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
         "oauth": broker.oauth_properties,
         "scram-256": broker.scram_256_properties,
     }[login]()
-    cluster = replace(given(broker, properties), release=RELEASE.claimed)
+    cluster = replace(external_cluster(broker, properties), release=RELEASE.claimed)
 
     def attempt() -> Outcome:
         trial = a_trial(streams, scenario="scan")
@@ -156,21 +156,21 @@ def records_in(run: RunFolder, role: str) -> int:
     return ds.dataset(run.table("records"), partitioning="hive").count_rows(filter=ds.field("role") == role)
 
 
-def given(broker: Secured, properties: str) -> GivenCluster:
+def external_cluster(broker: Secured, properties: str) -> ExternalCluster:
     file = broker.folder / "client.properties"
     file.write_text(properties)
-    return GivenCluster(HERE, RELEASE, ClientProperties.read(file))
+    return ExternalCluster(HERE, RELEASE, ClientProperties.read(file))
 
 
 def refusal(broker: Secured, properties: str) -> str:
     with pytest.raises(UsageError) as refused:
-        given(broker, properties).check_reached()
+        external_cluster(broker, properties).check_reached()
     assert PASSWORD not in str(refused.value)
     return str(refused.value)
 
 
 def test_who_is_not_let_in_is_told_why_in_a_sentence(broker: Secured, tmp_path, monkeypatch):
-    monkeypatch.setattr(given_module, "REACHED_WITHIN", 3.0)
+    monkeypatch.setattr(external_brokers, "REACHED_WITHIN", 3.0)
     stranger = Authority(tmp_path, "stranger")
     assert "check sasl.jaas.config" in refusal(broker, broker.scram_properties("wrong"))
     assert "check sasl.jaas.config" in refusal(broker, broker.plain_properties("wrong"))
@@ -186,7 +186,7 @@ def test_who_is_not_let_in_is_told_why_in_a_sentence(broker: Secured, tmp_path, 
 @pytest.mark.parametrize("missing", NEEDED, ids=str)
 def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Permission):
     broker.allow(USER, missing)
-    cluster = given(broker, broker.scram_properties())
+    cluster = external_cluster(broker, broker.scram_properties())
     with pytest.raises(UsageError) as refused:
         check_permissions(cluster, USER)
     assert f"--add --allow-principal User:{USER} --operation {missing.operation}" in str(refused.value)
@@ -205,7 +205,7 @@ def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broke
     """Asked by clients of librdkafka and of Java, with the logins with which no trial is run here."""
     broker.allow(USER)
     properties = {"plain": broker.plain_properties, "oauth": broker.oauth_properties}[login]()
-    cluster, trial = given(broker, properties), a_trial("3.4.1", scenario="quota")
+    cluster, trial = external_cluster(broker, properties), a_trial("3.4.1", scenario="quota")
     with pytest.raises(UsageError) as refused:
         check_access(cluster, trial)
     assert "--operation AlterConfigs --operation DescribeConfigs --cluster" in str(refused.value)
@@ -241,7 +241,7 @@ def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(tmp_path, broker:
     old, young, foreign = "onceproof.20260101T000000-abcd.x-input", "onceproof.29990101T000000-abcd.x-input", "orders"
     for future in broker.admin.create_topics([NewTopic(name, 1) for name in (old, young, foreign)]).values():
         future.result(10)
-    cluster, log = given(broker, broker.scram_properties()), tmp_path / "quota.log"
+    cluster, log = external_cluster(broker, broker.scram_properties()), tmp_path / "quota.log"
     for client in (old, foreign):
         set_producer_quota(cluster, RELEASE, client, 1_000, log)
     broker.allow(USER)  # and to see no quotas
