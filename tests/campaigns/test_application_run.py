@@ -466,17 +466,17 @@ def test_init_writes_an_application(tmp_path):
 
 
 def test_init_leaves_a_folder_that_is_there_as_it_is(tmp_path):
-    folder, theirs = tmp_path / "mine", tmp_path / "theirs" / "src"
+    folder, foreign = tmp_path / "mine", tmp_path / "theirs" / "src"
     folder.mkdir()
     folder.chmod(0o1777)
     assert CliRunner().invoke(cli.app, ["app", "init", str(folder)]).exit_code == 0
     assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
-    theirs.mkdir(parents=True)
-    for taken in (theirs.parent, folder / "onceproof.toml"):
+    foreign.mkdir(parents=True)
+    for taken in (foreign.parent, folder / "onceproof.toml"):
         refused = CliRunner().invoke(cli.app, ["app", "init", str(taken)])
         assert isinstance(refused.exception, UsageError)
-    assert list(theirs.parent.iterdir()) == [theirs]
-    assert not any(theirs.iterdir())
+    assert list(foreign.parent.iterdir()) == [foreign]
+    assert not any(foreign.iterdir())
 
 
 def test_a_fault_that_there_is_not_is_named(examples):

@@ -54,7 +54,7 @@ def environments(process, log):
 
 def test_credentials_are_known_by_name_and_by_value():
     assert without_credentials({**CREDENTIALS, **UNKNOWN, **NEEDED}) == UNKNOWN | NEEDED
-    assert without_credentials({**CREDENTIALS, **UNKNOWN, **NEEDED}, theirs=True) == NEEDED
+    assert without_credentials({**CREDENTIALS, **UNKNOWN, **NEEDED}, user_code=True) == NEEDED
 
 
 @pytest.mark.usefixtures("planted")

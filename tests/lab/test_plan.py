@@ -117,10 +117,10 @@ def test_a_topic_of_theirs_is_left_alone():
     """An application whose topics do not bear the trial's id: those of that name would be deleted."""
     trial = a_trial("4.3.1", scenario="app", application=str(EXAMPLES / "orders"))
     assert plan_of(trial, OURS).topic("orders") == "orders"
-    with pytest.raises(HarnessError, match=r"^orders may be a topic of theirs at 127\.0\.0\.1:1: it is left alone"):
+    with pytest.raises(HarnessError, match=r"^orders may be in use at 127\.0\.0\.1:1: it is left alone"):
         plan_of(trial, external_cluster())
-    theirs = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
-    assert plan_of(theirs, external_cluster()).topic("orders") == theirs.topic("orders")
+    on_external = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
+    assert plan_of(on_external, external_cluster()).topic("orders") == on_external.topic("orders")
 
 
 def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):

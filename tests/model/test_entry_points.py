@@ -31,10 +31,10 @@ OURS = [module("ours.ball", TOY=Toy("ball")), module("ours.kite", TOY=Toy("kite"
 def registry(monkeypatch):
     """A registry of toys, and of modules that a package names."""
 
-    def make(*theirs):
-        for one in theirs:
+    def make(*loaded):
+        for one in loaded:
             monkeypatch.setitem(sys.modules, one.__name__, one)
-        points = [EntryPoint("a-name", one.__name__, GROUP) for one in theirs]
+        points = [EntryPoint("a-name", one.__name__, GROUP) for one in loaded]
         return Registry(GROUP, "TOY", Toy, OURS, lambda group: points if group == GROUP else [])
 
     return make

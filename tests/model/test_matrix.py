@@ -212,6 +212,6 @@ def test_on_brokers_of_ones_own_controls_are_on_these_and_what_they_cannot_do_is
     assert "to let a topic refuse records" in fields["at-least-once", "DEFAULT_CONFIG"]
     ours = expanded(replace(request, brokers=("4.3.1",)))
     assert "STREAMS_PROTOCOL" in {cell.variant for cell in ours.cells}
-    theirs = expanded(replace(request, brokers=("4.3.1-claimed",)))
-    refused = {cell.variant: reason for cell, reason in theirs.refused.items() if cell.scenario == "enumerator"}
+    on_external = expanded(replace(request, brokers=("4.3.1-claimed",)))
+    refused = {cell.variant: reason for cell, reason in on_external.refused.items() if cell.scenario == "enumerator"}
     assert "to set the configuration of a group" in refused["STREAMS_PROTOCOL"]

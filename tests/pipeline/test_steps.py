@@ -175,7 +175,7 @@ def test_nothing_to_stop_is_no_error(tmp_path):
 
 # --- brokers of your own
 
-THEIRS = replace(REQUEST, brokers=("3.9.1-claimed",))
+ON_EXTERNAL = replace(REQUEST, brokers=("3.9.1-claimed",))
 
 
 def external() -> ClientProperties:
@@ -183,7 +183,7 @@ def external() -> ClientProperties:
 
 
 @pytest.fixture
-def theirs(lab, monkeypatch) -> RunFolder:
+def external_run(lab, monkeypatch) -> RunFolder:
     """A run on brokers that allow all that it does."""
     monkeypatch.setattr(
         "onceproof.lab.external_brokers.check_access",
@@ -193,40 +193,40 @@ def theirs(lab, monkeypatch) -> RunFolder:
         "onceproof.lab.sweep.remove_run",
         lambda external, run: lab.stopped.append(f"{run} on {external.bootstrap_servers}"),
     )
-    run = steps.plan(RUN, THEIRS, external=external)
+    run = steps.plan(RUN, ON_EXTERNAL, external=external)
     steps.start_cluster(run, "3.9.1-claimed", external)
     return run
 
 
-def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(theirs, lab):
+def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(external_run, lab):
     assert lab.done == [("asked", "3.9.1-claimed")]
-    assert read_json(theirs.run_file)["connection"] == "onceproof_brokers"
+    assert read_json(external_run.run_file)["connection"] == "onceproof_brokers"
     fields = {"release": "3.9.1-claimed", "bootstrap_servers": "127.0.0.1:1"}
-    assert read_json(theirs.cluster_file("3.9.1-claimed")) == fields
+    assert read_json(external_run.cluster_file("3.9.1-claimed")) == fields
 
 
-def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(theirs, lab):
-    [cell, *_] = (cell["key"] for cell in steps.cells(theirs))
+def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(external_run, lab):
+    [cell, *_] = (cell["key"] for cell in steps.cells(external_run))
     for verb in (steps.prepare, steps.drive):
-        verb(theirs, cell, external)
-    assert len(theirs.driven_trials()) == 2
-    steps.stop_clusters(theirs)  # as another run does that finds it
+        verb(external_run, cell, external)
+    assert len(external_run.driven_trials()) == 2
+    steps.stop_clusters(external_run)  # as another run does that finds it
     assert lab.stopped == []
-    steps.stop_clusters(theirs, external)
-    steps.stop_clusters(theirs, external)
+    steps.stop_clusters(external_run, external)
+    steps.stop_clusters(external_run, external)
     assert lab.stopped == [f"{RUN} on 127.0.0.1:1"]
 
 
-def test_a_run_on_them_cannot_be_resumed_once_it_has_begun(theirs, lab):
+def test_a_run_on_them_cannot_be_resumed_once_it_has_begun(external_run, lab):
     with pytest.raises(UsageError, match=rf"^Run {RUN} cannot be resumed: .* brokers of your own \(3\.9\.1-claimed\)"):
-        steps.plan(RUN, THEIRS, external=external)
-    theirs.cluster_file("3.9.1-claimed").unlink()
-    assert steps.plan(RUN, THEIRS, external=external).path == theirs.path  # nothing was there to be removed
+        steps.plan(RUN, ON_EXTERNAL, external=external)
+    external_run.cluster_file("3.9.1-claimed").unlink()
+    assert steps.plan(RUN, ON_EXTERNAL, external=external).path == external_run.path  # nothing was there to be removed
 
 
 def test_a_claimed_release_without_brokers_is_refused(lab):
     with pytest.raises(UsageError, match="name them with --brokers"):
-        steps.plan(RUN, THEIRS)
+        steps.plan(RUN, ON_EXTERNAL)
     assert lab.done == []
 
 

@@ -20,18 +20,20 @@ from tests.specimens.files import a_plan
 
 ORDERS = str(Path(__file__).parents[2] / "examples" / "orders")
 OURS = a_trial("4.3.1", scenario="app", application=ORDERS)
-THEIRS = replace(OURS, cell=replace(OURS.cell, broker=OURS.cell.broker.claimed))
+ON_EXTERNAL = replace(OURS, cell=replace(OURS.cell, broker=OURS.cell.broker.claimed))
 
 
 def test_a_fault_of_brokers_on_those_of_somebody_else_is_not_told_to_take_more_of_them():
-    trial = replace(THEIRS, parameters={**THEIRS.parameters, "fault": "broker-kill"})
+    trial = replace(ON_EXTERNAL, parameters={**ON_EXTERNAL.parameters, "fault": "broker-kill"})
     with pytest.raises(UsageError, match=r"only brokers that Onceproof starts allow: leave out --brokers\."):
         SCENARIO.validate(trial)
     with pytest.raises(UsageError, match="needs 3 brokers, and not 1: add --nodes 3"):
         SCENARIO.validate(replace(trial, cell=OURS.cell))
 
 
-@pytest.mark.parametrize(("trial", "prefix"), [(OURS, ""), (THEIRS, THEIRS.topic(""))], ids=["ours", "theirs"])
+@pytest.mark.parametrize(
+    ("trial", "prefix"), [(OURS, ""), (ON_EXTERNAL, ON_EXTERNAL.topic(""))], ids=["ours", "external"]
+)
 def test_on_brokers_of_somebody_else_all_names_begin_as_those_of_any_trial(trial, prefix):
     named = {role: planned.declared.name for role, planned in SCENARIO.system(trial).topics.items()}
     roles = ("orders", "payments", "accepted-orders", "paid-orders", "revenue")
@@ -114,9 +116,9 @@ def test_a_fault_that_only_shows_inside_is_refused_for_a_black_box(black_box, fa
 
 def test_a_black_box_has_no_brokers_of_somebody_else(black_box):
     trial = black_box()
-    theirs = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
+    on_external = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
     with pytest.raises(UsageError, match=r"a command is not handed credentials.*leave out --brokers\."):
-        SCENARIO.validate(theirs)
+        SCENARIO.validate(on_external)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class BlackBox(Instance):
             raise unwritable(error, state) from error
         env = {variable: config[name] for variable, name in ENVIRONMENT.items()}
         folder = Path(app["application"])
-        self._process = spawn(app["command"], log=self.log, env=env, folder=folder, theirs=True)
+        self._process = spawn(app["command"], log=self.log, env=env, folder=folder, user_code=True)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
 
     def await_hello(self) -> dict[str, Any]:

@@ -13,12 +13,12 @@ DATABASE = "ONCEPROOF_DATABASE_URL"  # may name a user and a password, or a plac
 LOGIN = re.compile(r"://[^\s/@]+@")  # in a URL
 
 
-def without_credentials(environ: Mapping[str, str] = os.environ, *, theirs: bool = False) -> dict[str, str]:
-    """The variables that a process may see; for user code (`theirs`) only what it needs to run."""
+def without_credentials(environ: Mapping[str, str] = os.environ, *, user_code: bool = False) -> dict[str, str]:
+    """The variables that a process may see; for user code (`user_code`) only what it needs to run."""
     return {
         name: value
         for name, value in environ.items()
-        if not _is_credential(name, value) and (not theirs or NEEDED.fullmatch(name))
+        if not _is_credential(name, value) and (not user_code or NEEDED.fullmatch(name))
     }
 
 

@@ -112,7 +112,7 @@ class Instance:
         main = ("onceproof.streams.Main",)
         # Their classes are not recorded.
         command = jvm.beside(of_people).command(main, self.log.parent, *options, records=not of_people)
-        self._process = spawn(command, log=self.log, piped=True, theirs=self._is_of_people)
+        self._process = spawn(command, log=self.log, piped=True, user_code=self._is_of_people)
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))
         self._listener = threading.Thread(target=self._listen, name=f"listen-{self.name}", daemon=True)

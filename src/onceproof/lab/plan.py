@@ -71,7 +71,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
     )
     bare = [topic for topic in map(plan.topic, plan.roles) if not topic.startswith(trial.topic(""))]
     if cluster.is_claimed and bare:  # an earlier one of that name would be deleted
-        raise HarnessError(f"{bare[0]} may be a topic of theirs at {cluster.bootstrap_servers}: it is left alone.")
+        raise HarnessError(f"{bare[0]} may be in use at {cluster.bootstrap_servers}: it is left alone.")
     return plan
 
 

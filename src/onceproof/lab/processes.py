@@ -150,12 +150,12 @@ def spawn(
     owner: int | None = None,
     piped: bool = False,
     folder: Path | None = None,
-    theirs: bool = False,
+    user_code: bool = False,
 ) -> Process:
     """Start a command under a reaper; it dies with `owner` (default: this process).
 
     Output goes to `log`; with `piped`, stdin and stdout are pipes of `process.popen` and only stderr is logged.
-    `env` is added to our environment without credentials; of that, user code (`theirs`) sees only what a
+    `env` is added to our environment without credentials; of that, user code (`user_code`) sees only what a
     program needs to run. It runs in `folder`, by default in ours.
 
     Raises:
@@ -169,7 +169,7 @@ def spawn(
                 stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if piped else out,
                 stderr=out,
-                env={**without_credentials(theirs=theirs), **(env or {})},
+                env={**without_credentials(user_code=user_code), **(env or {})},
                 cwd=folder,
                 # Its own session: Ctrl-C reaches us, and we stop what we started in an orderly way.
                 start_new_session=True,

@@ -50,7 +50,7 @@ def run_program(
     """
     jars = [installation.application_jar, *streams_class_path(installation, release)]
     command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, "-Xmx128m", *options)
-    process = spawn(command, log=log, piped=True, theirs=bool(beside))
+    process = spawn(command, log=log, piped=True, user_code=bool(beside))
     stdin, stdout = open_pipes(process)
     with ThreadPoolExecutor(1) as reader:
         reading = reader.submit(stdout.readline)  # while it runs: it would wait for somebody to empty a full pipe

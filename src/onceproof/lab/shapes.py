@@ -65,9 +65,9 @@ def _line(installation: Installation, release: Release, case: Case) -> str:
 def _digest(installation: Installation, release: Release, lines: Sequence[str]) -> str:
     """Of all that the answer hangs on: the release's jars, ours, those of applications, and what is asked."""
     digest = hashlib.sha256("\n".join(lines).encode())
-    theirs = [Path(path) for line in lines for path in json.loads(line)["classPath"]]  # a folder's name is a digest
+    user_jars = [Path(path) for line in lines for path in json.loads(line)["classPath"]]  # a folder's name is a digest
     ours = [installation.application_jar, *streams_class_path(installation, release)]
-    for jar in (*ours, *replay_class_path(installation, release), *theirs):
+    for jar in (*ours, *replay_class_path(installation, release), *user_jars):
         if jar.is_file():
             digest.update(jar.read_bytes())
     return digest.hexdigest()[:24]

@@ -75,13 +75,13 @@ class Registry(Mapping[str, T], Generic[T]):
             one: T = getattr(module, self._attribute)
             declared[one.name] = one, module.__name__
         for point in self._found(self._group):
-            theirs = self._load(point)
-            if theirs.name in declared:
+            loaded = self._load(point)
+            if loaded.name in declared:
                 raise UsageError(
-                    f"{_of(point)} declares {theirs.name!r}, which {declared[theirs.name][1]} declares, too: rename "
+                    f"{_of(point)} declares {loaded.name!r}, which {declared[loaded.name][1]} declares, too: rename "
                     "it, or uninstall one of both packages."
                 )
-            declared[theirs.name] = theirs, point.module
+            declared[loaded.name] = loaded, point.module
         return declared
 
     def _load(self, point: EntryPoint) -> T:

@@ -167,9 +167,9 @@ def plan(
     asked_for = ask() if ask.cache_info().currsize else None  # a request without words needs no Maven
     if asked_for is not None:
         print(f"{asked_for.meaning(NEWEST)}.")
-    theirs = [Trial(run_id, cell, 1, 0) for cell in expansion.cells if cell.broker.is_claimed]
-    for broker in {trial.cell.broker for trial in theirs}:
-        check_access(_external_cluster(broker, external), *theirs)
+    on_external = [Trial(run_id, cell, 1, 0) for cell in expansion.cells if cell.broker.is_claimed]
+    for broker in {trial.cell.broker for trial in on_external}:
+        check_access(_external_cluster(broker, external), *on_external)
     if run.verdicts_file.exists() and not run.has_topics:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
     asked = params_from_request(request, run_id)
@@ -178,7 +178,7 @@ def plan(
     else:
         own = {
             "dag_run": dag_run,
-            "connection": connection if theirs else None,
+            "connection": connection if on_external else None,
             "published": asked_for.to_dict() if asked_for else None,
         }
         write_json(run.run_file, _plan(run, expansion, asked) | own)

@@ -199,22 +199,22 @@ def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) 
         if whole and produced != (there := getattr(reader, name)):
             yield f"{produced:,} {name} were produced, but {there:,} are in the input topic."
     for name in ("records", "outputs", "keys", "ids"):
-        if (ours := getattr(reader, name)) != (theirs := spark.counts[name]):
-            yield f"The independent reader counts {ours:,} {name}, Spark {theirs:,}."
+        if (of_reader := getattr(reader, name)) != (of_spark := spark.counts[name]):
+            yield f"The independent reader counts {of_reader:,} {name}, Spark {of_spark:,}."
     for name in sorted({*reader.anomalies, *spark.anomalies}):
-        ours, theirs = reader.anomalies.get(name, 0), spark.anomalies.get(name, 0)
-        if ours != theirs:
-            yield f"The independent reader sees {ours:,} {name}, Spark {theirs:,}."
+        of_reader, of_spark = reader.anomalies.get(name, 0), spark.anomalies.get(name, 0)
+        if of_reader != of_spark:
+            yield f"The independent reader sees {of_reader:,} {name}, Spark {of_spark:,}."
     seen = set(spark.witnesses)
     for witness in reader.witnesses:
         if (witness.anomaly, witness.key, witness.offsets) not in seen:
             of_key = "" if witness.key is None else f" of key {witness.key}"
             where = " ".join(witness.offsets)
             yield f"The independent reader sees {witness.anomaly}{of_key} at {where}, Spark does not."
-    for name, theirs in spark.promises.items():
-        ours = reader.promises.get(name, 0)
-        if ours != theirs:
-            yield f"The independent reader made {ours:,} comparisons for {name}, Spark {theirs:,}."
+    for name, of_spark in spark.promises.items():
+        of_reader = reader.promises.get(name, 0)
+        if of_reader != of_spark:
+            yield f"The independent reader made {of_reader:,} comparisons for {name}, Spark {of_spark:,}."
 
 
 def _is_whole(outcome: Outcome, reader: Reading) -> bool:

@@ -166,9 +166,9 @@ class Declaration(_Table):
         """Check that nothing is said about a command that only holds for a class."""
         if self.sources or self.jars or self.dependencies:
             raise ValueError("a command brings its own class path: leave out sources, jars and dependencies")
-        if theirs := [name for name in self.properties if name != GUARANTEE]:
+        if refused := [name for name in self.properties if name != GUARANTEE]:
             raise ValueError(
-                f"{theirs[0]} is for the command's own configuration, of which only {GUARANTEE} must be known here"
+                f"{refused[0]} is for the command's own configuration, of which only {GUARANTEE} must be known here"
             )
 
     @property

@@ -95,9 +95,9 @@ class Story:
 
     def is_within(self, one: Schedule, other: Schedule) -> bool:
         """Whether a schedule has each setting of `one`, whatever else it sets, but for sizes, which name no cause."""
-        theirs = self.settings(other)
+        other_settings = self.settings(other)
         return all(
-            theirs.get(name, self.domains.get(name, (None,))[0]) == value
+            other_settings.get(name, self.domains.get(name, (None,))[0]) == value
             for name, value in self.settings(one).items()
             if name not in self.sizes
         )
