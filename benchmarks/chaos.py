@@ -81,7 +81,7 @@ Verdicts = Mapping[str, str]  # by cell
 
 VICTIMS: Mapping[str, Callable[[Tree], list[psutil.Process]]] = {
     "command": lambda tree: [tree.command],
-    "keeper": lambda tree: tree.keepers("scheduler"),
+    "reaper": lambda tree: tree.reapers("scheduler"),
     **{name: methodcaller("component", name) for name in COMPONENTS},
     "task": Tree.tasks,
     "driver": Tree.drivers,

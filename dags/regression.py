@@ -2,12 +2,12 @@
 
 `plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells. A
 `cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the machine
-and waits for the pool of that name. `beside` does all that for cells whose trials mostly wait, one after the other.
-`sense` plants a few bugs into releases about which too little is known, on brokers of its own, whenever a slot of the
-pool is free (DAG `sensitivity` plants all). `add_trials` gives further trials to cells whose claim does not hold yet. A
-Spark application reads the topics and finds the anomalies: it is started early, does so for trials that have ended,
-and for the rest after `end_trials`. Great Expectations validates the tables, `judge` says what it means, `publish`
-keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
+and waits for the pool of that name. `drive_waiting_cells` does all that for cells whose trials mostly wait, one after
+the other. `sense` plants a few bugs into releases about which too little is known, on brokers of its own, whenever a
+slot of the pool is free (DAG `sensitivity` plants all). `add_trials` gives further trials to cells whose claim does not
+hold yet. A Spark application reads the topics and finds the anomalies: it is started early, does so for trials that
+have ended, and for the rest after `end_trials`. Great Expectations validates the tables, `judge` says what it means,
+`publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -258,7 +258,7 @@ def regression() -> None:
     sensed >> added
     (
         started
-        >> [cell.expand(item=cells), step(steps.beside, on_brokers=True)(RUN)]
+        >> [cell.expand(item=cells), step(steps.drive_waiting_cells, on_brokers=True)(RUN)]
         >> added
         >> ended
         >> [stopped, validated, judged]

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from onceproof.lab.processes import REAPER, holds_within
 from onceproof.model.files import Outcome
-from onceproof.pipeline.supervisor import TREE
+from onceproof.pipeline.supervisor import TREE_REAPER
 from onceproof.results.database import CellRow, database, is_missing
 from tests.specimens.postgresql import PostgreSQL
 
@@ -68,23 +68,23 @@ class Tree:
             if str(REAPER) not in arguments and all(any(word in one for one in arguments) for word in words)
         ]
 
-    def keepers(self, component: str) -> list[psutil.Process]:
+    def reapers(self, component: str) -> list[psutil.Process]:
         """The two above a component of Airflow."""
-        return self.running(str(TREE), component)
+        return self.running(str(TREE_REAPER), component)
 
     def component(self, component: str) -> list[psutil.Process]:
-        """It itself: the first process below its lower keeper, which may have adopted others."""
-        above = ask_living(lambda keeper: (keeper, keeper.ppid()), self.keepers(component))
-        lower = [keeper for keeper, parent in above if parent != self.command.pid]
-        below = ask_living(lambda keeper: min(keeper.children(), key=psutil.Process.create_time, default=None), lower)
+        """It itself: the first process below its lower reaper, which may have adopted others."""
+        above = ask_living(lambda reaper: (reaper, reaper.ppid()), self.reapers(component))
+        lower = [reaper for reaper, parent in above if parent != self.command.pid]
+        below = ask_living(lambda reaper: min(reaper.children(), key=psutil.Process.create_time, default=None), lower)
         return [process for process in below if process is not None]
 
     def adopted(self) -> list[psutil.Process]:
-        """What keepers have taken in, because who started it is gone; but what has an owner elsewhere is none of it."""
+        """What reapers have taken in, because who started it is gone; but what has an owner elsewhere is none of it."""
         found = []
-        for keeper in self.running(str(TREE)):
+        for reaper in self.running(str(TREE_REAPER)):
             for _, *others in ask_living(
-                lambda k: sorted(k.children(), key=psutil.Process.create_time) or [k], [keeper]
+                lambda k: sorted(k.children(), key=psutil.Process.create_time) or [k], [reaper]
             ):
                 commands = ask_living(lambda process: (process, process.cmdline()), others)
                 found += [process for process, command in commands if str(REAPER) not in command]

@@ -27,7 +27,7 @@ from benchmarks.chaos import (
     until_struck,
 )
 from onceproof.lab.processes import REAPER, await_condition
-from onceproof.pipeline.supervisor import TREE
+from onceproof.pipeline.supervisor import TREE_REAPER
 from tests.homes import Home, Tree
 
 RIGHT = {"3.3.1": "known", "3.4.1": "fixed"}
@@ -113,7 +113,7 @@ def test_what_runs_for_a_home_and_belongs_to_nobody_is_a_stray(tmp_path):
             process.wait()
 
 
-def test_what_a_keeper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
+def test_what_a_reaper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
     """A component that starts a process which starts another one and ends; one of two runs below a reaper."""
     orphans = f"sleep 60 & {sys.executable} {REAPER} {os.getpid()} sleep 60 & sleep 0"
     component = [
@@ -121,11 +121,11 @@ def test_what_a_keeper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
         "-c",
         f"import subprocess, time; subprocess.run(['sh', '-c', '{orphans}']); time.sleep(60)",
     ]
-    keeper = [sys.executable, "-I", "-S", str(TREE), str(os.getpid()), *component]
+    reaper = [sys.executable, "-I", "-S", str(TREE_REAPER), str(os.getpid()), *component]
     starts = "import subprocess, sys; subprocess.run(sys.argv[1:])"
     environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path)}
     command, home = (
-        subprocess.Popen([sys.executable, "-c", starts, *keeper], env=environment),
+        subprocess.Popen([sys.executable, "-c", starts, *reaper], env=environment),
         Home(tmp_path, tmp_path, {}),
     )
     below = psutil.Process(command.pid)
@@ -194,16 +194,16 @@ def test_results_are_gone_on_with_and_what_failed_is_repeated_and_remembered(tmp
     assert list(Results(None).summary()) == ["| all |  | 0 | 0 | 0 | 0 | 0 | 0 | - |"]
 
 
-def test_keepers_and_their_component_are_told_apart(tmp_path):
-    keeper = [sys.executable, "-I", "-S", str(TREE), str(os.getpid())]
+def test_reapers_and_their_component_are_told_apart(tmp_path):
+    reaper = [sys.executable, "-I", "-S", str(TREE_REAPER), str(os.getpid())]
     script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
-    command = subprocess.Popen([sys.executable, "-c", script, *keeper, "sleep", "60"])
+    command = subprocess.Popen([sys.executable, "-c", script, *reaper, "sleep", "60"])
     try:
         below = psutil.Process(command.pid)
         await_condition("all four", lambda: len(below.children(recursive=True)) == 3, timeout=30)
         await_condition("sleep", lambda: Tree.of(below).component("sleep")[0].name() == "sleep", timeout=30)
         tree = Tree.of(below)
-        assert len(tree.keepers("sleep")) == 2
+        assert len(tree.reapers("sleep")) == 2
         assert VICTIMS["command"](tree) == [below]
         assert VICTIMS["broker"](tree) == []
     finally:

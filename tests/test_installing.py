@@ -22,7 +22,7 @@ ONLY_THERE = (
     "onceproof.cli.__main__",
     "onceproof.lab.reaper",
     "onceproof.lab.sampling",
-    "onceproof.pipeline.tree",
+    "onceproof.pipeline.tree_reaper",
     "onceproof.results.migrations",
 )
 # Refuses to find what is not there in a plain install, then runs the command.

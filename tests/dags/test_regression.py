@@ -76,7 +76,7 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    for driven in (["cell.prepare", "cell.drive"], ["beside"]):
+    for driven in (["cell.prepare", "cell.drive"], ["drive_waiting_cells"]):
         order = ["plan", "start_cluster", *driven, "add_trials", "end_trials", "validate", "judge", "publish"]
         for number, name in enumerate(order):
             assert set(order[:number]) <= before(dag, name)
@@ -223,7 +223,7 @@ def test_trials_that_mostly_wait_are_driven_beside_the_others_and_fail_alone(dag
     cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
     _, tasks = run_it(dag, scenarios=["enumerator", "quota"])
     assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
-    assert {task for task, what in tasks.items() if what == "failed"} == {("beside", -1), ("gate", -1)}
+    assert {task for task, what in tasks.items() if what == "failed"} == {("drive_waiting_cells", -1), ("gate", -1)}
     verdicts = {v["cell"]: v["verdict"] for v in read_json(home / "runs" / RUN / "verdicts.json")}
     assert [cell for cell, verdict in verdicts.items() if verdict == "error"] == ["quota-DEFAULT_CONFIG-s3.3.1-b3.9.1"]
     assert sorted(cell.partition("-")[0] for cell in verdicts) == ["enumerator"] * 2 + ["quota"] * 2

@@ -143,12 +143,12 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_starts(settings, ai
     assert again.url == airflow.url
 
 
-@pytest.mark.parametrize("victim", ["the lower keeper", "the scheduler"])
+@pytest.mark.parametrize("victim", ["the lower reaper", "the scheduler"])
 def test_a_component_that_dies_takes_all_with_it_and_is_named(settings, airflow, victim):
     for upper in psutil.Process(airflow.supervisor).children():
         if "scheduler" in upper.cmdline():
             lower = upper.children()[0]
-            (lower if victim == "the lower keeper" else lower.children()[0]).kill()
+            (lower if victim == "the lower reaper" else lower.children()[0]).kill()
     await_gone(settings)
     log = (Path(airflow.home) / "supervisor.log").read_text()
     assert log.startswith("Airflow's scheduler ended (exit code 137), so all of it stops; log ")

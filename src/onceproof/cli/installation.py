@@ -116,12 +116,12 @@ def sweep(
     from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.sweep import kept, sweep_brokers
     from onceproof.lab.sweep import sweep as sweep_lab
-    from onceproof.pipeline.left_over import end_left_over
+    from onceproof.pipeline.orphans import end_orphans
 
     settings = get_settings()
     cluster = None if brokers is None else ExternalCluster.read(settings.installation, brokers)
     of_runs = sweep_lab(settings.runs, topics=everything)
-    for removed in chain(end_left_over(settings.home), of_runs, sweep_lab(settings.explorations)):
+    for removed in chain(end_orphans(settings.home), of_runs, sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", soft_wrap=True)
     for run in kept(settings.runs):
         out.print(

@@ -297,7 +297,7 @@ class RunFolder:
         """Whether it is a run of the matrix that still has its topics: one that is finished and stored has none."""
         return self.run_file.exists() and self.has_topics
 
-    def set_aside(self, trial: Trial) -> None:
+    def archive_attempt(self, trial: Trial) -> None:
         """Keep what an attempt at a trial left under another name, so that nothing of it is mistaken for the next."""
         folder = self.trial(trial).path
         if folder.exists():

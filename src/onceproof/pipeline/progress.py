@@ -17,7 +17,7 @@ from onceproof.model.timeline import read_timeline
 from onceproof.pipeline.steps import lanes
 
 GROUP = "cell."
-BESIDE = "beside"
+WAITING_CELLS = "drive_waiting_cells"
 SPARK = "collect_and_check"
 PARTS = ("prepare", "drive")
 WAITING = {-1: "waiting", 0: "prepared"}  # by the last part that is over
@@ -26,7 +26,7 @@ STAGES = (
     "brokers",
     "start_cluster",
     "cells",
-    BESIDE,
+    WAITING_CELLS,
     "sense",
     "add_trials",
     SPARK,
@@ -66,12 +66,12 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
             if cell.key in mapped:
                 of_cell = [states.get((GROUP + part, mapped[cell.key])) for part in PARTS]
             else:
-                of_cell = _beside(run, trials, states.get((BESIDE, -1)))
+                of_cell = _of_waiting_cells(run, trials, states.get((WAITING_CELLS, -1)))
             cells[cell.title] = _phase(run, cell.key, [trial.number for trial in trials], of_cell)
     return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
 
 
-def _beside(run: RunFolder, trials: list[Trial], state: str | None) -> list[str | None]:
+def _of_waiting_cells(run: RunFolder, trials: list[Trial], state: str | None) -> list[str | None]:
     """The states that the tasks of a cell would have, if cells driven beside others did not share one task."""
     outcomes = [run.outcome(trial) for trial in trials]
     if all(outcomes):
@@ -169,6 +169,6 @@ def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, An
     failed = [
         i
         for i in instances
-        if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] not in {BESIDE, "gate"}
+        if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] not in {WAITING_CELLS, "gate"}
     ]
     return sorted(failed, key=lambda i: str(i["end_date"]))

@@ -14,7 +14,7 @@ from onceproof.lab.processes import await_condition, interruptible, tail
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.extras import PIPELINE, WORKERS, require
 from onceproof.pipeline.environment import airflow_home, as_environment
-from onceproof.pipeline.left_over import end_left_over
+from onceproof.pipeline.orphans import end_orphans
 from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor, is_starting
 from onceproof.settings import Settings, get_settings
 
@@ -109,7 +109,7 @@ def down(settings: Settings) -> bool:
     if airflow is None:
         if is_starting(settings):
             raise UsageError(f"An Airflow of {settings.home} is just starting: try again in a moment.")
-        end_left_over(settings.home)
+        end_orphans(settings.home)
         return False
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(airflow.supervisor)
@@ -119,7 +119,7 @@ def down(settings: Settings) -> bool:
         except psutil.TimeoutExpired:
             process.kill()  # the rest follows by itself
             process.wait(timeout=STOP_TIMEOUT)
-    end_left_over(settings.home)
+    end_orphans(settings.home)
     return True
 
 

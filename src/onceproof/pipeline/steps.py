@@ -272,7 +272,7 @@ def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
     run.trials_over.unlink(missing_ok=True)
     for trial in run.trials():
         if (outcome := run.outcome(trial)) is None or not outcome.says_something:
-            run.set_aside(trial)
+            run.archive_attempt(trial)
 
 
 def brokers(run: RunFolder) -> list[dict[str, str]]:
@@ -323,7 +323,7 @@ def _start_brokers(run: RunFolder, name: str, release: Release, trials: list[Tri
     file, folder = run.cluster_file(name), run.cluster_folder(name)
     if not EmbeddedCluster.has_data(folder):
         for trial in trials:  # their topics are gone
-            run.set_aside(trial)
+            run.archive_attempt(trial)
         shutil.rmtree(folder, ignore_errors=True)
     with ended_by_sigterm():
         try:
@@ -418,7 +418,7 @@ def drive(
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
 
 
-def beside(run: RunFolder, external: ClientConfig = no_external_brokers) -> None:
+def drive_waiting_cells(run: RunFolder, external: ClientConfig = no_external_brokers) -> None:
     """Prepare and drive the cells whose trials mostly wait, beside those that need the machine.
 
     Raises:

@@ -30,7 +30,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import DRIVE_POOL, USER, airflow_environment, airflow_home, password_file
-from onceproof.pipeline.left_over import end_left_over, note_session, sessions_file
+from onceproof.pipeline.orphans import end_orphans, note_session, sessions_file
 from onceproof.settings import Settings
 
 DAG = "regression"
@@ -46,7 +46,7 @@ COMPONENTS = {
     "dag-processor": ("dag-processor",),
     "api-server": ("api-server",),
 }
-TREE = Path(__file__).with_name("tree.py")
+TREE_REAPER = Path(__file__).with_name("tree_reaper.py")
 START_TIMEOUT = 180.0  # for a cold disk and a busy machine; a component that dies ends the wait at once
 STOP_TIMEOUT = 5.0
 
@@ -170,7 +170,7 @@ class Supervisor:
         )
         unended = _unended_file(self._home)
         if unended.exists():  # the last supervisor was killed, or one of its components
-            self._end_left_over_runs(airflow)
+            self._end_orphaned_runs(airflow)
         with _writing(unended):
             unended.touch()
         for name in COMPONENTS.keys() - self._processes.keys():
@@ -194,7 +194,7 @@ class Supervisor:
         self._take_lock()
         if not (file := password_file(self._home)).exists():
             write_json(file, {USER: secrets.token_urlsafe(12)})  # readable by its owner only, and never half of it
-        end_left_over(self._settings.home)  # it would work on our database
+        end_orphans(self._settings.home)  # it would work on our database
         sessions_file(self._settings.home).unlink(missing_ok=True)  # whoever was in those has ended
 
     def check(self) -> None:
@@ -278,7 +278,7 @@ class Supervisor:
         write_json(file, stamp)
 
     def _spawn(self, name: str, command: tuple[str, ...]) -> None:
-        tree = [sys.executable, "-I", "-S", str(TREE), str(os.getpid())]
+        tree = [sys.executable, "-I", "-S", str(TREE_REAPER), str(os.getpid())]
         with _writing(self._home), self._log(name).open("wb") as out:
             self._processes[name] = subprocess.Popen(
                 [*tree, sys.executable, "-m", "airflow", *command],
@@ -311,7 +311,7 @@ class Supervisor:
             interval=0.1,
         )
 
-    def _end_left_over_runs(self, airflow: Airflow) -> None:
+    def _end_orphaned_runs(self, airflow: Airflow) -> None:
         """Before a scheduler sees and continues them: what they had started is gone."""
         self._spawn("api-server", COMPONENTS["api-server"])
         self._await_health(airflow, ("metadatabase",), datetime.now(UTC))

@@ -254,7 +254,7 @@ class Explorer:
         number = len(self._lines) + 1
         on = None if streams is None else str(streams)
         trial = self._asked.trial(number, schedule, on)
-        self._folder.run.set_aside(trial)
+        self._folder.run.archive_attempt(trial)
         folder = self._folder.run.trial(trial)
         seen = self._seen(trial, folder)
         ended = self._now()

@@ -96,7 +96,7 @@ def try_planned(
             if has_topics and _has_ended(planted, trial):
                 shown = _shown(planting, trial, planted.trial(trial))
             else:
-                planted.set_aside(trial)
+                planted.archive_attempt(trial)
                 shown = _try(planting, trial, planted.trial(trial), cluster)
             each(shown)
             report(f"{planting.plant.name} in {planting.cell.scenario}: {_summary(shown)}")

@@ -1,7 +1,7 @@
 """Runs one command and ends everything that it started, with the command or with its owner.
 
-Run as a script: `python tree.py OWNER_PID COMMAND...`. Airflow's scheduler forks workers, they fork tasks, and
-tasks start JVMs: killing the scheduler alone would leave them. A keeper adopts every orphan below it (a Linux
+Run as a script: `python tree_reaper.py OWNER_PID COMMAND...`. Airflow's scheduler forks workers, they fork tasks, and
+tasks start JVMs: killing the scheduler alone would leave them. A reaper adopts every orphan below it (a Linux
 "child subreaper"), so that it can kill the whole tree when the command has ended or the owner is gone.
 
 There are two, one below the other. If the lower one is killed, the upper one adopts the tree and kills it; if the
@@ -20,11 +20,11 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 CANNOT_START = 127
-BELOW = "--below"  # what the lower keeper is told; the process id of the upper one follows
+BELOW = "--below"  # the first argument of the lower reaper; the process id of the upper one follows
 
 
 def main(arguments: list[str]) -> int:
-    """Become one of the keepers; returns the exit code of the command, and leaves nothing behind."""
+    """Become one of the reapers; returns the exit code of the command, and leaves nothing behind."""
     if arguments[0] == BELOW:
         upper, owner, *command = arguments[1:]
         return _keep([int(upper), int(owner)], command, dies=True)

@@ -18,7 +18,7 @@ from onceproof import cli
 from onceproof.lab.processes import await_condition, started_at
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.environment import OWNER, OWNER_STARTED
-from onceproof.pipeline.left_over import end_left_over, note_session, sessions_file
+from onceproof.pipeline.orphans import end_orphans, note_session, sessions_file
 from onceproof.pipeline.services import down
 from onceproof.pipeline.supervisor import Supervisor
 
@@ -115,14 +115,14 @@ def start_anew(report: dict) -> None:
 
 def test_a_task_that_hides_its_environment_is_recognised_by_its_session(open_home, hidden):
     noted(open_home, reuse_owner)
-    assert is_true(lambda: end_left_over(open_home) == [f"process {hidden.pid}"])
+    assert is_true(lambda: end_orphans(open_home) == [f"process {hidden.pid}"])
     assert hidden.wait(30) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("change", [lambda _: None, reuse_leader, start_anew], ids=["owner", "leader", "machine"])
 def test_a_session_of_somebody_who_lives_is_left_alone(open_home, hidden, change):
     noted(open_home, change)
-    assert is_true(lambda: end_left_over(open_home) == [])
+    assert is_true(lambda: end_orphans(open_home) == [])
     assert hidden.status() == psutil.STATUS_STOPPED
 
 
@@ -157,14 +157,14 @@ def test_nothing_else_is_ended(home, tmp_path_factory, monkeypatch, worker):
     of_ours = subprocess.Popen(SLEEP, env={**os.environ, "ONCEPROOF_HOME": str(home)})
     others = [living, elsewhere, of_ours]
     try:
-        assert end_left_over(home) == [f"process {worker.pid}"]
+        assert end_orphans(home) == [f"process {worker.pid}"]
         assert [process.poll() for process in others] == [None] * 3
         monkeypatch.setattr(psutil.Process, "parents", lambda _: [psutil.Process(living.pid)])
         living_env = {"ONCEPROOF_HOME": str(home), OWNER: "1", OWNER_STARTED: "-1000"}
         monkeypatch.setattr(
             psutil.Process, "environ", lambda p: living_env if p.pid in (living.pid, os.getpid()) else {}
         )
-        assert end_left_over(home) == []  # neither ourselves nor what has started us
+        assert end_orphans(home) == []  # neither ourselves nor what has started us
     finally:
         for process in others:
             process.kill()

@@ -30,11 +30,11 @@ def sessions_file(home: Path) -> Path:
     return home / "airflow" / "sessions.json"
 
 
-def end_left_over(home: Path) -> list[str]:
+def end_orphans(home: Path) -> list[str]:
     """Kill what runs for a home without an owner; returns what was removed, in words."""
     removed = []
     for _ in range(ROUNDS):
-        if not (found := list(_left_over(home))):
+        if not (found := list(_orphans(home))):
             break
         for process in found:
             with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
@@ -44,7 +44,7 @@ def end_left_over(home: Path) -> list[str]:
     return removed
 
 
-def _left_over(home: Path) -> Iterator[psutil.Process]:
+def _orphans(home: Path) -> Iterator[psutil.Process]:
     """Never ourselves, nor what has started us."""
     me, sessions = psutil.Process(), _sessions_without_owner(home)
     for process in set(psutil.process_iter()) - {me, *me.parents()}:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from onceproof.lab.processes import await_condition
-from onceproof.pipeline import tree
+from onceproof.pipeline import tree_reaper
 from tests.homes import has_ended
 
 # A child that leaves its session and group and forgets its parent, as JVMs and brokers do.
@@ -19,7 +19,7 @@ RUNAWAY = "setsid sleep 4242 & echo $!; "
 
 def start(owner: int, script: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", tree.__file__, str(owner), "sh", "-c", script],
+        [sys.executable, "-I", "-S", tree_reaper.__file__, str(owner), "sh", "-c", script],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -57,7 +57,7 @@ def test_a_killed_owner_takes_the_tree_along(owner):
     assert not runaway.is_running()
 
 
-def keepers_and_command(started: subprocess.Popen[str]) -> tuple[psutil.Process, psutil.Process, psutil.Process]:
+def reapers_and_command(started: subprocess.Popen[str]) -> tuple[psutil.Process, psutil.Process, psutil.Process]:
     upper = psutil.Process(started.pid)
     (lower,) = upper.children()
 
@@ -73,21 +73,21 @@ def await_gone(*processes: psutil.Process) -> None:
     await_condition("all to be gone", lambda: all(map(has_ended, processes)), timeout=30)
 
 
-@pytest.mark.parametrize("victim", [0, 1, 2], ids=["the upper keeper", "the lower keeper", "the command"])
+@pytest.mark.parametrize("victim", [0, 1, 2], ids=["the upper reaper", "the lower reaper", "the command"])
 def test_whoever_is_killed_takes_the_tree_along(victim):
     started = start(os.getpid(), RUNAWAY + "exec sleep 4244")
     runaway = runaway_of(started)
-    chain = keepers_and_command(started)
+    chain = reapers_and_command(started)
     chain[victim].kill()
     assert started.wait(30) in (-signal.SIGKILL, 128 + signal.SIGKILL)
     await_gone(*chain, runaway)
 
 
-@pytest.mark.parametrize("frozen", [0, 1], ids=["the upper keeper", "the lower keeper"])
-def test_a_killed_owner_takes_the_tree_along_although_a_keeper_is_frozen(owner, frozen):
+@pytest.mark.parametrize("frozen", [0, 1], ids=["the upper reaper", "the lower reaper"])
+def test_a_killed_owner_takes_the_tree_along_although_a_reaper_is_frozen(owner, frozen):
     started = start(owner.pid, RUNAWAY + "exec sleep 4244")
     runaway = runaway_of(started)
-    chain = keepers_and_command(started)
+    chain = reapers_and_command(started)
     chain[frozen].suspend()
     owner.kill()
     owner.wait()
@@ -106,12 +106,12 @@ def test_sigterm_is_passed_on():
 
 def test_a_command_that_does_not_exist_says_so(tmp_path: Path):
     done = subprocess.run(
-        [sys.executable, "-I", "-S", tree.__file__, str(os.getpid()), str(tmp_path / "nothing")],
+        [sys.executable, "-I", "-S", tree_reaper.__file__, str(os.getpid()), str(tmp_path / "nothing")],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == tree.CANNOT_START
+    assert done.returncode == tree_reaper.CANNOT_START
     assert "nothing could not be started: No such file or directory" in done.stderr
 
 
@@ -119,5 +119,5 @@ def test_nothing_is_started_for_an_owner_that_is_gone(owner, tmp_path: Path):
     owner.kill()
     owner.wait()
     started = start(owner.pid, f"touch {tmp_path / 'started'}")
-    assert started.wait(30) == tree.CANNOT_START
+    assert started.wait(30) == tree_reaper.CANNOT_START
     assert not (tmp_path / "started").exists()
