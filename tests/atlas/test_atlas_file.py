@@ -92,5 +92,5 @@ def test_a_verdict_that_there_is_not_is_refused(tmp_path, file, monkeypatch):
     write_atlas(file, ALL)
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("UPDATE cells SET verdict = 'splendid' WHERE verdict = 'known'")
-    with pytest.raises(UsageError, match=r"row 1: verdict is .splendid"):
+    with pytest.raises(UsageError, match=r"row 1: verdict must be 'regression', .*, not .splendid"):
         read_atlas(file)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceproof.campaigns.search.corpus import CHANGES, Corpus, Grammar, Pick, Schedule, Signature, Story
+from onceproof.model.decoding import decoded
 
 
 def tidy(settings):
@@ -71,7 +72,7 @@ def test_what_is_drawn_can_be_run_and_follows_from_the_seed(scenario, seed):
     assert is_whole(drawn)
     assert drawn.scenario == scenario
     assert drawn == GRAMMAR.draw(scenario, random.Random(seed))
-    assert Schedule.from_dict(drawn.to_dict()) == drawn
+    assert decoded(Schedule, drawn.to_dict()) == drawn
 
 
 @given(SCENARIOS, SEEDS)

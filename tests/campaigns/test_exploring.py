@@ -110,7 +110,7 @@ def test_a_damaged_line_is_named(tmp_path):
     search, folder, _ = explorer(tmp_path, bench)
     search.explore(10)
     folder.log_file.write_text(folder.log_file.read_text() + '{"number": 2}\n')
-    with pytest.raises(HarnessError, match=r"exploration\.jsonl is damaged in line 2: .* has no .*schedule"):
+    with pytest.raises(HarnessError, match=r"exploration\.jsonl is damaged in line 2: purpose, schedule.* are missing"):
         explorer(tmp_path, bench)
 
 

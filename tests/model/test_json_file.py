@@ -26,16 +26,28 @@ WHOLE = an_outcome(
 )
 # What is not of this form, and what is said about it.
 ODD = {
-    "a list": (lambda data: [data], 'all of it is [{"trial": '),
-    "not there": (lambda data: without(data, "reason"), "all of it has no reason"),
-    "unknown": (lambda data: {**data, "mood": "good"}, "all of it has mood, which is not known"),
-    "a text for a truth": (lambda data: {**data, "exercised": "yes"}, 'exercised is "yes"'),
-    "a truth for a number": (lambda data: {**data, "steps": True}, "steps is true"),
-    "null": (lambda data: {**data, "reason": None}, "reason is null"),
-    "deep inside": (lambda data: {**data, "produced": {"records": 1.5, "keys": 1}}, "records is 1.5"),
-    "an entry": (lambda data: {**data, "attested": {"instance-1": []}}, "attested.instance-1 is []"),
-    "one of many": (lambda data: {**data, "plant": {**data["plant"], "altered": ["a", 1]}}, "altered.1 is 1"),
-    "a release": (lambda data: {**data, "trial": odd_release(data["trial"])}, "UsageError: "),
+    "a list": (lambda data: [data], 'all of it must be a table, not [{"trial": '),
+    "not there": (lambda data: without(data, "reason"), "reason is missing"),
+    "unknown": (lambda data: {**data, "mood": "good"}, "there is no field 'mood'; choose from trial, error"),
+    "a text for a truth": (lambda data: {**data, "exercised": "yes"}, 'exercised must be true or false, not "yes"'),
+    "a truth for a number": (lambda data: {**data, "steps": True}, "steps must be a whole number, not true"),
+    "null": (lambda data: {**data, "reason": None}, "reason must be a text, not null"),
+    "deep inside": (
+        lambda data: {**data, "produced": {"records": 1.5, "keys": 1}},
+        "produced.records must be a whole number, not 1.5",
+    ),
+    "an entry": (
+        lambda data: {**data, "attested": {"instance-1": []}},
+        "attested.instance-1 must be a table with a value for each name, not []",
+    ),
+    "one of many": (
+        lambda data: {**data, "plant": {**data["plant"], "altered": ["a", 1]}},
+        "plant.altered.2 must be a text, not 1",
+    ),
+    "a release": (
+        lambda data: {**data, "trial": odd_release(data["trial"])},
+        "trial.cell.streams = \"four\": 'four' is not a Kafka release",
+    ),
 }
 
 

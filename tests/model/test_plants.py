@@ -62,12 +62,12 @@ def test_only_breaches_of_the_promises_that_must_show_it_count():
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (ROW.replace('effect = "w"', ""), "p lacks the field 'effect'"),
+        (ROW.replace('effect = "w"', ""), "p cannot be read: effect is missing"),
         (ROW.replace('["state"]', '["stat"]'), "there is no promise 'stat'"),
         (ROW.replace("bug", "bugs"), "there is no field 'bugs'"),
         (ROW.partition("[[plant.claim]]")[0], "no scenario must find it"),
         (ROW + '[plant.equivalent]\ncrash = "r"\n', "it must be found in crash, and yet cannot show there"),
-        (ROW + ROW, "p cannot be read: it is there twice"),
+        (ROW + ROW, "p is there twice; make the two rows one"),
         ("[[plant", "the file cannot be read"),
     ],
 )

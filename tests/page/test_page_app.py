@@ -386,7 +386,7 @@ def test_a_verdict_that_lacks_something_is_one_sentence(client, settings, lacks)
     )
     page = client.get(CELL)
     assert page.status_code == 500
-    assert f"has no {lacks}" in page.text
+    assert f"1.{lacks} is missing" in page.text
 
 
 @pytest.mark.parametrize("created", [None, "x", "2026-99-99T00:00:00"])

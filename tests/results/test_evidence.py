@@ -23,9 +23,10 @@ from typer.main import get_command
 from onceproof.cli import app
 from onceproof.model.anomaly import Comparison, Witness
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.decoding import decoded
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, TrialPlan, VerdictRow, write_observations
-from onceproof.model.json_file import decoded, write_json
+from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import redaction

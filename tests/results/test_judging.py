@@ -10,8 +10,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.decoding import decoded
 from onceproof.model.files import Outcome, Produced, VerdictRow
-from onceproof.model.json_file import decoded, read_json, write_json
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import judging
 from onceproof.results.judging import judge_run, spark_counts

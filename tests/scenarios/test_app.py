@@ -9,6 +9,7 @@ import pytest
 
 from onceproof.campaigns.application.verbs import app_run, default_releases
 from onceproof.lab.plan import plan_of
+from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -102,7 +103,7 @@ def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_n
     assert "topology" in plan.not_looked_at["replay"]
     assert plan.roles["out"].declared.promises == ("differential",)
     assert "-s3.9.1-claimed-" in trial.key
-    assert type(trial).from_dict(trial.to_dict()) == trial
+    assert decoded(type(trial), trial.to_dict()) == trial
     assert type(trial.cell).parse(trial.cell.key) == trial.cell
     assert "--streams 3.9.1 --fault bounce" in trial.command
 

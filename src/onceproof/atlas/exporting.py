@@ -7,8 +7,9 @@ from typing import Any
 from onceproof.atlas.measurement import ControlSeen, Measurement, merged
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.decoding import decoded
 from onceproof.model.files import Outcome, Reading, VerdictRow
-from onceproof.model.json_file import decoded, encoded, read_json
+from onceproof.model.json_file import encoded, read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import commit_of

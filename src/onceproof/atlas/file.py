@@ -15,8 +15,9 @@ from typing import Any
 
 from onceproof.atlas.measurement import Measurement
 from onceproof.model.cell import Cell
+from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import decoded, encoded, replacing
+from onceproof.model.json_file import encoded, replacing
 
 SCHEMA = 1  # of the file; it changes when a column is removed or changes its meaning
 AXES = ("scenario", "variant", "streams", "restart_on", "broker")

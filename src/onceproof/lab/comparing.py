@@ -1,6 +1,5 @@
 """Two releases, or two versions of an application, compared by what becomes of topologies: without brokers."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -8,8 +7,8 @@ from onceproof.installation import Installation
 from onceproof.lab.applications import application_class_path
 from onceproof.lab.shapes import shapes_of, steady
 from onceproof.model.compared import Comparison, Effect, compare
+from onceproof.model.decoding import from_json
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import decoded
 from onceproof.model.release import Release
 from onceproof.model.shape import Shape
 from onceproof.scenarios.declared import Application
@@ -120,7 +119,7 @@ def _case(folder: Path) -> Case:
 
 def _kept(file: Path) -> Shape:
     try:
-        shape: Shape = decoded(Shape, json.loads(file.read_text(encoding="utf-8")))
+        shape: Shape = from_json(Shape, file.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{file} is no shape of a topology ({error}): write it with `onceproof compare --keep`."

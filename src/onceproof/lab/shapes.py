@@ -14,8 +14,9 @@ from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import replay_class_path, streams_class_path
 from onceproof.lab.programs import run_program
 from onceproof.lab.replay import SCRATCH, scratch_within
+from onceproof.model.decoding import from_json
 from onceproof.model.errors import HarnessError
-from onceproof.model.json_file import decoded, replacing
+from onceproof.model.json_file import replacing
 from onceproof.model.release import Release
 from onceproof.model.shape import Shape
 from onceproof.scenarios.net import Case
@@ -89,7 +90,7 @@ def _see(installation: Installation, release: Release, lines: Sequence[str], fil
 def _read(file: Path) -> Iterator[Shape]:
     for line in file.read_text().splitlines():
         try:
-            yield decoded(Shape, json.loads(line))
+            yield from_json(Shape, line)
         except ValueError as error:
             raise HarnessError(
                 f"{file} is of another version of Onceproof, or damaged ({error}): delete it."

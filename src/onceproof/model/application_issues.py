@@ -5,16 +5,19 @@ asked of these as scenarios are asked; of what nobody described it explains noth
 """
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.application import Application
 from onceproof.model.cell import Trial
+from onceproof.model.decoding import Pattern, read_tables
 from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Scene
 from onceproof.model.known_issues import OF_BROKERS, KnownIssue, Registry, registry
@@ -23,7 +26,6 @@ from onceproof.model.timeline import Event
 from onceproof.model.topology import Topology
 
 FILE = Path(__file__).with_name("application_issues.toml")
-LISTS = ("anomalies", "faults")
 UNTHROTTLED = {"quotas": (False,)}  # no producer of such a trial has a quota
 
 
@@ -36,9 +38,9 @@ class Shows:
     faults: tuple[str, ...] = ()
     uncommitted: bool = False
     after: str | None = None
-    says: str | None = None
-    expects: str | None = None
-    store: str | None = None
+    says: Pattern | None = None
+    expects: Pattern | None = None
+    store: Pattern | None = None
     returned: bool = False
     stayed: bool = False
 
@@ -131,26 +133,24 @@ def parse_application_issues(text: str, known: Registry) -> tuple[Shows, ...]:
         HarnessError: a row has an unknown field, issue or anomaly, says nothing of its witnesses, or has a regular
             expression that is none.
     """
-    rows = []
-    keys, names = {issue.key for issue in known.issues}, {one.name for one in fields(Shows)}
-    for entry in tomllib.loads(text)["shows"]:
-        key = entry.get("issue")
-        if unknown := sorted(entry.keys() - names):
-            raise HarnessError(f"{FILE.name}: {key} has the field {unknown[0]!r}, which there is not.")
-        row = Shows(**{**entry, **{name: tuple(entry[name]) for name in LISTS if name in entry}})
-        if row.issue not in keys:
-            raise HarnessError(f"{FILE.name}: {row.issue!r} is no issue of the registry; name one that is.")
-        if unknown := sorted(set(row.anomalies) - ANOMALIES.keys()):
-            raise HarnessError(f"{FILE.name}: {row.issue} has the anomaly {unknown[0]!r}, which there is not.")
-        if len(entry) == 2:
-            raise HarnessError(f"{FILE.name}: {row.issue} says nothing of its witnesses; say what must hold of them.")
-        for pattern in (row.says, row.expects, row.store):
-            try:
-                re.compile(pattern or "")
-            except re.error as error:
-                raise HarnessError(f"{FILE.name}: {row.issue} has {pattern!r}, which is no pattern: {error}.") from None
-        rows.append(row)
+    keys = {issue.key for issue in known.issues}
+    [rows] = read_tables(text, FILE.name, shows=Annotated[Shows, AfterValidator(_checked)]).values()
+    if unknown := next((row.issue for row in rows if row.issue not in keys), None):
+        raise HarnessError(f"{FILE.name}: {unknown!r} is no issue of the registry; name one that is.")
     return tuple(rows)
+
+
+def _checked(row: Shows) -> Shows:
+    """The same row.
+
+    Raises:
+        ValueError: it names an anomaly that there is not, or says nothing of its witnesses.
+    """
+    if unknown := sorted(set(row.anomalies) - ANOMALIES.keys()):
+        raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them")
+    if row == Shows(row.issue, row.anomalies):
+        raise ValueError("it says nothing of its witnesses; say what must hold of them")
+    return row
 
 
 @cache

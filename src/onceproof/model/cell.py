@@ -3,11 +3,12 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
-from onceproof.model.release import CLAIMED, Release
+from onceproof.model.release import CLAIMED, OfBrokers, Release
 
 RELEASE = r"[0-9.]+(?:-rc[0-9]+|-SNAPSHOT)?(?:_[0-9a-f]+)?"
 KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE}(?:{CLAIMED})?)(?:-r({RELEASE}))?-b({RELEASE}(?:{CLAIMED})?)")
@@ -24,8 +25,8 @@ class Cell:
 
     scenario: str
     variant: str
-    streams: Release
-    broker: Release
+    streams: OfBrokers
+    broker: OfBrokers
     restart_on: Release | None = None
 
     @property
@@ -75,15 +76,9 @@ class Cell:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Cell":
-        """Read what `to_dict` wrote."""
-        restart = data.get("restart_on")
-        return cls(
-            data["scenario"],
-            data["variant"],
-            Release.of_brokers(data["streams"]),
-            Release.of_brokers(data["broker"]),
-            Release.parse(restart) if restart else None,
-        )
+        """The cell of a row that has what `to_dict` wrote, among other things."""
+        made: Cell = decoded(cls, {field.name: data.get(field.name) for field in fields(cls)})
+        return made
 
 
 @dataclass(frozen=True)
@@ -160,18 +155,6 @@ class Trial:
             "parameters": dict(self.parameters),
             "plant": self.plant,
         }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Trial":
-        """Read what `to_dict` wrote."""
-        return cls(
-            data["run"],
-            Cell.from_dict(data["cell"]),
-            data["number"],
-            data["seed"],
-            data.get("parameters") or {},
-            data.get("plant"),
-        )
 
 
 def app_command(

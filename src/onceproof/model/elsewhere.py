@@ -1,14 +1,14 @@
 """Known failures of Kafka that no scenario shows: where they can be seen instead, or why they cannot."""
 
-import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
+from onceproof.model.decoding import read_tables
 from onceproof.model.errors import HarnessError
 
 FILE = Path(__file__).with_name("elsewhere.toml")
-SEEN = ("app run", "compare", "nowhere yet")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Failure:
     key: str
     title: str
     affected: str
-    seen: str
+    seen: Literal["app run", "compare", "nowhere yet"]
     since: str
     note: str
 
@@ -35,18 +35,10 @@ def parse_failures(text: str, known: frozenset[str]) -> tuple[Failure, ...]:
     Raises:
         HarnessError: a row has other fields, a key that the registry has, or is seen where nothing is.
     """
-    names = {field.name for field in fields(Failure)}
-    rows = []
-    for entry in tomllib.loads(text)["failure"]:
-        if wrong := sorted(entry.keys() ^ names):
-            raise HarnessError(f"{FILE.name}: {entry.get('key')} has or lacks the field {wrong[0]!r}.")
-        row = Failure(**entry)
-        if row.key in known:
-            raise HarnessError(f"{FILE.name}: {row.key} is in the registry, too; take it out here.")
-        if row.seen not in SEEN:
-            raise HarnessError(f"{FILE.name}: {row.key} is seen in {row.seen!r}; write one of {', '.join(SEEN)}.")
-        rows.append(row)
-    return tuple(rows)
+    [rows] = read_tables(text, FILE.name, failure=Failure).values()
+    if twice := next((row.key for row in rows if row.key in known), None):
+        raise HarnessError(f"{FILE.name}: {twice} is in the registry, too; take it out here.")
+    return rows
 
 
 @cache

@@ -14,7 +14,8 @@ from operator import itemgetter
 from typing import Any
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.history import History, Input
+from onceproof.model.decoding import Pattern
+from onceproof.model.history import History, Input, Way
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
 
 _WHERE = ("scenarios", "variants")  # say where an explanation holds, and nothing of a witness
@@ -170,13 +171,13 @@ class Explanation:
     changed: bool = False
     faults: tuple[str, ...] = ()
     variants: tuple[str, ...] | None = None
-    says: str | None = None
+    says: Pattern | None = None
     given: tuple[str, ...] = ()
     restored: bool = False
     most: int | None = None
-    values: str | None = None
+    values: Pattern | None = None
     struck: bool = False
-    version: str | None = None
+    version: Way | None = None
     scenarios: tuple[str, ...] | None = None
 
     def holds_in(self, scenario: str, variant: str | None) -> bool:

@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, Field
 
 from onceproof.model.anomaly import Comparison, Findings, Witness, counted, first_of_each, witnesses_of
 from onceproof.model.cell import Cell, Trial
@@ -196,7 +198,8 @@ class TrialPlan(JsonFile):
     broker_is_claimed: bool = False  # whether the cell's broker release is claimed for given brokers
     broker_hosts: tuple[str, ...] = ()  # names of the machines of given brokers, which are not told to others
     seconds: Mapping[str, float]  # by phase
-    preloaded: int = field(default=0, metadata={"formerly": "seeded"})  # records, when it was
+    # Records, when it was; files of before have another name for it.
+    preloaded: Annotated[int, Field(validation_alias=AliasChoices("preloaded", "seeded"))] = 0
 
     def topic(self, role: str) -> str:
         """The topic that plays the role, whether it is one that is read or another one of the application."""

@@ -7,13 +7,13 @@ below 0 puts the version of that number, 0 deletes the key. A result is `value <
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from onceproof.model.anomaly import Witness
 
 # A record of the input: partition, offset, key, value, timestamp in ms.
 Input = tuple[int, int, int | None, int | None, int]
-WAYS = ("ended", "too-old", "deleted")
+Way = Literal["ended", "too-old", "deleted"]  # how a wrong version may have come about
 NONE = 0  # the number of a deletion, and of no version
 
 
@@ -59,7 +59,7 @@ class History:
                 youngest[partition] = time if known is None else max(time, known)
 
     def shows(self, way: str, witness: Witness, reached: int | None) -> bool:
-        """Whether a wrong version may have come about in one of the `WAYS`.
+        """Whether a wrong version may have come about in a way.
 
         ended: the version that was valid had ended by a change that was processed before, or was a deletion processed
             before, and there came none or an older one.

@@ -1,19 +1,20 @@
 """The registry of known issues (`known_issues.toml`): what is expected, and where each fact comes from."""
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator
 
 from onceproof.model.application import Application, Value, check_needs
 from onceproof.model.cell import Cell
-from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.decoding import read_tables
+from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Explanation
-from onceproof.model.history import WAYS
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 
@@ -29,6 +30,44 @@ def url_of(key: str) -> str | None:
     if re.fullmatch(r"CVE-\d{4}-\d{4,7}", key):
         return f"https://www.cve.org/CVERecord?id={key}"
     return f"https://issues.apache.org/jira/browse/{key}" if re.fullmatch(r"KAFKA-\d{1,6}", key) else None
+
+
+class Range(NamedTuple):
+    """Releases, both ends included; without `last`, all later ones."""
+
+    first: Release
+    last: Release = LATER
+
+
+def _in_order(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
+    """The ranges in order.
+
+    Raises:
+        ValueError: one is inverted, or overlaps another one.
+    """
+    if inverted := next((one for one in ranges if one.last < one.first), None):
+        raise ValueError(f"the range {inverted.first} to {inverted.last} is inverted; write the older release first")
+    for one, other in pairwise(sorted(ranges)):
+        if other.first <= one.last:
+            raise ValueError(f"the range that begins with {other.first} overlaps the one that begins with {one.first}")
+    return tuple(sorted(ranges))
+
+
+def _sentences(text: str) -> str:
+    """The text without blanks around it.
+
+    Raises:
+        ValueError: it does not end with a full stop.
+    """
+    if not text.strip().endswith("."):
+        raise ValueError("must be sentences that end with a full stop")
+    return text.strip()
+
+
+Texts = tuple[str, ...]
+Ranges = Annotated[tuple[Range, ...], AfterValidator(_in_order)]
+Sentences = Annotated[str, AfterValidator(_sentences)]
+Variants = Mapping[str, Texts]  # by scenario
 
 
 @dataclass(frozen=True)
@@ -59,18 +98,18 @@ class KnownIssue:
 
     key: str
     title: str
-    variants: Mapping[str, tuple[str, ...]]
+    variants: Variants
     explains: tuple[Explanation, ...]
-    affected: tuple[tuple[Release, Release], ...]
+    affected: Ranges
     fixed: tuple[Release, ...]
-    sources: tuple[str, ...]
-    symptom: str
-    condition: str
-    remedy: str
-    needs: Mapping[str, tuple[Value, ...]]
-    must_show: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    culprit: str = "restarted"
-    incidental: tuple[str, ...] = ()
+    sources: Texts
+    symptom: Sentences
+    condition: Sentences
+    remedy: Sentences
+    needs: Annotated[Mapping[str, tuple[Value, ...]], BeforeValidator(check_needs)]
+    must_show: Mapping[str, Mapping[str, Texts]] = field(default_factory=dict)
+    culprit: Literal["restarted", "killed", "mixed", "broker"] = "restarted"
+    incidental: Texts = ()
     shown: bool = True
 
     @property
@@ -150,10 +189,10 @@ class Avoidance:
         sources: where each fact comes from.
     """
 
-    variants: Mapping[str, tuple[str, ...]]
-    releases: tuple[tuple[Release, Release], ...]
+    variants: Variants
+    releases: Ranges
     reason: str
-    sources: tuple[str, ...]
+    sources: Texts
 
     def declares(self, cell: Cell) -> bool:
         """Whether it applies to the cell: the variant, and a release on which it was seen."""
@@ -228,146 +267,50 @@ def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
         HarnessError: it is not TOML; a field is missing or unknown; a range is inverted, overlaps another one, or holds
             a release in which the issue is fixed; an anomaly does not exist; names the row.
     """
-    row = "the file"
-    issues, avoided = [], []
-    try:
-        data: dict[str, Any] = tomllib.loads(text)
-        _check_fields(data, {"issue", "avoided"})
-        for entry in data.get("issue", []):
-            row = str(entry.get("key", "an issue without key"))
-            issues.append(_issue(entry))
-        for entry in data.get("avoided", []):
-            row = f"avoided {', '.join(entry.get('variants', {}))}"
-            avoided.append(_avoidance(entry))
-    except KeyError as error:
-        raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
-    except (ValueError, TypeError, AttributeError, UsageError) as error:
-        raise HarnessError(f"{name}: {row} cannot be read: {error}") from error
-    keys = [issue.key for issue in issues]
+    tables = read_tables(text, name, issue=Annotated[KnownIssue, AfterValidator(_checked)], avoided=Avoidance)
+    keys = [issue.key for issue in tables["issue"]]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise HarnessError(f"{name}: {twice} has more than one row; make them one, with several ranges.")
-    return Registry(tuple(issues), tuple(avoided))
+    return Registry(tables["issue"], tables["avoided"])
 
 
-def _check_fields(entry: Mapping[str, Any], known: Collection[str]) -> None:
-    if unknown := sorted(entry.keys() - set(known)):
-        raise ValueError(f"there is no field {unknown[0]!r}; choose from {', '.join(sorted(known))}.")
+def _checked(issue: KnownIssue) -> KnownIssue:
+    """The same issue.
 
-
-def _ranges(entries: list[dict[str, str]]) -> tuple[tuple[Release, Release], ...]:
-    """The ranges in order."""
-    ranges = []
-    for entry in entries:
-        _check_fields(entry, {"first", "last"})
-        first = Release.parse(entry["first"])
-        last = Release.parse(entry["last"]) if "last" in entry else LATER
-        if last < first:
-            raise ValueError(f"the range {first} to {last} is inverted; write the older release first.")
-        ranges.append((first, last))
-    for (first, last), (other, _) in pairwise(sorted(ranges)):
-        if other <= last:
-            raise ValueError(f"the range that begins with {other} overlaps the one that begins with {first}.")
-    return tuple(sorted(ranges))
-
-
-def _issue(entry: dict[str, Any]) -> KnownIssue:
-    _check_fields(entry, {f.name for f in fields(KnownIssue)})
-    issue = KnownIssue(
-        entry["key"],
-        entry["title"],
-        _variants(entry["variants"]),
-        tuple(_explanation(explanation) for explanation in entry["explains"]),
-        _ranges(entry["affected"]),
-        tuple(Release.parse(text) for text in entry["fixed"]),
-        _texts(entry["sources"]),
-        _sentence(entry, "symptom"),
-        _sentence(entry, "condition"),
-        _sentence(entry, "remedy"),
-        check_needs(entry["needs"]),
-        {
-            scenario: {variant: _texts(names) for variant, names in of_variants.items()}
-            for scenario, of_variants in entry.get("must_show", {}).items()
-        },
-        entry.get("culprit", "restarted"),
-        _texts(entry.get("incidental", [])),
-        bool(entry.get("shown", True)),
-    )
+    Raises:
+        ValueError: what it says does not hang together.
+    """
     if not issue.explains:
-        raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness.")
+        raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness")
     if not issue.sources:
-        raise ValueError("it has no source; say where the facts come from.")
-    if issue.culprit not in ("killed", "restarted", MIXED, OF_BROKERS):
-        raise ValueError(f"culprit is {issue.culprit!r}, but must be killed, restarted, mixed or broker.")
+        raise ValueError("it has no source; say where the facts come from")
     if issue.culprit == MIXED and (issue.fixed or any(last == LATER for _, last in issue.affected)):
-        raise ValueError("culprit is 'mixed', so no release fixes it, and each range ends where the other side begins.")
+        raise ValueError("culprit is 'mixed', so no release fixes it, and each range ends where the other side begins")
     if unknown := sorted(set(issue.incidental) - issue.variants.keys()):
-        raise ValueError(f"incidental names {unknown[0]!r}, which is not one of its scenarios.")
+        raise ValueError(f"incidental names {unknown[0]!r}, which is not one of its scenarios")
     for fixed in issue.fixed:
         if any(fixed.within(*affected) for affected in issue.affected):
-            raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it.")
+            raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it")
+    for explanation in issue.explains:
+        _check_explanation(explanation)
     due = [(scenario, *one) for scenario, of_variants in issue.must_show.items() for one in of_variants.items()]
     named = {*issue.anomalies, *(name for _, _, names in due for name in names)}
     if unknown := sorted(named - ANOMALIES.keys()):
-        raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
+        raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them")
     if unknown := sorted(variant for scenario, variant, _ in due if not issue.concerns(scenario, variant)):
-        raise ValueError(f"{unknown[0]!r} is not one of its variants.")
+        raise ValueError(f"{unknown[0]!r} is not one of its variants")
     return issue
 
 
-def _explanation(entry: dict[str, Any]) -> Explanation:
-    _check_fields(entry, {f.name for f in fields(Explanation)})
-    lists: dict[str, Any] = {
-        name: _texts(entry[name])
-        for name in ("anomalies", "faults", "given", "scenarios", "variants")
-        if name in entry or name == "anomalies"
-    }
-    explanation = Explanation(**{**entry, **lists})
+def _check_explanation(explanation: Explanation) -> None:
     of_trial = (explanation.after, explanation.faults, explanation.given, explanation.open_at)
     of_partition = (explanation.returned, explanation.stayed, explanation.restored, explanation.struck)
     of_key = (explanation.changed, explanation.values, explanation.sent is not None, explanation.version)
     if not any((*of_trial, *of_partition, *of_key, explanation.says)):
         raise ValueError(
             "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
-            "stayed, restored, struck, sent, changed, values or version."
+            "stayed, restored, struck, sent, changed, values or version"
         )
-    if explanation.version not in (None, *WAYS):
-        raise ValueError(f"version is {explanation.version!r}, but must be {', '.join(WAYS)}.")
-    for name, expression in (("says", explanation.says), ("values", explanation.values)):
-        try:
-            re.compile(expression or "")
-        except re.error as error:
-            raise ValueError(f"{name} is {expression!r}, which is no regular expression: {error}.") from None
-    return explanation
-
-
-def _avoidance(entry: dict[str, Any]) -> Avoidance:
-    _check_fields(entry, {f.name for f in fields(Avoidance)})
-    return Avoidance(
-        _variants(entry["variants"]),
-        _ranges(entry["releases"]),
-        entry["reason"],
-        _texts(entry["sources"]),
-    )
-
-
-def _variants(entry: dict[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Variants by scenario."""
-    if not isinstance(entry, dict):
-        raise ValueError(f"variants is {entry!r}; write variants.SCENARIO = [...] for each scenario.")
-    return {scenario: _texts(names) for scenario, names in entry.items()}
-
-
-def _sentence(entry: Mapping[str, Any], name: str) -> str:
-    text = entry[name]
-    if not isinstance(text, str) or not text.strip().endswith("."):
-        raise ValueError(f"{name} is {text!r}, but must be sentences that end with a full stop.")
-    return text.strip()
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{values!r} should be a list of texts.")
-    return tuple(values)
 
 
 @cache

@@ -3,13 +3,16 @@
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
 
 from onceproof.model.cell import Cell
+from onceproof.model.decoding import AsText, as_check, decoded
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, KnownIssue, Registry, registry
 from onceproof.model.published import NEWEST, is_word
@@ -25,8 +28,47 @@ BUDGET = 6  # trials of a cell, at most
 RISK = 0.05  # that a claimed green misses a bug, at most
 DEFAULT_MATRIX = "seed"
 FILE = Path(__file__).with_name("matrices.toml")
-INCLUDES = "includes"  # in a file: other matrices, whose blocks and cells a matrix has before its own
+INCLUDES = "includes"  # in a file, see `_Including`
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
+
+
+def _is_relative(text: str) -> bool:
+    """Whether it is a word, of what is published or of the registry."""
+    return is_word(text) or text in OF_BLOCKS
+
+
+@as_check
+def _of_streams(text: str) -> str:
+    """The same text, if it names a release or is a word."""
+    return text if _is_relative(text) else str(Release.parse(text))
+
+
+@as_check
+def _of_brokers(text: str) -> str:
+    """The same, of brokers."""
+    return text if _is_relative(text) else str(Release.of_brokers(text))
+
+
+@as_check
+def _of_matrix(text: str) -> str:
+    """The same, of brokers of a whole matrix, for which words of the registry have no meaning."""
+    return text if is_word(text) else str(Release.of_brokers(text))
+
+
+OfStreams = Annotated[str, AfterValidator(_of_streams)]
+CellOfKey = Annotated[Cell, AsText(Cell.parse, lambda cell: cell.key)]
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise ValueError("a matrix is named with lower-case letters, digits and hyphens, 40 at most")
+    return text
+
+
+def _next_line_is_paired(block: "Block") -> "Block":
+    if NEXT_LINE in chain(*(pair for pair in block.restarts if EACH_LINE not in pair), block.streams):
+        raise ValueError(f"{NEXT_LINE} has a meaning beside {EACH_LINE} alone, as a pair of `restarts`")
+    return block
 
 
 @dataclass(frozen=True)
@@ -39,20 +81,20 @@ class Block:
 
     scenario: str
     variants: tuple[str, ...]
-    streams: tuple[str, ...] = ()
-    restarts: tuple[tuple[str, str], ...] = ()
-    brokers: tuple[str, ...] = ()
+    streams: tuple[OfStreams, ...] = ()
+    restarts: tuple[tuple[OfStreams, OfStreams], ...] = ()
+    brokers: tuple[Annotated[str, AfterValidator(_of_brokers)], ...] = ()
 
 
 @dataclass(frozen=True)
 class Matrix:
     """A named set of cells: those of the blocks, and single ones; or what another matrix lacks on some brokers."""
 
-    name: str
+    name: Annotated[str, AfterValidator(_name)]
     description: str
-    blocks: tuple[Block, ...] = ()
-    cells: tuple[Cell, ...] = ()
-    brokers: tuple[str, ...] = (BROKERS,)
+    blocks: tuple[Annotated[Block, AfterValidator(_next_line_is_paired)], ...] = ()
+    cells: tuple[CellOfKey, ...] = ()
+    brokers: tuple[Annotated[str, AfterValidator(_of_matrix)], ...] = (BROKERS,)
     why_brokers: str = ""  # the reason for these, the end of a sentence
     covers: str = ""  # a matrix of which it has the cells that it lacks on `brokers` (`scenarios.cover`), and no others
     trials: int = 1
@@ -81,6 +123,13 @@ class Matrix:
         return vars(self) | {"blocks": blocks, "cells": [cell.key for cell in self.cells]}
 
 
+@dataclass(frozen=True)
+class _Including:
+    """What a table has beside the fields of a matrix."""
+
+    includes: tuple[str, ...] = ()  # other matrices, whose blocks and cells a matrix has before its own
+
+
 def parse_matrices(text: str, file: str, others: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:
     """Read the matrices of a file, as `matrices.toml` has them: a table each, under its name.
 
@@ -95,8 +144,9 @@ def parse_matrices(text: str, file: str, others: Mapping[str, Matrix] | None = N
         raise UsageError(f"{file} is not TOML: {error}.") from None
     matrices: dict[str, Matrix] = {}
     for name, table in data.items():
-        named = _table(table, f"{file}: {name}") | {"name": name}
-        matrices[name] = matrix_from(named, file, {**(others or {}), **matrices})
+        if not isinstance(table, dict):
+            raise UsageError(f"{file}: {name} must be a table, not {table!r}.")
+        matrices[name] = matrix_from(table | {"name": name}, file, {**(others or {}), **matrices})
     return matrices
 
 
@@ -127,24 +177,34 @@ def matrix_from(data: Mapping[str, Any], where: str, others: Mapping[str, Matrix
         UsageError: it is no matrix.
     """
     where = f"{where}: {data.get('name', 'matrix')}"
-    own = {name: value for name, value in data.items() if name != INCLUDES}
-    included = _included(data.get(INCLUDES, ()), others or {}, where)
-    values = _checked(own, Matrix, where)
-    if not NAME.fullmatch(values["name"]):
-        raise UsageError(f"{where}: a matrix is named with lower-case letters, digits and hyphens, 40 at most.")
-    blocks = tuple(_block(_table(block, f"{where}, blocks"), where) for block in values.get("blocks", ()))
-    cells = tuple(Cell.parse(key) for key in values.get("cells", ()))
-    own_brokers = bool(values.get("brokers"))
-    blocks = (*chain.from_iterable(_brought(matrix, own_brokers) for matrix in included), *blocks)
-    cells = (*chain.from_iterable(matrix.cells for matrix in included), *cells)
-    if values.get("covers") and (blocks or cells):
-        raise UsageError(f"{where} covers {values['covers']}, so it has no blocks, cells and includes of its own.")
-    if not blocks and not cells and not values.get("covers"):
-        raise UsageError(f"{where} has neither blocks nor cells.")
-    for release in values.get("brokers", ()):
-        if not is_word(release):
-            Release.of_brokers(release)
-    return Matrix(**values | {"blocks": blocks, "cells": cells})
+    try:
+        read: Matrix = decoded(Matrix, {name: value for name, value in data.items() if name != INCLUDES})
+        including: _Including = decoded(_Including, {name: data[name] for name in (INCLUDES,) if name in data})
+        included = _included(including.includes, others or {})
+        return _checked(_with(read, included, bool(data.get("brokers"))))
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}.") from None
+
+
+def _with(own: Matrix, included: Sequence[Matrix], own_brokers: bool) -> Matrix:
+    """A matrix that has the blocks and the cells of others before its own."""
+    blocks = (*chain.from_iterable(_brought(matrix, own_brokers) for matrix in included), *own.blocks)
+    cells = (*chain.from_iterable(matrix.cells for matrix in included), *own.cells)
+    return replace(own, blocks=blocks, cells=cells)
+
+
+def _checked(matrix: Matrix) -> Matrix:
+    """The same matrix.
+
+    Raises:
+        ValueError: it has no cells, or some beside those that it covers.
+    """
+    has_some = bool(matrix.blocks or matrix.cells)
+    if matrix.covers and has_some:
+        raise ValueError(f"it covers {matrix.covers}, so it has no blocks, cells and includes of its own")
+    if not matrix.covers and not has_some:
+        raise ValueError("it has neither blocks nor cells")
+    return matrix
 
 
 def _brought(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
@@ -156,74 +216,12 @@ def _brought(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
     )
 
 
-def _included(names: Any, others: Mapping[str, Matrix], where: str) -> list[Matrix]:
-    if not _is_list(names, str):
-        raise UsageError(f"{where}: {INCLUDES} must be a list of texts, not {names!r}.")
+def _included(names: Iterable[str], others: Mapping[str, Matrix]) -> list[Matrix]:
     if unknown := [name for name in names if name not in others]:
-        raise UsageError(f"{where}: there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}.")
+        raise ValueError(f"there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}")
     if computed := [name for name in names if others[name].covers]:
-        raise UsageError(f"{where}: {computed[0]} is computed and cannot be included; run it beside.")
+        raise ValueError(f"{computed[0]} is computed and cannot be included; run it beside")
     return [others[name] for name in names]
-
-
-def _block(data: Mapping[str, Any], where: str) -> Block:
-    values = _checked(data, Block, f"{where}, block {data.get('scenario', '')}".rstrip())
-    pairs = tuple(tuple(pair) for pair in values.get("restarts", ()))
-    for release in chain(values.get("streams", ()), *pairs):
-        if not _is_relative(release):
-            Release.parse(release)
-    if NEXT_LINE in chain(*(pair for pair in pairs if EACH_LINE not in pair), values.get("streams", ())):
-        raise UsageError(f"{where}: {NEXT_LINE} has a meaning beside {EACH_LINE} alone, as a pair of `restarts`.")
-    for release in values.get("brokers", ()):
-        if not _is_relative(release):
-            Release.of_brokers(release)
-    return Block(**values | {"restarts": pairs})
-
-
-def _is_relative(text: str) -> bool:
-    """Whether it is a word, of what is published or of the registry."""
-    return is_word(text) or text in OF_BLOCKS
-
-
-# What a field may hold, as a check and in words.
-_KINDS: dict[Any, tuple[Callable[[Any], bool], str]] = {
-    str: (lambda value: type(value) is str, "a text"),
-    int: (lambda value: type(value) is int, "a whole number"),
-    float: (lambda value: type(value) in (int, float), "a number"),
-    tuple[str, ...]: (lambda value: _is_list(value, str), "a list of texts"),
-    tuple[Cell, ...]: (lambda value: _is_list(value, str), "a list of texts"),
-    tuple[Block, ...]: (lambda value: _is_list(value, dict), "tables"),
-    tuple[tuple[str, str], ...]: (
-        lambda value: _is_list(value, list) and all(len(pair) == 2 and _is_list(pair, str) for pair in value),
-        "a list of pairs of releases",
-    ),
-}
-
-
-def _is_list(value: object, of: type) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, of) for one in value)
-
-
-def _checked(data: Mapping[str, Any], kind: type[Matrix | Block], where: str) -> dict[str, Any]:
-    """The fields of a table, each of which must be a field of the class and have its type; lists as tuples."""
-    known = {field.name: field for field in fields(kind)}
-    for name, value in data.items():
-        if name not in known:
-            raise UsageError(f"{where}: there is no {name!r}; choose from {', '.join(known)}.")
-        is_right, meaning = _KINDS[known[name].type]
-        if not is_right(value):
-            raise UsageError(f"{where}: {name} must be {meaning}, not {value!r}.")
-    if missing := [
-        name for name in ("name", "description", "scenario", "variants") if name in known.keys() - data.keys()
-    ]:
-        raise UsageError(f"{where}: {missing[0]} is missing.")
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-
-
-def _table(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UsageError(f"{where} must be a table, not {value!r}.")
-    return value
 
 
 def known_matrix(known: Registry) -> Matrix:

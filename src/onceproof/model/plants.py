@@ -1,13 +1,15 @@
 """The catalogue of plants (`plants.toml`): bugs planted into a release, and the promises that must show them."""
 
-import tomllib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from onceproof.model.cell import Cell
+from onceproof.model.decoding import read_tables
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.explaining import Explanation
 from onceproof.model.known_issues import KnownIssue, registry
@@ -78,7 +80,7 @@ class Plant:
     name: str
     effect: str
     bug: str  # why it is not equivalent to the healthy program
-    claims: tuple[Claim, ...]
+    claims: Annotated[tuple[Claim, ...], Field(validation_alias="claim")] = ()
     first: Release = OLDEST
     last: Release = LATER
     resembles: str | None = None  # JIRA key
@@ -137,58 +139,26 @@ def parse_plants(text: str, name: str = "plants.toml") -> dict[str, Plant]:
         HarnessError: it is not TOML; a field is missing or unknown; a promise does not exist; a name comes twice; a
             plant is neither claimed nor declared equivalent anywhere, or both in one scenario. Names the plant.
     """
-    row = "the file"
-    plants: dict[str, Plant] = {}
-    try:
-        data = tomllib.loads(text)
-        _check_fields(data, {"plant"})
-        for entry in data.get("plant", []):
-            row = str(entry.get("name", "a plant without name"))
-            plant = _plant(entry)
-            if plant.name in plants:
-                raise ValueError("it is there twice.")
-            plants[plant.name] = plant
-    except KeyError as error:
-        raise HarnessError(f"{name}: {row} lacks the field {error.args[0]!r}; add it.") from error
-    except (ValueError, TypeError, AttributeError, UsageError) as error:
-        raise HarnessError(f"{name}: {row} cannot be read: {error}") from error
+    [rows] = read_tables(text, name, plant=Annotated[Plant, AfterValidator(_checked)]).values()
+    plants = {plant.name: plant for plant in rows}
+    if twice := next((plant.name for plant in rows if plant is not plants[plant.name]), None):
+        raise HarnessError(f"{name}: plant {twice} is there twice; make the two rows one.")
     return plants
 
 
-def _check_fields(entry: Mapping[str, Any], known: Collection[str]) -> None:
-    if unknown := sorted(entry.keys() - set(known)):
-        raise ValueError(f"there is no field {unknown[0]!r}; choose from {', '.join(sorted(known))}.")
+def _checked(plant: Plant) -> Plant:
+    """The same plant.
 
-
-def _plant(entry: Mapping[str, Any]) -> Plant:
-    _check_fields(entry, {f.name for f in fields(Plant)} - {"claims"} | {"claim"})
-    claims = tuple(_claim(claim) for claim in entry.get("claim", []))
-    equivalent = dict(entry.get("equivalent", {}))
-    claimed = [claim.scenario for claim in claims]
-    if not claims and not equivalent:
-        raise ValueError("no scenario must find it, and none is declared in which it cannot show.")
-    if both := sorted(set(claimed) & set(equivalent)):
-        raise ValueError(f"it must be found in {both[0]}, and yet cannot show there.")
-    return Plant(
-        entry["name"],
-        entry["effect"],
-        entry["bug"],
-        claims,
-        Release.parse(entry["first"]) if "first" in entry else OLDEST,
-        Release.parse(entry["last"]) if "last" in entry else LATER,
-        entry.get("resembles"),
-        equivalent,
-    )
-
-
-def _claim(entry: Mapping[str, Any]) -> Claim:
-    _check_fields(entry, {f.name for f in fields(Claim)})
-    claim = Claim(
-        entry["scenario"], tuple(entry["variants"]), tuple(entry["promises"]), dict(entry.get("parameters", {}))
-    )
-    if unknown := sorted(set(claim.promises) - PROMISES.keys()):
-        raise ValueError(f"there is no promise {unknown[0]!r}; docs/reading-a-verdict.md lists them.")
-    return claim
+    Raises:
+        ValueError: what it says does not hang together.
+    """
+    if not plant.claims and not plant.equivalent:
+        raise ValueError("no scenario must find it, and none is declared in which it cannot show")
+    if both := sorted({claim.scenario for claim in plant.claims} & plant.equivalent.keys()):
+        raise ValueError(f"it must be found in {both[0]}, and yet cannot show there")
+    if unknown := sorted({name for claim in plant.claims for name in claim.promises} - PROMISES.keys()):
+        raise ValueError(f"there is no promise {unknown[0]!r}; docs/reading-a-verdict.md lists them")
+    return plant
 
 
 @cache

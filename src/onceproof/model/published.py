@@ -1,7 +1,7 @@
 """Words for releases (`newest`, `previous`, a line such as `4.3`), and what they mean given what is published."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +69,3 @@ class Published:
     def to_dict(self) -> dict[str, Any]:
         """JSON form: releases, source."""
         return {"releases": [str(release) for release in self.releases], "source": self.source}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Published":
-        """Read what `to_dict` wrote."""
-        return cls.of(map(Release.parse, data["releases"]), data["source"])

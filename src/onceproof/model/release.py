@@ -2,7 +2,12 @@
 
 import re
 from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema
+
+from onceproof.model.decoding import AsText
 from onceproof.model.errors import UsageError
 
 PATTERN = (
@@ -70,6 +75,11 @@ class Release:
             UsageError: as `parse`.
         """
         return replace(cls.parse(text.removesuffix(CLAIMED)), is_claimed=text.endswith(CLAIMED))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In JSON it is its text; one that is claimed must be declared (`OfBrokers`)."""
+        return AsText(cls.parse).__get_pydantic_core_schema__(source, handler)
 
     @property
     def claimed(self) -> "Release":
@@ -223,3 +233,4 @@ class Release:
 
 
 OLDEST = Release(3, 0, 0)
+OfBrokers = Annotated[Release, AsText(Release.of_brokers)]  # in JSON, where it may be claimed

@@ -47,12 +47,14 @@ of its files.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.decoding import decoded
+from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.verdict import Verdict
@@ -311,7 +313,7 @@ class RunFolder:
             HarnessError: the plan is missing or damaged.
         """
         for data in (*read_json(self.run_file)["trials"], *self._further_trials()):
-            yield Trial.from_dict(data)
+            yield _trial(data)
 
     def trials_by_cell(self) -> dict[Cell, list[Trial]]:
         """The same trials by their cells, in the order of the plan.
@@ -331,7 +333,7 @@ class RunFolder:
             HarnessError: the plan is missing or damaged.
         """
         replacing = [data for data in self._further_trials() if data.get("planned")]
-        return {Trial.from_dict(data).key for data in (*read_json(self.run_file)["trials"], *replacing)}
+        return {_trial(data).key for data in (*read_json(self.run_file)["trials"], *replacing)}
 
     def add_trial(self, trial: Trial, *, planned: bool = False) -> None:
         """Add a trial to those of the plan; as one that was `planned`, if it takes the place of such a one."""
@@ -352,3 +354,16 @@ class RunFolder:
         """
         file = self.trial(trial).outcome_file
         return Outcome.read(file) if file.exists() else None
+
+
+def _trial(data: Mapping[str, Any]) -> Trial:
+    """A trial of a plan, beside which a plan may note more.
+
+    Raises:
+        HarnessError: it is none.
+    """
+    try:
+        trial: Trial = decoded(Trial, {name: value for name, value in data.items() if name != "planned"})
+    except ValueError as error:
+        raise HarnessError(f"The plan of the run is damaged, or of another version of Onceproof: {error}.") from error
+    return trial

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from onceproof.model.decoding import decoded
 from onceproof.model.files import TrialPlan, VerdictRow
-from onceproof.model.json_file import check_target, decoded, encoded, read_json, replacing
+from onceproof.model.json_file import check_target, encoded, read_json, replacing
 from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict

@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
-from onceproof.model.json_file import decoded, encoded
+from onceproof.model.decoding import decoded
+from onceproof.model.json_file import encoded
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.exports import write_text
 from onceproof.results.evidence.text import escaped

@@ -16,6 +16,7 @@ from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.client_properties import ClientProperties
+from onceproof.model.decoding import decoded
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.json_file import read_json, write_json
@@ -83,7 +84,7 @@ def published_here() -> Published:
 def published_for(run: RunFolder) -> Published:
     """What was published when a run was planned; of one that is not, what is published now."""
     planned = read_json(run.run_file) if run.run_file.exists() else {}
-    return Published.from_dict(planned["published"]) if planned.get("published") else published_here()
+    return decoded(Published, planned["published"]) if planned.get("published") else published_here()
 
 
 def exact_releases(texts: Iterable[str]) -> list[str]:

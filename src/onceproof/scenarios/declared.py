@@ -5,7 +5,7 @@ import random
 import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from onceproof.model.application import Value as Feature
 from onceproof.model.application import read_uses
 from onceproof.model.client_properties import KEYS
+from onceproof.model.decoding import as_check, decoded, half_sentence
 from onceproof.model.errors import UsageError
 from onceproof.model.extras import PARQUET, require
 from onceproof.model.release import Release
@@ -46,11 +47,9 @@ def _not_ours(properties: dict[str, str]) -> dict[str, str]:
     return properties
 
 
+@as_check
 def _release(text: str) -> str:
-    try:
-        return str(Release.parse(text))
-    except UsageError as error:
-        raise ValueError(str(error)) from None
+    return str(Release.parse(text))
 
 
 Serde = Annotated[str, AfterValidator(_serde)]
@@ -139,10 +138,7 @@ class Declaration(_Table):
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "Declaration":
-        try:
-            read_uses(self.uses, "uses")
-        except UsageError as error:
-            raise ValueError(str(error).rstrip(".")) from None
+        as_check(read_uses)(self.uses, "uses")
         names = [*(one.topic for one in self.input), *(one.topic for one in self.output)]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"the topic {twice} is there twice")
@@ -203,13 +199,13 @@ class Application:
         folder = folder.absolute()
         file = folder / FILE
         try:
-            declares = Declaration.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+            declares = decoded(Declaration, tomllib.loads(file.read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageError(f"{file} could not be read: {error.strerror}; `onceproof app init` writes one.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"{file} is no TOML: {error}.") from None
-        except ValidationError as error:
-            raise UsageError(f"{file}: {_sentence(error)}.") from None
+        except ValueError as error:
+            raise UsageError(f"{file}: {error}.") from None
         files = [one.file for one in declares.input if one.file is not None]
         for named in (*declares.sources, *declares.jars, *files):
             if not (folder / named).exists():
@@ -333,7 +329,7 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
     try:
         read = _Row.model_validate(json.loads(row) if isinstance(row, str) else row)
     except ValidationError as error:
-        raise ValueError(_sentence(error)) from None
+        raise ValueError(half_sentence(error, _Row)) from None
     except ValueError:
         raise ValueError(f"{value_text(str(row))} is no JSON") from None
     fields = {}
@@ -369,22 +365,6 @@ def _filled(template: str, number: int, rng: random.Random) -> str:
         return str(rng.randint(min(least, most), max(least, most)))
 
     return RANGE.sub(fill, template)
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first thing that is wrong, with its place and its value."""
-    wrong = error.errors()[0]
-    place = ".".join(str(part + 1) if isinstance(part, int) else part for part in wrong["loc"])
-    if wrong["type"] == "extra_forbidden":
-        return f"{place} is not known, leave it out or look for a slip of the pen"
-    if wrong["type"] == "missing":
-        return f"{place} is missing"
-    said = str(wrong["msg"]).removeprefix("Value error, ")
-    if not place:
-        return said
-    value = wrong["input"]
-    shown = "" if isinstance(value, Mapping) else f" = {value_text(str(value))}"
-    return f"{place}{shown}: {said}"
 
 
 @lru_cache(maxsize=8)

@@ -12,7 +12,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 Settings = Mapping[str, Any]  # values of parameters, those that are not the default's
 
@@ -25,23 +27,23 @@ AGAIN = 0.1  # how often a schedule is taken that was run before: not every fail
 SEEDS = 2**31
 
 
+def _by_name(values: object) -> object:
+    """Parameters of a schedule in JSON as pairs."""
+    return tuple(values.items()) if isinstance(values, dict) else values
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What one trial of a search does; `parameters` are those that differ from the variant's."""
 
     scenario: str
     variant: str
-    parameters: tuple[tuple[str, Any], ...]  # by name
+    parameters: Annotated[tuple[tuple[str, Any], ...], BeforeValidator(_by_name)]  # by name
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: scenario, variant, parameters, seed."""
         return {**vars(self), "parameters": dict(self.parameters)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Schedule":
-        """Read what `to_dict` wrote."""
-        return cls(data["scenario"], data["variant"], tuple(data["parameters"].items()), data["seed"])
 
     def is_like(self, other: "Schedule") -> bool:
         """Whether they are the same but for the seed."""

@@ -18,8 +18,9 @@ from onceproof.campaigns.bisection.boundaries import COLUMNS, Bisected, Probe, r
 from onceproof.campaigns.search.corpus import Schedule, Signature
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.coverage import Span
+from onceproof.model.decoding import from_json
 from onceproof.model.errors import ExitCode, HarnessError
-from onceproof.model.json_file import JsonFile, decoded, encoded, read_json, unwritable, write_json
+from onceproof.model.json_file import JsonFile, encoded, read_json, unwritable, write_json
 from onceproof.model.promise import ANOMALIES, PROMISES
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -136,7 +137,7 @@ def read_lines(path: Path) -> list[Tried]:
     lines = []
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            lines.append(decoded(Tried, json.loads(line), f"line {number}"))
+            lines.append(from_json(Tried, line))
         except ValueError as error:
             raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
     return lines
