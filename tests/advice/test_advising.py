@@ -120,6 +120,7 @@ def all_of(current, target, application=None):
     return [said(cell, "known" if registry().affecting(cell) else "clean") for cell in cells]
 
 
+RETENTION = "KIP-825, retention (no JIRA)"  # of windows that come out when they close
 FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10391, again (no JIRA)"
 ASYMMETRIC = "KAFKA-15417"
 SAME_KEY = "KIP-213, same key (no JIRA)"  # which the fix of KAFKA-16407 brought
@@ -190,6 +191,7 @@ def keys(issues):
                 "KAFKA-19208",
                 "KAFKA-18713",
                 KEPT,
+                RETENTION,
                 OWNED,
                 PAUSES,
             ],
@@ -232,6 +234,8 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         "KIP-889, restored (no JIRA)",
         "KIP-923, restored (no JIRA)",
         "KIP-923 (no JIRA)",
+        *({RETENTION} - set(gained)),
+        "KIP-825, sessions (no JIRA)",
         "KAFKA-20099 (documented)",
         "at_least_once (documented)",
         "at_least_once, again (documented)",

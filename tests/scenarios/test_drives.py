@@ -514,6 +514,7 @@ WAYS = [
     Way("windows", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
     Way("windows", "tasks move", True, "^instance-2 joined and took over 0_.* were open", "REBALANCED"),
     Way("windows", "no task moves", False, "took no task", "REBALANCED", nature=Nature(moves=False)),
+    Way("windows", "windows come out when they close", True, "^instance-2 joined and took .* were open", "ON_CLOSE"),
     Way("windows", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
     Way("windows", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
     *(

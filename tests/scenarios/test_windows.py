@@ -53,11 +53,13 @@ def test_the_topology_is_told_what_the_checks_are_told():
     for variant in SCENARIO.variants:
         trial = a_windows_trial(variant)
         reported, known = SCENARIO.app(trial), facts(SCENARIO.values(trial))
-        assert (reported["size.ms"], reported["grace.ms"], reported["suppressed"]) == (
+        finals = reported["suppressed"] or reported["on.close"]
+        assert (reported["size.ms"], reported["grace.ms"], finals) == (
             known["size"],
             known["grace"],
             bool(known["suppressed"]),
         )
+        assert reported["retention.ms"] >= reported["size.ms"] + reported["grace.ms"]
         assert reported["kind"] == ("tumbling", "hopping", "session")[known["kind"]]
 
 
@@ -70,6 +72,9 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ("DEFAULT_CONFIG", {"records": 40_000}, "a sum has 22 bits; take fewer records, at most 41,942"),
         ("ROLLING", {}, "a rolling bounce takes a second release"),
+        ("ON_CLOSE", {}, None),
+        ("ON_CLOSE", {"suppressed": True}, "windows come out either from suppress or when they close"),
+        ("ON_CLOSE", {"records": 40_000}, "a sum has 22 bits"),
     ],
 )
 def test_what_cannot_be_run_is_refused(variant, own, reason):
@@ -92,6 +97,20 @@ def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_a
     assert max(record.at for record in made[:400]) < older[0].at
     assert {partition_of_key(record.key, 4) for record in youngest} == set(range(4))
     assert len({record.key for record in made[994:]} - {record.key for record in made[:994]}) == 4
+
+
+def test_a_release_that_cannot_emit_on_close_is_refused():
+    cell = a_trial("3.2.3", "ON_CLOSE", scenario="windows").cell
+    assert SCENARIO.refuse(cell) == (
+        "Kafka Streams 3.2.3 lacks EmitStrategy.onWindowClose (KIP-825); take 3.3.0 or later."
+    )
+    assert SCENARIO.refuse(a_trial("3.3.0", "ON_CLOSE", scenario="windows").cell) is None
+
+
+def test_what_comes_out_now_and_then_is_closed_twice_with_the_same_records():
+    made = generated(a_windows_trial("ON_CLOSE", first=100, records=100))
+    assert made[-4:] == made[-8:-4]
+    assert max(record.at for record in made[:-8]) < made[-1].at
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,17 @@ and 4.4.0 restore what is young enough by that time, and not by the end of the s
 still open, and the next record of its key begins another one (variant `EXTENDED`). It is exercised when sessions were
 extended so, and the store was restored.
 
+Results also come out when their window closes without a buffer: the aggregation itself puts them out
+(`EmitStrategy.onWindowClose`, KIP-825). It looks for windows that have closed once a second of the wall clock, in the
+store of the windows, and commits up to which time it has looked with the positions. Who takes the task over must go on
+from there, or windows come out twice or never. The store must keep them for that second: by default it keeps a window
+for its size and grace alone. So an application that catches up loses most windows (variant `ON_CLOSE_BRIEF`, which must
+be red on each release from 3.4.0 on).
+
+A session that has come out must not come out again. If its store keeps it for longer, a record that is out of order by
+more than the grace, and not too late to begin a session, still finds it, and it comes out once more, grown (variant
+`SESSION_KEPT`, which must be red on each release).
+
 A trial is *exercised* when the fault bit while some of the records that flowed were committed and others were still to
 come: the youngest window of a task is always open, and it was closed afterwards.
 """
@@ -32,6 +43,7 @@ from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, paramete
 from onceproof.faults.base import run_fault
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
@@ -65,11 +77,15 @@ MOST = 100  # of a value
 SUM_BITS = 22  # that the application has for a sum
 TOO_LATE = 0.1  # share of the first records
 OUT_OF_ORDER = 0.3  # share of the others
+KEPT = 60_000  # ms; more than records last
+EMITTED_EVERY = 1.0  # seconds, the default of Kafka Streams
+HAS_ON_CLOSE = Release(3, 3, 0)  # since which windows can be emitted when they close
 
 # --- variants ------------------------------------------------------------------------------------------------
 
 KILLED = {"fault": instance_kill.FAULT.name}
 AT_LEAST_ONCE = "at_least_once"
+ON_CLOSE = {"suppressed": False, "on.close": True, "kept.longer": True}
 EXTENDED: dict[str, Any] = {
     "kind": "session",
     "size": 6_000,
@@ -84,6 +100,8 @@ EXTENDED: dict[str, Any] = {
 PARAMETERS = {
     "kind": Parameter("tumbling", "kind of the windows", choices=KINDS),
     "suppressed": Parameter(True, "whether results are held back until their window has closed"),
+    "on.close": Parameter(False, "whether the aggregation itself puts out windows that have closed (KIP-825)"),
+    "kept.longer": Parameter(False, f"whether windows are kept for {KEPT // 1_000} s, or for size and grace only"),
     "size": Parameter(500, "ms of a window; of a session, the gap after which it ends", least=2),
     "grace": Parameter(100, "ms for which a window waits for records that are out of order", least=1),
     "keys": Parameter(50, "keys of the records", least=1),
@@ -114,6 +132,28 @@ VARIANTS = variants_of(
     ),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with windows in memory.", {**KILLED, "stores": "in-memory"}),
     Variant("CACHED", "As DEFAULT_CONFIG with a cached store.", {**KILLED, "caching": True}),
+    Variant(
+        "ON_CLOSE",
+        "As REBALANCED; instead of suppress the aggregation puts out what has closed (KIP-825).",
+        ON_CLOSE,
+    ),
+    Variant("ON_CLOSE_KILLED", "As ON_CLOSE; instead an instance is killed.", {**KILLED, **ON_CLOSE}),
+    Variant("ON_CLOSE_HOPPING", "As ON_CLOSE; windows hop.", {**ON_CLOSE, "kind": "hopping"}),
+    Variant(
+        "ON_CLOSE_SESSION",
+        "As ON_CLOSE; sessions, which are kept for as long as the DSL keeps them by default.",
+        {**ON_CLOSE, "kind": "session", "size": 60, "kept.longer": False},
+    ),
+    Variant(
+        "ON_CLOSE_BRIEF",
+        "As ON_CLOSE; windows are kept for as long as the DSL keeps them by default, which is too short.",
+        {**ON_CLOSE, "kept.longer": False},
+    ),
+    Variant(
+        "SESSION_KEPT",
+        "As REBALANCED; sessions that are kept for longer than gap and grace.",
+        {"kind": "session", "size": 60, "kept.longer": True},
+    ),
     Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
     Variant(
         "PAUSED",
@@ -145,13 +185,37 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     on_disk = own["stores"] == "rocksdb"
     if reason := refuse_fault_of_disk(own, on_disk=on_disk):
         return reason
-    if own["caching"] and not own["suppressed"]:
+    if reason := _refuse_on_close(cell, own):
+        return reason
+    if own["caching"] and not _finals_only(own):
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
     if (own["first"] + own["records"] + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
     if own["extended"] and (reason := _refuse_extended(own)):
         return reason
     return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=on_disk)
+
+
+def _refuse_on_close(cell: Cell, own: Mapping[str, Any]) -> str | None:
+    """Of windows that cannot come out when they close."""
+    if not own["on.close"]:
+        return None
+    if own["suppressed"]:
+        return "windows come out either from suppress or when they close; leave out suppressed or on.close."
+    for release in (cell.streams, cell.running):
+        if not release.since(HAS_ON_CLOSE):
+            return f"Kafka Streams {release} lacks EmitStrategy.onWindowClose (KIP-825); take {HAS_ON_CLOSE} or later."
+    return None
+
+
+def _finals_only(own: Mapping[str, Any]) -> bool:
+    """Whether only the last result of a window comes out."""
+    return bool(own["suppressed"] or own["on.close"])
+
+
+def retention(own: Mapping[str, Any]) -> int:
+    """Ms for which the store keeps windows."""
+    return KEPT if own["kept.longer"] else int(own["size"] + own["grace"])
 
 
 def _refuse_extended(own: Mapping[str, Any]) -> str | None:
@@ -200,6 +264,8 @@ def generated(trial: Trial) -> list[Stamped]:
     """
     own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
     open_for = own["size"] + own["grace"]
+    # Late enough to be near a session that has closed, and not too late to begin one.
+    delay = open_for if own["kind"] == "session" and own["kept.longer"] else own["grace"]
     if own["extended"]:
         made = _extended(own, rng)
         return [*made, *_closing(own, made[-1].at + 2 * open_for)]
@@ -208,15 +274,19 @@ def generated(trial: Trial) -> list[Stamped]:
         if now >= 4 * open_for and rng.random() < late:
             at -= rng.randint(2 * open_for, 4 * open_for)
         elif rng.random() < OUT_OF_ORDER:
-            at -= rng.randrange(own["grace"])
+            at -= rng.randrange(delay)
         made.append(Stamped(rng.randrange(own["keys"]), rng.randint(1, MOST), at))
     return [*made, *_closing(own, len(made) + 2 * open_for)]
 
 
 def _closing(own: Mapping[str, Any], end: int) -> list[Stamped]:
-    """The last record of each partition; their keys, which are neighbours, have no other."""
+    """The last record of each partition; their keys, which are neighbours, have no other.
+
+    Once more, if results come out now and then: so that those come out that waited when the first of them was read.
+    """
     first = own["keys"] + own["extended"] + own["partitions"] if own["extended"] else own["keys"]
-    return [Stamped(first + place, 1, end) for place in range(own["partitions"])]
+    last = [Stamped(first + place, 1, end) for place in range(own["partitions"])]
+    return last * (2 if own["on.close"] else 1)
 
 
 def workload(trial: Trial) -> Workload:
@@ -232,6 +302,8 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "output.topic": trial.topic("output"),
         "kind": own["kind"],
         "suppressed": own["suppressed"],
+        "on.close": own["on.close"],
+        "retention.ms": retention(own),
         "size.ms": own["size"],
         "grace.ms": own["grace"],
         "stores": own["stores"],
@@ -264,7 +336,8 @@ def drive(lab: Lab) -> Exercise:
     times = [begin + record.at for record in made]
     if own["extended"]:
         return _restarted(lab, times)
-    first, last = own["first"], own["partitions"]
+    first, one_each = own["first"], own["partitions"]
+    last = one_each * (2 if own["on.close"] else 1)
 
     def produce(name: str, of: slice, rate: float | None = None) -> Any:
         return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
@@ -307,8 +380,13 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("close"):
         bulk.full_speed()
         bulk.await_delivered()
-        produce("last", slice(-last, None))
+        produce("last", slice(len(made) - last, len(made) - last + one_each))
         lab.await_drained()
+        if own["on.close"]:
+            since = lab.now()
+            lab.await_("the next time that results come out", lambda: lab.now() > since + EMITTED_EVERY)
+            produce("again", slice(-one_each, None))
+            lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
     reason = f"{reason} {seen:,} of {len(made):,} records were committed before, so that windows were open."
@@ -348,7 +426,7 @@ def facts(own: Mapping[str, Any]) -> dict[str, int]:
         "kind": KINDS.index(own["kind"]),
         "size": own["size"],
         "grace": own["grace"],
-        "suppressed": int(own["suppressed"]),
+        "suppressed": int(_finals_only(own)),
     }
 
 
@@ -365,7 +443,7 @@ SYSTEM = System(
 def system(trial: Trial) -> System:
     """The topology; its changelogs keep records for as long as the parameters say."""
     own = values(trial)
-    return replace(SYSTEM, kept={"windowed-sums-changelog": windowed(own["size"] + own["grace"])})
+    return replace(SYSTEM, kept={"windowed-sums-changelog": windowed(retention(own))})
 
 
 SCENARIO = Scenario(

@@ -91,6 +91,10 @@ final class Plants {
                     Alteration.of(FOREIGN_KEYS, "forward", Joining.AbsentKeySilent.class)),
             new Plant("shared-clock",
                     Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
+            new Plant("emit-time-forgotten",
+                    Alteration.of(
+                            INTERNALS + "AbstractProcessorContext", "processorMetadataForKey",
+                            Processing.EmitTimeForgotten.class)),
             new Plant("removed-thread-stays",
                     Alteration.of(INTERNALS + "StreamThread", "shutdown", Processing.NotShutDown.class)),
             new Plant("output-partition", Alteration.of(PRODUCER, "send", Sending.OtherPartition.class)),

@@ -46,6 +46,21 @@ public final class Processing {
         }
     }
 
+    /** In {@code AbstractProcessorContext.processorMetadataForKey(key)}: nothing was committed with the positions. */
+    static final class EmitTimeForgotten {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Long committed) {
+            committed = forgotten(committed);
+        }
+    }
+
+    public static Long forgotten(Long committed) {
+        if (committed != null) {
+            Fired.now();
+        }
+        return null;
+    }
+
     /** In {@code SourceNode.process(record)}: the first record of an assignment is not processed. */
     static final class FirstSkipped {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)

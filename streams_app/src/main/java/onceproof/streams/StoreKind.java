@@ -106,8 +106,31 @@ final class StoreKind {
                         kind.equals(IN_MEMORY)
                                 ? Stores.inMemoryWindowStore(name, kept, size, false)
                                 : Stores.persistentTimestampedWindowStore(name, kept, size, false))
+                .withRetention(kept) // of the changelog
                 .withKeySerde(keys)
                 .withValueSerde(values));
+    }
+
+    /** The same for windows that are emitted when they close: on disk in a store in order of time, as the DSL chooses. */
+    <K, V> Materialized<K, V, WindowStore<Bytes, byte[]>> windowsOfDsl(
+            String name, Duration kept, Duration size, Serde<K> keys, Serde<V> values) {
+        return kind.equals(IN_MEMORY)
+                ? windows(name, kept, size, keys, values)
+                : cached(Materialized.<K, V, WindowStore<Bytes, byte[]>>as(name)
+                        .withRetention(kept)
+                        .withKeySerde(keys)
+                        .withValueSerde(values));
+    }
+
+    /** The same for sessions that are emitted when they close. */
+    <K, V> Materialized<K, V, SessionStore<Bytes, byte[]>> sessionsOfDsl(
+            String name, Duration kept, Serde<K> keys, Serde<V> values) {
+        return kind.equals(IN_MEMORY)
+                ? sessions(name, kept, keys, values)
+                : cached(Materialized.<K, V, SessionStore<Bytes, byte[]>>as(name)
+                        .withRetention(kept)
+                        .withKeySerde(keys)
+                        .withValueSerde(values));
     }
 
     /** How the DSL is to keep sessions. */
@@ -117,6 +140,7 @@ final class StoreKind {
                         kind.equals(IN_MEMORY)
                                 ? Stores.inMemorySessionStore(name, kept)
                                 : Stores.persistentSessionStore(name, kept))
+                .withRetention(kept) // of the changelog
                 .withKeySerde(keys)
                 .withValueSerde(values));
     }

@@ -1,6 +1,5 @@
 package onceproof.streams;
 
-import java.lang.reflect.InvocationTargetException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,14 +28,14 @@ final class VersionedStore implements Numbers {
 
     static <K, V> StoreBuilder<?> builder(String name, Duration history, Serde<K> keys, Serde<V> values) {
         KeyValueBytesStoreSupplier supplier = supplier(name, history);
-        return (StoreBuilder<?>) call(
+        return (StoreBuilder<?>) Newer.call(
                 null, Stores.class, "versionedKeyValueStoreBuilder",
                 List.of(type(SUPPLIER), Serde.class, Serde.class), supplier, keys, values);
     }
 
     static KeyValueBytesStoreSupplier supplier(String name, Duration history) {
         type(SUPPLIER); // refuses releases that have none
-        return (KeyValueBytesStoreSupplier) call(
+        return (KeyValueBytesStoreSupplier) Newer.call(
                 null, Stores.class, "persistentVersionedKeyValueStore",
                 List.of(String.class, Duration.class), name, history);
     }
@@ -47,8 +46,8 @@ final class VersionedStore implements Numbers {
     }
 
     private Integer latest(int key) {
-        Object version = call(store, type("VersionedKeyValueStore"), "get", List.of(Object.class), key);
-        return version == null ? null : (Integer) call(version, type("VersionedRecord"), "value", List.of());
+        Object version = Newer.call(store, type("VersionedKeyValueStore"), "get", List.of(Object.class), key);
+        return version == null ? null : (Integer) Newer.call(version, type("VersionedRecord"), "value", List.of());
     }
 
     @Override
@@ -57,7 +56,7 @@ final class VersionedStore implements Numbers {
             throw new IllegalArgumentException(
                     "Key " + key + " would not be seen in a versioned store; take keys from 0 to " + (KEYS - 1) + ".");
         }
-        call(
+        Newer.call(
                 store, type("VersionedKeyValueStore"), "put",
                 List.of(Object.class, Object.class, long.class), key, number, time);
     }
@@ -75,24 +74,6 @@ final class VersionedStore implements Numbers {
     }
 
     private static Class<?> type(String name) {
-        try {
-            return Class.forName(PACKAGE + name);
-        } catch (ClassNotFoundException e) {
-            throw new IllegalArgumentException(
-                    "This Kafka Streams has no versioned stores; take 3.5.0 or later, or another kind of store.", e);
-        }
-    }
-
-    private static Object call(Object on, Class<?> type, String method, List<Class<?>> types, Object... arguments) {
-        try {
-            return type.getMethod(method, types.toArray(Class<?>[]::new)).invoke(on, arguments);
-        } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof RuntimeException) {
-                throw (RuntimeException) e.getCause();
-            }
-            throw new IllegalStateException(e.getCause());
-        } catch (NoSuchMethodException | IllegalAccessException e) {
-            throw new IllegalStateException(method + " of " + type.getSimpleName() + " cannot be called", e);
-        }
+        return Newer.type(PACKAGE + name, "versioned stores; take 3.5.0 or later, or another kind of store");
     }
 }

@@ -1,6 +1,7 @@
 package onceproof.streams;
 
 import java.time.Duration;
+import java.util.List;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.LongSerializer;
 import org.apache.kafka.common.serialization.Serdes;
@@ -11,9 +12,11 @@ import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.api.Processor;
@@ -22,7 +25,7 @@ import org.apache.kafka.streams.processor.api.Record;
 
 /**
  * Sums the values of a key by windows of time: tumbling, hopping (each begins half a window after the one before) or
- * sessions. Every update comes out, or, suppressed, what a window holds when it has closed.
+ * sessions. Every update comes out, or, suppressed or emitted on close, what a window holds when it has closed.
  *
  * <p>Output values are {@code start << 22 | sum}; a sum of 0 says that a session is no more, as another has taken it
  * in. Timestamps are those of the results: the youngest record of a window, the end of a session.
@@ -32,6 +35,7 @@ final class Windows {
     static final String SUMS = "windowed-sums";
     static final String HELD = "windowed-sums-held"; // by suppress, which calls its store so
     static final int SUM_BITS = 22;
+    private static final String STRATEGY = "org.apache.kafka.streams.kstream.EmitStrategy";
     private static final String INPUT = "input";
     private static final String RESULTS = "results";
 
@@ -62,21 +66,39 @@ final class Windows {
         String kind = settings.oneOf("kind", "tumbling", "hopping", "session");
         Duration size = Duration.ofMillis(settings.count("size.ms"));
         Duration grace = Duration.ofMillis(settings.count("grace.ms"));
-        Duration kept = size.plus(grace); // as long as the DSL itself keeps them
+        Duration kept = Duration.ofMillis(settings.count("retention.ms"));
+        boolean onClose = settings.flag("on.close");
         if (kind.equals("session")) {
-            return input.windowedBy(SessionWindows.ofInactivityGapAndGrace(size, grace))
+            SessionWindowedKStream<Integer, Integer> sessions =
+                    input.windowedBy(SessionWindows.ofInactivityGapAndGrace(size, grace));
+            return (onClose ? emittedOnClose(sessions, SessionWindowedKStream.class) : sessions)
                     .aggregate(
                             () -> 0,
                             (key, value, sum) -> sum + value,
                             (key, one, other) -> one + other,
-                            stores.sessions(SUMS, kept, Serdes.Integer(), Serdes.Integer()));
+                            onClose
+                                    ? stores.sessionsOfDsl(SUMS, kept, Serdes.Integer(), Serdes.Integer())
+                                    : stores.sessions(SUMS, kept, Serdes.Integer(), Serdes.Integer()));
         }
         TimeWindows windows = TimeWindows.ofSizeAndGrace(size, grace);
-        return input.windowedBy(kind.equals("hopping") ? windows.advanceBy(size.dividedBy(2)) : windows)
+        TimeWindowedKStream<Integer, Integer> windowed =
+                input.windowedBy(kind.equals("hopping") ? windows.advanceBy(size.dividedBy(2)) : windows);
+        return (onClose ? emittedOnClose(windowed, TimeWindowedKStream.class) : windowed)
                 .aggregate(
                         () -> 0,
                         (key, value, sum) -> sum + value,
-                        stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer()));
+                        onClose
+                                ? stores.windowsOfDsl(SUMS, kept, size, Serdes.Integer(), Serdes.Integer())
+                                : stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer()));
+    }
+
+    /** The aggregation puts out only what a window holds when it has closed (KIP-825, from 3.3 on). */
+    private static <T> T emittedOnClose(T windowed, Class<? super T> type) {
+        Class<?> strategy = Newer.type(STRATEGY, "EmitStrategy; take 3.3.0 or later, or on.close=false");
+        Object onClose = Newer.call(null, strategy, "onWindowClose", List.of());
+        @SuppressWarnings("unchecked")
+        T emitted = (T) Newer.call(windowed, type, "emitStrategy", List.of(strategy), onClose);
+        return emitted;
     }
 
     static long result(long start, Integer sum) {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeFalse;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -32,28 +33,38 @@ class WindowsTest {
         trial = new Trial(
                 "windows", state,
                 Map.of(
-                        "input.topic", "in", "output.topic", "out", "caching", false, "suppressed", true,
-                        "size.ms", 10, "grace.ms", 5));
+                        "input.topic", "in", "output.topic", "out", "caching", false, "suppressed", true, "on.close", false,
+                        "size.ms", 10, "grace.ms", 5, "retention.ms", 15));
     }
 
     /** Records {@code key, value, time}; results {@code key: sum from start at time}. */
     private List<String> results(int... records) {
+        return results(0, records);
+    }
+
+    /** The same, when the clock goes on by so many ms before each record. */
+    private List<String> results(int step, int[] records) {
         try (TopologyTestDriver driver = trial.open()) {
             TestInputTopic<Integer, Integer> input = Trial.input(driver, "in");
             for (int i = 0; i < records.length; i += 3) {
+                driver.advanceWallClockTime(Duration.ofMillis(step));
                 input.pipeInput(records[i], records[i + 1], records[i + 2]);
             }
-            List<String> results = new ArrayList<>();
-            driver.createOutputTopic("out", new IntegerDeserializer(), new LongDeserializer())
-                    .readRecordsToList()
-                    .forEach(result -> results.add(String.format(
-                            "%d: %d from %d at %d",
-                            result.key(),
-                            result.value() & (1 << Windows.SUM_BITS) - 1,
-                            result.value() >> Windows.SUM_BITS,
-                            result.timestamp())));
-            return results;
+            return results(driver);
         }
+    }
+
+    private static List<String> results(TopologyTestDriver driver) {
+        List<String> results = new ArrayList<>();
+        driver.createOutputTopic("out", new IntegerDeserializer(), new LongDeserializer())
+                .readRecordsToList()
+                .forEach(result -> results.add(String.format(
+                        "%d: %d from %d at %d",
+                        result.key(),
+                        result.value() & (1 << Windows.SUM_BITS) - 1,
+                        result.value() >> Windows.SUM_BITS,
+                        result.timestamp())));
+        return results;
     }
 
     /** The record of 103 is out of order, that of 108 just within the grace, and that of 109 too late. */
@@ -75,6 +86,65 @@ class WindowsTest {
                         "7: 1 from 100 at 105", "7: 3 from 100 at 105", "8: 3 from 110 at 114",
                         "7: 7 from 100 at 108", "8: 8 from 110 at 115", "9: 7 from 150 at 150"),
                 results(RECORDS));
+    }
+
+    private static final String INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__";
+
+    /** Results of windows that come out when they close, once a second, if records come every 400 ms of the clock. */
+    private List<String> onClose(int... records) {
+        assumeFalse(System.getProperty("kafka.version").matches("3[.][012][.].*"));
+        trial.with("suppressed", false).with("on.close", true);
+        trial.config.put(INTERVAL, 1_000L); // as outside of the test driver, which waits for none from 3.5 on
+        return results(400, records);
+    }
+
+    /** Windows of 100 and 110 wait for a second to pass: that of 100 is too old for the store then. */
+    private static final int[] CATCHING_UP = {7, 1, 105, 7, 2, 115, 7, 3, 125, 7, 4, 135};
+
+    @Test
+    void windows_that_close_come_out_once_a_second_if_they_are_kept_so_long() {
+        trial.with("retention.ms", 1_000);
+        assertEquals(
+                List.of("7: 1 from 100 at 105", "7: 2 from 110 at 115", "7: 3 from 120 at 125"), onClose(CATCHING_UP));
+    }
+
+    /** A finding: windows that have closed are lost. */
+    @Test
+    void windows_that_are_kept_no_longer_than_needed_do_not_come_out() {
+        assertEquals(List.of("7: 3 from 120 at 125"), onClose(CATCHING_UP));
+    }
+
+    @Test
+    void sessions_that_close_come_out_once_a_second() {
+        trial.with("kind", "session");
+        assertEquals(
+                List.of("7: 1 from 105 at 105", "7: 2 from 125 at 125"),
+                onClose(7, 1, 105, 7, 2, 125, 8, 3, 130, 7, 4, 145));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"true,false", "false,true"})
+    void what_comes_out_on_close_is_what_suppress_holds_back(boolean suppressed, boolean onClose) {
+        assumeFalse(onClose && System.getProperty("kafka.version").matches("3[.][0-8][.].*")); // their driver waits
+        trial.with("suppressed", suppressed).with("on.close", onClose).with("retention.ms", 1_000);
+        assertEquals(List.of("7: 7 from 100 at 108", "8: 8 from 110 at 115"), results(RECORDS));
+    }
+
+    @Test
+    void a_release_without_the_strategy_is_named() {
+        assumeTrue(System.getProperty("kafka.version").startsWith("3.0."));
+        trial.with("suppressed", false).with("on.close", true);
+        assertEquals(
+                "This Kafka Streams has no EmitStrategy; take 3.3.0 or later, or on.close=false.", trial.refusal());
+    }
+
+    /** A finding: a session that has come out comes out again, grown, where the store keeps it for longer. */
+    @Test
+    void a_session_that_is_kept_is_taken_in_although_it_has_come_out() {
+        trial.with("kind", "session").with("retention.ms", 1_000);
+        assertEquals(
+                List.of("7: 1 from 100 at 100", "7: 7 from 100 at 116"),
+                results(7, 1, 100, 7, 2, 116, 7, 4, 108, 9, 9, 132));
     }
 
     @Test
