@@ -141,5 +141,5 @@ def test_it_is_a_file(tmp_path):
     (tmp_path / "qualification.json").write_text(older)
     assert Qualification.read(tmp_path / "qualification.json") == found
     (tmp_path / "qualification.json").write_text('{"schema": 1}')
-    with pytest.raises(HarnessError, match="run, .* are missing"):
+    with pytest.raises(HarnessError, match=r"run, .* are missing"):
         Qualification.read(tmp_path / "qualification.json")
