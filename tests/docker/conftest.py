@@ -120,8 +120,8 @@ class Deployment:
 
     def history(self) -> dict[str, dict[str, int]]:
         """Counts of verdicts of the stored runs, as the command reports them."""
-        answer = json.loads(self.inside("scheduler", "onceproof", "history", "--json"))
-        return {run["run"]: run["counts"] for run in answer["runs"]}
+        told = json.loads(self.inside("scheduler", "onceproof", "history", "--json"))
+        return {run["run"]: run["counts"] for run in told["runs"]}
 
     def left(self) -> list[str]:
         """What the engine still has of this project."""

@@ -77,11 +77,11 @@ def test_a_service_has_no_privilege_and_can_write_to_its_volumes_only(deployment
 
 
 def test_no_secret_stands_in_an_environment_or_a_log(deployment):
-    output = deployment.compose("logs") + docker("inspect", *deployment.compose("ps", "--all", "--quiet").split())
+    told = deployment.compose("logs") + docker("inspect", *deployment.compose("ps", "--all", "--quiet").split())
     for service in ("api-server", "scheduler", "dag-processor"):
-        output += deployment.inside(service, "sh", "-c", "cat /proc/[0-9]*/environ 2>/dev/null || true")
+        told += deployment.inside(service, "sh", "-c", "cat /proc/[0-9]*/environ 2>/dev/null || true")
     for secret in deployment.secrets.iterdir():
-        assert secret.read_text() not in output, secret.name
+        assert secret.read_text() not in told, secret.name
 
 
 def trigger(deployment, dag_run, asked=ASKED):
@@ -238,12 +238,10 @@ def test_a_broker_that_asks_for_a_login_is_used_and_left_clean(deployment, sprea
     )
     properties = f"bootstrap.servers=kafka:9092\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n"
     trial = ("onceproof", "trial", "enumerator", "--streams", "3.3.1", "--broker", "3.9.1", "--brokers", "/dev/stdin")
-    output = deployment.inside(
-        "scheduler", "sh", "-c", f"{' '.join(trial)} --json; echo $?", fed=properties, timeout=UP
-    )
-    assert output.endswith("\n1")  # an anomaly
-    assert "duplicate-id" in output
-    assert password not in output
+    told = deployment.inside("scheduler", "sh", "-c", f"{' '.join(trial)} --json; echo $?", fed=properties, timeout=UP)
+    assert told.endswith("\n1")  # an anomaly
+    assert "duplicate-id" in told
+    assert password not in told
 
 
 def test_down_with_volumes_leaves_nothing(deployment, judged):
