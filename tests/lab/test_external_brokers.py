@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewTopic
 from typer.testing import CliRunner
 
 from onceproof import cli
-from onceproof.lab import external_cluster as external_brokers
+from onceproof.lab import external_brokers
 from onceproof.lab.external_brokers import ExternalCluster, check_access, lent
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.processes import await_condition

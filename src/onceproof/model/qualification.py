@@ -8,7 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, Field
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
@@ -83,7 +85,7 @@ class Row:
     part: Part
     name: str
     sight: Sight
-    reason: str = field(metadata={"formerly": "told"})
+    reason: Annotated[str, Field(validation_alias=AliasChoices("reason", "told"))]  # `told` before 0.2.0
     trial: str = ""  # that must show it
 
 
