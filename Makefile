@@ -12,6 +12,7 @@ WORKERS := -n 2 --no-loadscope-reorder --durations=15
 UNIT := not spark and not gx and not broker and not system and not browser and not docker and not postgresql \
   and not toxiproxy
 PAGES := $(wildcard *.md docs/*.md docs/*/*.md streams_app/*.md)
+CODE = $(shell find src spark_jobs expectations dags plugins -name "*.py")
 ARGS ?=
 REPEAT ?=
 SECRETS ?= secrets
@@ -73,7 +74,7 @@ lint-github: $(VENV)/.installed
 lint-prose: $(VENV)/.installed
 	@$(MAKE) --no-print-directory docs > .lint-docs.log 2>&1 || { cat .lint-docs.log; exit 1; }
 	@$(BIN)/mdformat --check $(PAGES)
-	@$(BIN)/python docs/prose.py $(filter-out docs/adr/%,$(PAGES))
+	@$(BIN)/python docs/prose.py $(filter-out docs/adr/%,$(PAGES)) $(CODE)
 	@$(BIN)/codespell $(PAGES) src spark_jobs expectations dags plugins
 
 format: $(VENV)/.installed ## Format the Python code and the pages

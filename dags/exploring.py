@@ -1,4 +1,4 @@
-"""**What does nobody know yet?** Takes what is left of every night, and runs by hand with params of your own.
+"""**Which failures are not known yet?** Takes what is left of every night, and runs by hand with params of your own.
 
 `releases` says which are searched. `search` searches each of them, as `onceproof explore` does: for `minutes`, or else
 until the local hour `until`. It goes on with the search of the last night that asked for the same in this version of

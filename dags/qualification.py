@@ -8,7 +8,7 @@ needs the machine and waits for the pool `drive`, where it comes before trials o
 a release that did not qualify with this version of the harness say so.
 
 **It is red.** Kafka changed something that the harness goes by: the last line of the log says what it has to learn
-(`docs/qualifying.md`). Or the trials do not tell: clear the task. Any other last line says what to do.
+(`docs/qualifying.md`). Or the trials decide nothing: clear the task. Any other last line says what to do.
 """
 
 from datetime import timedelta

@@ -17,9 +17,10 @@ The logs of the application are in `trials/<trial>/instances/` of the run folder
 
 **Run it again.** Trigger a new run: clearing tasks of an old run does not bring back its brokers and topics.
 
-**Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: who is told of newly red
-cells (nobody, as long as there is none). `onceproof_brokers`: how brokers of your own are reached, if a run asks for
-them. `drive`: trials driven at once (2). What needs the machine is queued as `lab`, for workers if there are any.
+**Connections and pool.** `spark_default`: the Spark master (`local[*]`). `onceproof_notify`: the receiver of messages
+about newly red cells (without it, none is sent). `onceproof_brokers`: how brokers of your own are reached, if a run
+asks for them. `drive`: trials driven at once (2). What needs the machine is queued as `lab`, for workers if there are
+any.
 
 **Assets.** `onceproof_verdicts` with every judged run, `onceproof_newly_red` with a newly red cell.
 """
@@ -155,7 +156,7 @@ def notify(title: str, body: str) -> None:
     try:
         Connection.get(NOTIFY)
     except AirflowNotFoundException:
-        print(f"Nobody is notified: there is no connection {NOTIFY}.")
+        print(f"No message is sent: there is no connection {NOTIFY}.")
         return
     with LogCapture(level=WARNING, fmt="%(message)s") as complaints:  # the notifier does not raise its errors
         try:
@@ -248,7 +249,7 @@ def regression() -> None:
 
     sensed = step(steps.sense, **lab)(RUN)
     added = step(steps.add_trials, on_brokers=True, **lab, **GOES_ON)(RUN)
-    # Spark would wait for ever if this were killed.
+    # Spark would wait forever if this were killed.
     ended = step(steps.end_trials, retries=2, retry_delay=timedelta(seconds=1), **GOES_ON)(RUN)
     checked, validated = collect_and_check(), step(steps.validate)(RUN)
     judged = step(steps.judge, **GOES_ON)(RUN)

@@ -3,7 +3,7 @@ before.
 
 `look` asks Maven what is published, with its mirrors and credentials, and compares it with the results database.
 `qualify` starts a run of `qualify` for each new release, which shows that the harness still sees there; then `trigger`
-starts one of `regression`, and `plant` one of `sensitivity`, which tells what its greens are worth. `record` writes
+starts one of `regression`, and `plant` one of `sensitivity`, which measures what its greens are worth. `record` writes
 down that it did. The first look of an installation only records what is there. `onceproof releases` shows what was
 seen.
 
@@ -14,7 +14,7 @@ reason, and each look tries again.
 which. Nothing is lost; the next look finds the same. **`qualify`, `trigger` or `plant` is red.** The same, and no
 release gets two runs of any.
 
-**Run one again.** Trigger `regression` with the release as `streams`: a release that was seen is not looked at again.
+**Run one again.** Trigger `regression` with the release as `streams`: a release that was seen is not checked again.
 """
 
 from datetime import timedelta
@@ -53,7 +53,7 @@ def trigger(name: str, dag_id: str) -> Any:
     return TriggerDagRunOperator.partial(
         task_id=name,
         trigger_dag_id=dag_id,
-        logical_date=None,  # the id alone tells runs apart
+        logical_date=None,  # runs differ by the id alone
         skip_when_already_exists=True,
         map_index_template="{{ task.trigger_run_id }}",
         trigger_rule=TriggerRule.NONE_FAILED,  # what exists already is skipped, and what comes after it is not

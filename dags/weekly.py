@@ -40,7 +40,7 @@ def weekly() -> None:
         trigger_dag_id="regression",
         trigger_run_id="weekly__{{ dag_run.run_id }}",
         conf={"matrix": "weekly"},
-        logical_date=None,  # the id alone tells runs apart
+        logical_date=None,  # runs differ by the id alone
         skip_when_already_exists=True,  # clearing it makes no second run
     )
 

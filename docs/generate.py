@@ -85,7 +85,7 @@ def cli() -> str:
     introduction = (
         "Every command of `onceproof`, as `onceproof COMMAND --help` shows it. A command that names no exit codes "
         "ends with 0, with 2 if it cannot do what is asked, or with 4 if Onceproof fails. Each ends with 130 if it is "
-        "interrupted, and with 141 if nobody reads its output to the end."
+        "interrupted, and with 141 if its output is not read to the end."
     )
     parts = ["## Options before a command", bullets(map(_option, command.params))]
     for panel, names in _by_panel(command).items():

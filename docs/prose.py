@@ -1,4 +1,6 @@
-"""Check the prose of Markdown by the rules in `.vale/Onceproof`: `python docs/prose.py FILE...`, or `make lint`.
+"""Check prose by the rules in `.vale/Onceproof`: `python docs/prose.py FILE...`, or `make lint`.
+
+Markdown is checked by all of them; comments, docstrings and messages of Python by those about words.
 
 The rules have the form of Vale (substitution, existence, occurrence), so that editors show them; its program is no
 Python package that installs without a download of its own, and these kinds take few lines.
@@ -6,8 +8,11 @@ Python package that installs without a download of its own, and these kinds take
 Exit: 0 nothing found, 1 something found, 2 usage.
 """
 
+import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +25,7 @@ from markdown_it.token import Token
 RULES = Path(__file__).parents[1] / ".vale" / "Onceproof"
 SENTENCE = re.compile(r"(?<=[.!?])[\s)”\"]+(?=[A-Z0-9`*(])|(?<=[:;]) ")  # a colon or semicolon ends one, too
 CODE = "X"  # stands for code, which is no prose
+PUBLISHED = {"not looked at enough"}  # values in JSON that others read
 PARSER = MarkdownIt("commonmark").enable("table")
 
 
@@ -48,6 +54,28 @@ def check(text: str, rules: list[dict[str, Any]]) -> list[Finding]:
         if whole or rule.get("scope") != "sentence"
         for message in broken(rule, sentence)
     ]
+
+
+def check_code(source: str, rules: list[dict[str, Any]]) -> list[Finding]:
+    """The places of a Python module that break a rule about words: in comments, docstrings and messages."""
+    about_words = [rule for rule in rules if rule["extends"] == "substitution"]
+    return [
+        Finding(line, message, text)
+        for line, text in texts(source)
+        for rule in about_words
+        for message in broken(rule, re.sub("`[^`]*`", CODE, text))
+        if text not in PUBLISHED
+    ]
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Each line of a comment or of a string with a space, with its number: other strings are names."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
+            yield from enumerate(node.value.splitlines(), node.lineno)
 
 
 def blocks(text: str) -> Iterator[tuple[int, bool, str]]:
@@ -102,7 +130,8 @@ def main(names: list[str]) -> int:
         return 2
     known, found = rules(), 0
     for name in names:
-        for finding in check(Path(name).read_text(), known):
+        text, of = Path(name).read_text(), check_code if name.endswith(".py") else check
+        for finding in of(text, known):
             found += 1
             print(f"{name}:{finding.line}: {finding.message} {finding.text[:90]}")
     return int(found > 0)

@@ -96,7 +96,7 @@ def _in_shares(run: RunFolder, trials: Sequence[Trial], suites: Suites, results:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Ask the kernel for SIGKILL when the parent dies: a pool's process would wait for ever."""
+    """Ask the kernel for SIGKILL when the parent dies: a pool's process would wait forever."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before we asked
         os._exit(1)

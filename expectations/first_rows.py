@@ -39,7 +39,7 @@ def register() -> None:
 
 
 def of_first_rows(look_up: Callable[..., Any]) -> Callable[..., Any]:
-    """The metric of GX, told of no more rows than it keeps."""
+    """The metric of GX; it gets no more rows than it keeps."""
 
     def look_up_first(*, metrics: dict[str, Any], metric_value_kwargs: dict[str, Any], **rest: Any) -> Any:
         offends, *domain = metrics["unexpected_condition"]

@@ -28,7 +28,7 @@ def make_ahead(run_folder: RunFolder, perform: Perform, sleep: Callable[[float],
     """Make parts until no further trial will be driven; returns those that are complete.
 
     One is begun when so many trials have ended that are in none, or one of a topology that is in none, as a JVM loads
-    and compiles its queries only once. What fails, or cannot be read, is told, and left to what comes afterwards.
+    and compiles its queries only once. What fails, or cannot be read, is reported, and left to what comes afterwards.
     """
     shutil.rmtree(run_folder.parts, ignore_errors=True)  # of an attempt that was cut off
     made: list[RunFolder] = []

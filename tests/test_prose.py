@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.prose import check, main, rules
+from docs.prose import check, check_code, main, rules
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,33 @@ def test_a_look_alike_is_not(text):
     assert check(text, rules()) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ('"""A module.\n\nIts rate is told.\n"""', 3),
+        ("x = 1  # which nobody reads", 1),
+        ('print(f"{x} was found by chance")', 1),
+        ('raise ValueError(\n    "Waited in vain."\n)', 2),
+    ],
+)
+def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
+    assert [finding.line for finding in check_code(source, rules())][:1] == [line]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Its rate is reported, and `told` is its name."""',
+        "told = nobody = 1",
+        'row["told"] = "not looked at enough"',  # names, and a value that others read
+        f'"""It has {"very " * 40}many words."""',
+        '"""What a green is worth."""',
+    ],
+)
+def test_names_and_sentences_of_code_are_not(source):
+    assert check_code(source, rules()) == []
+
+
 def test_a_rule_of_a_kind_that_is_not_known_is_refused():
     with pytest.raises(ValueError, match=r"^Rules of the kind script are not known here"):
         check("Text.", [{"extends": "script"}])
@@ -48,6 +75,10 @@ def test_each_finding_is_a_line_with_its_place(tmp_path, capsys):
     page.write_text("# Page\n\nIt is told.\n")
     assert main([str(page)]) == 1
     assert capsys.readouterr().out.startswith(f"{page}:3: Write 'is reported', not 'is told'. It is told.")
+    module = tmp_path / "module.py"
+    module.write_text("# It is told.\n")
+    assert main([str(module)]) == 1
+    assert capsys.readouterr().out.startswith(f"{module}:1: Write 'is reported', not 'is told'.")
     page.write_text("# Page\n")
     assert main([str(page)]) == 0
     assert main([]) == 2

@@ -506,7 +506,7 @@ def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
 def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
     """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
 
-    Inputs that give the same cannot be told apart: a record may come from any of them.
+    Inputs that give the same cannot be distinguished: a record may come from any of them.
     """
     of_key = ["trial", "role", "key"]
     at = place("home", "source")
@@ -583,7 +583,7 @@ def _breaches(rows: DataFrame, anomaly: str, **columns: Column) -> DataFrame:
 def _different(pairs: DataFrame) -> DataFrame:
     """In: records with what gave them.
 
-    Tells the first aspect in which each differs: partition, value, timestamp, headers.
+    Names the first aspect in which each differs: partition, value, timestamp, headers.
     """
     absent = f.lit(-(2**62))
     value, caused_value = (f.nullif(f.col(name), absent) for name in ("value", "caused_value"))

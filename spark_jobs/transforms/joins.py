@@ -139,7 +139,7 @@ def by_key(records: DataFrame, trials: DataFrame) -> DataFrame:
     value = f.col("value")
 
     def newest(of: str) -> Column:
-        """Of one table the value until now; 0 if there is none, or it is deleted."""
+        """The value of one table until now; 0 if there is none, or it is deleted."""
         held = f.last(f.when(f.expr(of), f.abs(value)), ignorenulls=True).over(so_far)
         return f.when(held == 1, f.lit(0)).otherwise(f.coalesce(held, f.lit(0)))
 

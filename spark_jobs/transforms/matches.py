@@ -13,7 +13,7 @@ RESULT = ("trial", "key", "value")
 def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each result that the input gives, and for each that it does not.
 
-    Results are told apart by their key and value: no two records of an input have the same. What comes again is a
+    Results are distinguished by their key and value: no two records of an input have the same. What comes again is a
     breach under exactly-once only. Out: as the table `comparisons`.
     """
     found = (

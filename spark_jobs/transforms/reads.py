@@ -10,7 +10,7 @@ from spark_jobs.transforms.places import text_of_place
 def compare_reads(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each output record of the topology `counting`: `number << 32 | found`.
 
-    The record of the same key before it, in the order of the input, tells what must be found: its number. More is an
+    The record of the same key before it, in the order of the input, says what must be found: its number. More is an
     anomaly only in an exactly-once trial: otherwise a record may be processed twice.
     Out: as the table `comparisons`.
     """

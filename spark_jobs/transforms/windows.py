@@ -17,8 +17,8 @@ UPDATES = "array<struct<start: bigint, end: bigint, sum: bigint, source: bigint>
 def compare_windows(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each window, with what came out for it and the first breach of it, if there is one.
 
-    A window is told by its key, start and end. Suppressed, it comes out when it has closed, else at each update. Out:
-    as the table `comparisons`.
+    A window is identified by its key, start and end. Suppressed, it comes out when it has closed, else at each update.
+    Out: as the table `comparisons`.
     """
     trials = trials.where(fact("kind").isNotNull())  # else the drive failed at once: nothing is known of its windows
     stated = f.broadcast(trials.select("trial", *(fact(name).alias(name) for name in FACTS)))

@@ -1,4 +1,4 @@
-"""The story of KAFKA-14172, told by two real trials: `onceproof demo`."""
+"""The story of KAFKA-14172, shown by two real trials: `onceproof demo`."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,9 +55,9 @@ def tell(
     Args:
         installation: for the brokers.
         trials: of the bad release and of the good one, with the same seed.
-        run: the folder that holds them until all is told.
+        run: the folder that holds them until the end.
         page: the file that takes their timelines; it stays.
-        out: where the story is told.
+        out: where the story is printed.
         progress: shows what is under way.
 
     Raises:
@@ -126,7 +126,7 @@ class Act:
         return tuple(issue.key for issue in there if cell.scenario in issue.incidental)
 
     def shown(self) -> Iterator[RenderableType]:
-        """What was seen, and the journey of a task as the assignments tell it."""
+        """What was seen, and the journey of a task by the assignments."""
         anomalies = self.reading.anomalies
         if self.is_red:
             found = (f"✘ {', '.join(f'{count:,} {name}' for name, count in anomalies.items())}", "bold red")

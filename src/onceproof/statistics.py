@@ -2,7 +2,7 @@
 
 The rule of a green. A control was red in `red` of `counted` exercised trials, whose number was fixed before the first
 of them. A cell has `greens` exercised trials without an anomaly. If it had a bug that shows as often as the control,
-at some rate p that nobody knows, then both would come together with the probability
+at some unknown rate p, then both would come together with the probability
 
     P(red in `red` of `counted`) * (1 - p) ** greens
 
@@ -21,7 +21,7 @@ from math import comb, sqrt
 from statistics import NormalDist
 
 SURE = 0.95  # confidence of intervals and boundaries
-MANY = 1000  # trials; whoever needs more has no control worth the name
+MANY = 1000  # trials; a control that needs more is none
 # Rates at which the rule is checked: dense where few greens are needed, and where many are.
 RATES = sorted({n / 1000 for n in range(1, 1001)} | {1e-4 * 500 ** (n / 499) for n in range(500)})
 

@@ -17,7 +17,7 @@ AFTER = Cell("enumerator", "DEFAULT_CONFIG", Release.parse("3.4.1@600d000"), Rel
 
 
 def compared(before, after, budget=60):
-    """The result of trials that show this, one after the other; the last value repeats for ever."""
+    """The result of trials that show this, one after the other; the last value repeats forever."""
     shown = {BEFORE: list(before), AFTER: list(after)}
     tried = []
 

@@ -265,15 +265,15 @@ def test_the_state_of_an_instance_that_closed_in_good_order_is_trusted(tmp_path:
 @pytest.mark.parametrize(
     ("name", "nature", "parameters", "why"),
     [
-        ("disk-full", Nature(flushes=False), {}, "told of no write that was refused"),
+        ("disk-full", Nature(flushes=False), {}, "reported no write that was refused"),
         ("disk-full", Nature(moves=False), {}, "processed fewer than 200 records after it was started again"),
         ("state-restored", Nature(moves=False), {}, "processed fewer than 200 records"),
         ("state-restored", None, {"state-restored_records": 10**6}, "committed after the snapshot, and not 1,000,000"),
-        ("state-copied", Nature(flushes=False), {}, "did not tell whether it trusted what it found"),
+        ("state-copied", Nature(flushes=False), {}, "did not report whether it trusted what it found"),
         ("state-copied", Nature(moves=False), {}, "processed fewer than 200 records"),
         ("instance-kill", Nature(moves=False), {}, "processed fewer than 200 records"),
         ("state-lost", Nature(moves=False), {}, "processed fewer than 200 records"),
-        ("state-copied", Nature(fences=False), {}, "told that it was fenced by the other"),
+        ("state-copied", Nature(fences=False), {}, "reported that it was fenced by the other"),
     ],
 )
 def test_a_proof_that_is_missing_is_told(
@@ -289,8 +289,8 @@ def test_a_proof_that_is_missing_is_told(
 @pytest.mark.parametrize(
     ("name", "phrase", "why"),
     [
-        ("state-copied", "PROCESS", "did not tell that it has the id of instance-2, and so its directory"),
-        ("disk-full", "REFUSED", "told of no write that was refused"),
+        ("state-copied", "PROCESS", "did not report that it has the id of instance-2, and so its directory"),
+        ("disk-full", "REFUSED", "reported no write that was refused"),
     ],
 )
 def test_what_no_log_tells_is_no_proof(

@@ -265,7 +265,7 @@ def test_a_task_with_which_nobody_goes_on_is_named(
     monkeypatch.setattr(takeover, "_processed", lambda *_: 0)
     fault_outcome = away(tmp_path, fault, Nature())
     assert not fault_outcome.bit
-    assert f"nobody went on with 0_0 while instance-1 {done_to_it}" in fault_outcome.told
+    assert f"no instance went on with 0_0 while instance-1 {done_to_it}" in fault_outcome.told
 
 
 def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_more_than_before(tmp_path: Path) -> None:

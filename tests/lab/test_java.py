@@ -34,7 +34,7 @@ def test_no_java_is_refused(tmp_path):
 
 
 def test_something_else_called_java_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="did not tell its version"):
+    with pytest.raises(UsageError, match="did not report its version"):
         require_java(java(tmp_path, "hello"), 17, "x")
 
 

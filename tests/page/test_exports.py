@@ -87,7 +87,7 @@ def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
     assert text == vote(report_of(run)) + "\n"
     assert "  ✘✘ regression   " in text
     assert "Commits\n  3.3.1: not in its jars\n" in text
-    assert text.endswith("Not looked at\n  atomicity (1 trials): the brokers are not ours\n")
+    assert text.endswith("Not checked\n  atomicity (1 trials): the brokers are not ours\n")
 
 
 def test_an_annotation_is_one_command_whatever_it_says(report):

@@ -135,11 +135,11 @@ def test_a_cell_tells_verdict_arithmetic_trials_and_witnesses(client):
 
 
 def test_a_cell_tells_what_was_not_looked_at_and_why(client, settings):
-    assert "Not looked at" not in client.get(CELL).text
+    assert "Not checked" not in client.get(CELL).text
     run = RunFolder(settings.runs / NEWEST)
     first, *others = VerdictRow.read_all(run.verdicts_file)
     VerdictRow.write_all(run.verdicts_file, [replace(first, not_looked_at={"fencing": "it <needs> segments"}), *others])
-    assert "Not looked at: fencing, because it &lt;needs&gt; segments." in client.get(CELL).text
+    assert "Not checked: fencing, because it &lt;needs&gt; segments." in client.get(CELL).text
 
 
 def test_a_cell_tells_that_its_release_did_not_qualify(client, settings):

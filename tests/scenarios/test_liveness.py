@@ -1,4 +1,4 @@
-"""The promise of every scenario: the application runs until it is told to end."""
+"""The promise of every scenario: the application runs until it is asked to end."""
 
 from onceproof.scenarios.liveness import compare_liveness
 

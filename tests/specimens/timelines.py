@@ -83,7 +83,7 @@ def _planted(clean: Clean, _rng: random.Random, kind: str, **plant: Any) -> Muta
     return mutation
 
 
-RUNS_ON = "runs until it is told to end"
+RUNS_ON = "runs until it is asked to end"
 DEATH = "StreamThread-1 died of org.apache.kafka.streams.errors.StreamsException: bad luck"
 # For all scenarios: an event that is added, its place, what is expected and observed.
 OF_ALL: dict[str, Fields] = {

@@ -1,4 +1,4 @@
-"""The answer as it is told: the form of `advise --json`, of which `docs/schemas/` has the schema."""
+"""The answer as it is printed: the form of `advise --json`, of which `docs/schemas/` has the schema."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -54,7 +54,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Issue:
-    """A known issue, for whoever must decide."""
+    """A known issue, for the one who decides."""
 
     key: str
     title: str

@@ -108,7 +108,7 @@ class Question:
         return cell.variant in self.catalogue[cell.scenario].rolling
 
     def concerns(self, scenario: str, variant: str) -> bool:
-        """Whether a variant may concern the application; one that no longer exists concerns nobody."""
+        """Whether a variant may concern the application; one that no longer exists concerns none."""
         offer = self.catalogue.get(scenario)
         return offer is not None and variant in offer.variants and not self.app.lacks(needs_of(scenario, variant))
 
@@ -173,7 +173,7 @@ def _headline(
     needed = sum(gap.is_needed for gap in gaps)
     behind = f"; {_count(left, 'known issue is', 'known issues are')} left behind" if left else ""
     between = f"; {_count(met, 'known issue strikes', 'known issues strike')} on the way" if met else ""
-    lack = f"; {_count(needed, 'thing was', 'things were')} not looked at" if needed else ""
+    lack = f"; {_count(needed, 'thing was', 'things were')} not checked" if needed else ""
     number = f" ({len(against)})" if against else ""
     return f"{way}: {answer}{number}{behind}{between}{lack}."
 
@@ -352,7 +352,7 @@ def _order(question: Question, cell: Cell) -> tuple[object, ...]:
     return ways.index(way) if way in ways else len(ways), scenarios.index(cell.scenario), cell.variant, cell.broker
 
 
-# --- what was not looked at ------------------------------------------------------------------------------------------
+# --- what was not checked ---------------------------------------------------------------------------------------------
 
 
 def _gaps(question: Question) -> Iterator[Gap]:

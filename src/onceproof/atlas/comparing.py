@@ -15,7 +15,7 @@ WORSE = ("newly red", "newly unexplained")
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of a release the cells that are measured, of those that there could be, and how many have each verdict."""
+    """The measured cells of a release, of those that there could be, and how many have each verdict."""
 
     release: Release
     measured: int

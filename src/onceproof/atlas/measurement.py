@@ -61,7 +61,7 @@ class Measurement:
 
     @property
     def summary(self) -> str:
-        """Who measured it, and when."""
+        """The version that measured it, and the day."""
         return f"measured by Onceproof {self.version} on {self.day}"
 
     @property
@@ -100,7 +100,7 @@ def merged(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
 
 
 def thinned(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
-    """Of each cell and harness the newest red one and the newest that decided otherwise; the newest if none decided.
+    """The newest red and the newest other decided one of each cell and harness; the newest if none decided.
 
     A red is proof, so no later green takes its place. Whatever else was measured adds nothing that people look up.
     """
@@ -119,7 +119,7 @@ def _telling(of_cell: list[Measurement]) -> list[Measurement]:
 
 
 def standing(measurements: Iterable[Measurement], harness: Mapping[str, str]) -> dict[Cell, Measurement]:
-    """Of each cell the measurement that stands.
+    """The measurement of each cell that stands.
 
     Decided before undecided, by this harness before others, red before green, then the newest.
     """

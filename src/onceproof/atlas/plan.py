@@ -20,7 +20,7 @@ MATRIX = "atlas"
 
 
 def possible_cells(installation: Installation) -> tuple[Cell, ...]:
-    """The cells of the matrix `atlas` that can be run, by what is known to be published; nobody is asked."""
+    """The cells of the matrix `atlas` that can be run, by what is known to be published, without asking Maven."""
     known = known_published(installation)
     return expand(exact(Request(MATRIX), lambda: known, registry(), CATALOGUE), CATALOGUE).cells
 

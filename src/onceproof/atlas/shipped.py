@@ -26,7 +26,7 @@ def shipped() -> tuple[Measurement, ...]:
 
 
 def known_cells(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
-    """Of each cell that stays among these releases one verdict: what was measured here, else what is shipped.
+    """One verdict of each cell that stays among these releases: what was measured here, else what is shipped.
 
     A shipped verdict takes the place of one's own where only the shipped one counts for this harness, or decides.
 

@@ -103,7 +103,7 @@ def main() -> None:
     try:
         code = _run()
         flush_output()
-    except OSError as error:  # of the output, while an error is told
+    except OSError as error:  # of the output, while an error is printed
         code = CLOSED if isinstance(error, BrokenPipeError) else ExitCode.ERROR
     sys.exit(for_git_bisect(code) if "--git-bisect" in sys.argv else code)
 

@@ -194,7 +194,7 @@ def run(
 
 
 def _watch(folder: Path, one_round: Callable[[], object]) -> None:
-    """Do a round at once, and another one for each change; what is wrong with the application is told, and mended."""
+    """Do a round at once, and another one for each change; problems of the application are printed, and mended."""
     from onceproof.cli.watching import rounds
 
     for _ in rounds(folder):

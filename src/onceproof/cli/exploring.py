@@ -1,4 +1,4 @@
-"""The command that searches for failures that nobody knows."""
+"""The command that searches for unknown failures."""
 
 import json
 from dataclasses import replace

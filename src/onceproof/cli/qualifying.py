@@ -53,7 +53,7 @@ def qualify(
     It looks for each thing that Onceproof goes by in a trial that must have it: what the brokers' logs hold, phrases of
     Kafka Streams' logs, planted bugs, known issues.
 
-    Exit: 0 the release qualifies, 1 the harness has to learn what Kafka changed, 2 usage, 3 the trials do not tell,
+    Exit: 0 the release qualifies, 1 the harness has to learn what Kafka changed, 2 usage, 3 the trials decide nothing,
     4 error.
     """
     from onceproof.campaigns.qualification import verbs

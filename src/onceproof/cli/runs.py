@@ -274,7 +274,7 @@ def _of_shard(request: Request, shard: str) -> Request:
 
 
 def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:
-    """Tell a build server what a run found, first by what cannot fail."""
+    """Report to a build server what a run found, first by what cannot fail."""
     from onceproof.page.exports import annotations, report_of
 
     annotated = os.environ.get("GITHUB_ACTIONS") == "true"

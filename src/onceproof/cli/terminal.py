@@ -11,11 +11,11 @@ from rich.markup import escape
 from rich.text import Text
 
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
-CLOSED = 141  # exit code: nobody reads the output any more, as of a command that SIGPIPE ends
+CLOSED = 141  # exit code: the output has no reader any more, as of a command that SIGPIPE ends
 
 
 class _Console(Console):
-    """Ends the command where nobody reads on, but not with an anomaly's exit code, as Rich does."""
+    """Ends the command whose output has no reader, but not with an anomaly's exit code, as Rich does."""
 
     def on_broken_pipe(self) -> None:
         with suppress(SystemExit):
@@ -30,7 +30,7 @@ def flush_output() -> None:
     """Write what is held back. If that fails it is dropped, as Python would fail with it once more at its end.
 
     Raises:
-        OSError: nobody reads it, or the disk is full.
+        OSError: it has no reader, or the disk is full.
     """
     try:
         sys.stdout.flush()
@@ -50,7 +50,7 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_written(file: Path) -> None:
-    """Tell what was written at somebody's wish; nothing of a pipe, which may be the output itself."""
+    """Print the name of a file that was asked for; nothing of a pipe, which may be the output itself."""
     if file.is_file():
         out.print(f"{file} ({file.stat().st_size / 1024:,.0f} KiB)", markup=False, soft_wrap=True)
 

@@ -75,7 +75,7 @@ class TrialAnswer:
     steps: int | None  # that the driver took
     plant: Planted | None
     fault: FaultOutcome | None  # that struck the application instead of the scenario's own steps
-    attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it told of itself
+    attested: Mapping[str, Mapping[str, Any]]  # by start of an instance: what it reports about itself
     seconds: Mapping[str, float]  # by phase, and their total
     folder: str
 

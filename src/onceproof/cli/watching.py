@@ -89,4 +89,4 @@ def rounds(folder: Path) -> Iterator[None]:
         application_of.cache_clear()
         with _watch(folder) as changed:
             yield
-            changed.wait()  # set, too, if nobody watches any more
+            changed.wait()  # set, too, if the watch is over

@@ -55,7 +55,7 @@ class Instance(Protocol):
 
 @dataclass(frozen=True)
 class Replicas:
-    """Who serves a partition: node ids. `leader` is None while there is none."""
+    """The replicas of a partition: node ids. `leader` is None while there is none."""
 
     leader: int | None
     in_sync: frozenset[int]
@@ -69,7 +69,7 @@ class Brokers(Protocol):
         """How many there are; 0 if they are not ours, so that they cannot be killed."""
 
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
-        """Who serves each partition of each topic, by the Admin API; nothing while no broker answers."""
+        """The replicas of each partition of each topic, by the Admin API; nothing while no broker answers."""
 
     def log(self, node: int) -> Path:
         """A broker's log."""
@@ -94,11 +94,11 @@ LinkFault = Literal["cut", "reset", "latency"]
 
 
 class Links(Protocol):
-    """The links between an instance and each broker. Nobody else goes through them, neither the brokers nor the lab."""
+    """The links between an instance and each broker. No other traffic goes through them, not even the lab's."""
 
     @property
     def instance(self) -> str | None:
-        """Who goes through them, if anybody does."""
+        """The instance that goes through them; None if there is none."""
 
     def disturb(self, node: int, how: LinkFault, ms: int = 0) -> Collection[str]:
         """Cut the link to a broker, reset its connections, or slow it down; returns what the proxy says about it."""

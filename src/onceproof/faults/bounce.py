@@ -1,7 +1,7 @@
 """An instance is closed cleanly and started again over its state directory: a bounce, as for a new configuration.
 
 It commits, writes its checkpoints and leaves the group, which gives its tasks to the others if there are any. When it
-is back it must trust what it left, catch up with what the others did meanwhile, and nobody may do anything twice.
+is back it must trust what it left, catch up with what the others did meanwhile, and nothing may be done twice.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Bounce(DirectoryFaultRun):
         }
         missing = self._missing_work()
         if self._has_others and self._takeover.left:
-            missing.append(f"nobody went on with {', '.join(self._takeover.left)} while {self._name} was away")
+            missing.append(f"no instance went on with {', '.join(self._takeover.left)} while {self._name} was away")
         others = f", others processed {self._takeover.records:,} records of them" if self._has_others else ""
         description = (
             f"{self._name} was closed in {closed_ms:,} ms with {', '.join(self._takeover.tasks)}{others}; "

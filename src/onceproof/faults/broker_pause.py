@@ -80,7 +80,7 @@ class BrokerPause(LeaderFaultRun):
         """It must have stood down, too."""
         yield from super().lacks(back_ms)
         if self._stood_down() is None:
-            yield f"node {self.node} did not tell that it follows another leader of {self.place}"
+            yield f"node {self.node} did not report that it follows another leader of {self.place}"
 
     def description(self) -> str:
         """For how long it was frozen."""

@@ -85,7 +85,7 @@ def held(directory: Path) -> dict[str, Any]:
 
 
 class DirectoryFaultRun(FaultRun):
-    """Befalls the state directory of an instance that holds active tasks; the instance is started again over it."""
+    """Acts on the state directory of an instance that holds active tasks; the instance is started again over it."""
 
     patience = 40.0
 
@@ -190,7 +190,7 @@ class DirectoryFaultRun(FaultRun):
         self._require_logged()
         if self._judged():
             return []
-        return [f"{self._name} did not tell whether it trusted what it found when it was started again"]
+        return [f"{self._name} did not report whether it trusted what it found when it was started again"]
 
     def _require_logged(self) -> None:
         """Check that the log of an instance that works with stores on disk says how it initialised them.
@@ -294,7 +294,7 @@ class WritesRefused(DirectoryFaultRun):
             "died_of": None if death is None else f"{death['exception']}: {_cause(death)}",
             **self._afterwards(),
         }
-        unseen = [f"{self._name} told of no write that was refused"] if refusal is None else []
+        unseen = [f"{self._name} reported no write that was refused"] if refusal is None else []
         died = "and its thread died of it" if death else "and it ran on"
         description = (
             f"{self._name} was refused to write ({self.how}: {proof['refused']}) after {after_ms} ms, {died}; "

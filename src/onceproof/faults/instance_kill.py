@@ -1,12 +1,12 @@
 """An instance is killed while it works (SIGKILL), and started again over its state directory.
 
-It does not tell the group, and leaves behind an open transaction, and stores that hold writes of it. Until it is missed
-nobody has its tasks, unless it is back earlier. What it wrote in that transaction must be forgotten, and what it
-committed must not be done again.
+It leaves without a word to the group, and leaves behind an open transaction, and stores that hold writes of it. Until
+it is missed no instance has its tasks, unless it is back earlier. What it wrote in that transaction must be forgotten,
+and what it committed must not be done again.
 
 There is something to forget only if what came after the last commit has reached the disk. The fault waits a while for
-such a moment, and tells whether there was one. Nothing reaches it of stores in memory, or of a cache that is flushed by
-the commit alone.
+such a moment, and reports whether there was one. Nothing reaches it of stores in memory, or of a cache that is flushed
+by the commit alone.
 
 RocksDB writes a full memtable in the background, so what a commit found in one may be written after it. A file counts
 only if it is younger than the commit by more than that takes.

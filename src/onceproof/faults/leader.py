@@ -1,7 +1,7 @@
 """Faults of the broker that leads a partition: which partition that is, and how it goes on.
 
 What the broker leads is a parameter of each such fault: the coordinator of a group, or of transactions, is the leader
-of a partition of Kafka's own logs. A black box tells no transactional id, so it is its group's coordinator that is
+of a partition of Kafka's own logs. A black box reports no transactional id, so it is its group's coordinator that is
 struck. There are three brokers, three replicas of each partition, and two of them must have a record before it counts.
 """
 
@@ -38,7 +38,7 @@ def partition_led(led: str, ground: Ground) -> Partition:
     if led == TRANSACTIONS:
         ids = sorted(_transactional_ids(ground))
         if not ids:
-            raise NoTargetError("no instance told of its transactional id")
+            raise NoTargetError("no instance reported its transactional id")
         return COORDINATOR, partition_of_name(ground.rng.choice(ids), _partitions(COORDINATOR, replicas))
     of_trial = [place for place in sorted(replicas) if place[0].startswith(f"{application_id}-")]
     wanted = [(topic, partition) for topic, partition in of_trial if topic.endswith(f"-{led}")]
@@ -82,12 +82,12 @@ class LeaderFaultRun(FaultRun):
         if nodes < NODES:
             raise NoTargetError(f"it takes {NODES} brokers of ours, but there are {nodes}")
         if self.leads == TRANSACTIONS and not any(one.reports for one in self.ground.running.values()):
-            self.leads = GROUP  # a black box tells nobody its transactional ids
+            self.leads = GROUP  # a black box reports no transactional ids
         self.partition = partition_led(self.leads, self.ground)
         replicas = self.ground.brokers.replicas()
         node = replicas[self.partition].leader if self.partition in replicas else None
         if node is None:
-            raise NoTargetError(f"nobody led {self.place}")
+            raise NoTargetError(f"no broker led {self.place}")
         self.led = [partition for partition, of in replicas.items() if of.leader == node]
         self.injected_at = self.ground.now()
         self.node = node
@@ -157,7 +157,7 @@ class LeaderFaultRun(FaultRun):
             "went_on": self._went_on,
             **self.proof(back_ms),
         }
-        missing = [] if self.moved else [f"nobody else led {self.place} within {PATIENCE:g} s"]
+        missing = [] if self.moved else [f"no other broker led {self.place} within {PATIENCE:g} s"]
         missing += [] if self._went_on else [f"no record was processed after {self.place} had moved"]
         summary = (
             f"Node {self.node}, which led {self.place} ({self.leads}) and {len(self.led) - 1} other partitions, "

@@ -1,6 +1,6 @@
 """Faults of a black box: an instance ends, and is started again; what its group commits shows that it went on.
 
-Nobody tells which tasks it had, nor what it found in its state directory.
+Its tasks are not known, nor is what it found in its state directory.
 """
 
 from collections.abc import Callable, Mapping, Sequence

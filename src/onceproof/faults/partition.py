@@ -1,7 +1,8 @@
 """The network between one instance and one broker fails: the link between them is cut, reset, or slow.
 
-Nobody else notices: the brokers see each other and the other instances. If the link to the group's coordinator is cut
-(nothing passes, and nobody is told), the instance is missed, and others get its tasks; it does not know, its
+Nothing else is affected: the brokers see each other and the other instances. If the link to the group's coordinator is
+    cut
+(nothing passes, and no side gets an error), the instance is missed, and others get its tasks; it does not know, its
 transaction is aborted, and when the link is healed it must be fenced and come back. If the broker leads something else,
 the instance may stay a member that cannot do its work. A connection that is reset may or may not have delivered a
 request: what is sent again must not appear twice. All promises hold throughout.
@@ -67,7 +68,7 @@ class LinkFailure(FaultRun):
         self._place = f"{topic}-{number}"
         replicas = self.ground.brokers.replicas().get((topic, number))
         if replicas is None or replicas.leader is None:
-            raise NoTargetError(f"nobody led {self._place}")
+            raise NoTargetError(f"no broker led {self._place}")
         self._instance, self._tasks = instance, instance.tasks("active")
         self._log_end = instance.log.stat().st_size
         self.node, self._began = replicas.leader, self.ground.now()
@@ -75,7 +76,7 @@ class LinkFailure(FaultRun):
         return f"{instance.name} to node {self.node}, {self.kind}"
 
     def disturb(self) -> None:
-        """Tell the proxy to do it."""
+        """Have the proxy do it."""
         if self.node is not None:
             self.toxics |= set(self.ground.links.disturb(self.node, self.kind, self.ms))
 
@@ -151,7 +152,7 @@ class LinkFailure(FaultRun):
             "fenced": fenced,
             "went_on": self._went_on,
         }
-        missing = [] if self.toxics else ["the proxy did not tell of what it was to do"]
+        missing = [] if self.toxics else ["the proxy did not report what it was to do"]
         missing += self.unfelt()
         missing += [] if self._went_on else [f"{self.name} did not process records again after the link was healed"]
         ending = f"{self.name} kept its tasks and went on."
@@ -163,7 +164,7 @@ class LinkFailure(FaultRun):
 
 
 class Cut(LinkFailure):
-    """Nothing passes, and nobody is told."""
+    """Nothing passes, and no side gets an error."""
 
     kind = "cut"
 
@@ -190,7 +191,7 @@ class Cut(LinkFailure):
         if self._passed_ms is not None:
             yield f"a client that went through the cut link had an answer after {self._passed_ms} ms"
         if next(self.felt(TIMED_OUT), None) is None:
-            yield f"{self.name} did not tell of a request that timed out"
+            yield f"{self.name} did not report a request that timed out"
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Something must have been lost in it, too."""
@@ -239,7 +240,7 @@ class Reset(LinkFailure):
     def unfelt(self) -> Iterator[str]:
         """No connection ended."""
         if self._disconnected is None:
-            yield f"{self.name} did not tell of a connection that ended"
+            yield f"{self.name} did not report a connection that ended"
 
     @property
     def _disconnected(self) -> str | None:

@@ -74,7 +74,7 @@ class Pause(FaultRun):
             self.ground.thaw_instance(self._zombie.name)
 
     def recovered(self) -> bool:
-        """Whether it was told that it is fenced, and has joined again."""
+        """Whether it learned that it is fenced, and has joined again."""
         return self._fenced() is not None and self._has_rejoined()
 
     def _fenced(self) -> tuple[int, str] | None:
@@ -113,9 +113,9 @@ class Pause(FaultRun):
         missing = [
             sentence
             for sentence, is_missing in (
-                (f"{name} did not tell that it stood still beyond its session", still < SESSION * 1_000),
-                (f"nobody went on with {', '.join(takeover.left)} while {name} stood still", bool(takeover.left)),
-                (f"{name} did not tell that it was fenced when it woke", fenced is None),
+                (f"{name} did not report that it stood still beyond its session", still < SESSION * 1_000),
+                (f"no instance went on with {', '.join(takeover.left)} while {name} stood still", bool(takeover.left)),
+                (f"{name} did not report that it was fenced when it woke", fenced is None),
                 (f"{name} did not join the group again", not rejoined),
             )
             if is_missing

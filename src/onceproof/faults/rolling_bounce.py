@@ -142,14 +142,17 @@ class RollingBounce(FaultRun):
         """Whether all instances run, and each task is active in exactly one of them."""
         running = self.ground.running.values()
         active = sorted(task for instance in running for task in instance.tasks("active"))
-        # The fault may strike in a rebalance, when a task is on its way and active in nobody or, as told, in two.
+        # The fault may strike in a rebalance, when a task is on its way and active in no instance or, by their reports,
+        # in two.
         self._tasks.update(active)
         return active == sorted(self._tasks) and all(instance.state == "RUNNING" for instance in running)
 
     def _stuck(self) -> None:
         running = self.ground.running
         seen = "; ".join(f"{name} ({_release(i)}) {i.state} with {i.tasks('active')}" for name, i in running.items())
-        message = f"Waited {AT_REST_WITHIN:g} s for one instance each of {sorted(self._tasks)}, in vain: {seen}."
+        message = (
+            f"Waited {AT_REST_WITHIN:g} s for one instance each of {sorted(self._tasks)}, without success: {seen}."
+        )
         raise KafkaFailedError("stuck", ", ".join(sorted(running)), "a group of two releases comes to rest", message)
 
     def heal(self) -> None:

@@ -85,9 +85,9 @@ class StateCopied(DirectoryFaultRun):
         }
         missing = [*self._missing_judgement(), *self._missing_work()]
         if proof["process"] != self._held["process"]:
-            missing.append(f"{self._name} did not tell that it has the id of {self._other}, and so its directory")
+            missing.append(f"{self._name} did not report that it has the id of {self._other}, and so its directory")
         if not fenced:
-            missing.append(f"neither {self._name} nor {self._other} told that it was fenced by the other")
+            missing.append(f"neither {self._name} nor {self._other} reported that it was fenced by the other")
         description = (
             f"{self._name} was killed and got the state of {self._other} ({proof['source']}) and the id of its "
             f"process, so that {' and '.join(sorted(fenced))} were fenced; {self._afterwards_text()}"

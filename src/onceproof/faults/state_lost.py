@@ -40,7 +40,9 @@ class StateLost(DirectoryFaultRun):
         else:
             missing.append(f"the directory of {self._name} held no task")
         if not proof["from_the_beginning"]:
-            missing.append(f"{self._name} did not tell that it restored stores from the beginning of their changelogs")
+            missing.append(
+                f"{self._name} did not report that it restored stores from the beginning of their changelogs"
+            )
         description = (
             f"{self._name} was killed and lost its state of {', '.join(self._lost.get('tasks', ()))}; "
             f"{self._afterwards_text()}"

@@ -1,4 +1,4 @@
-"""Who goes on with the tasks of an instance that is away."""
+"""The instances that go on with the tasks of one that is away."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class Takeover:
 
     @property
     def left(self) -> list[str]:
-        """The tasks with which nobody was seen to go on."""
+        """The tasks with which no instance was seen to go on."""
         return sorted(set(self.tasks) - self.by.keys())
 
     @property

@@ -82,7 +82,7 @@ class ThreadRemoved(FaultRun):
         }
         missing = []
         if takeover.left:
-            missing.append(f"nobody went on with {', '.join(takeover.left)} while {name} had no thread")
+            missing.append(f"no instance went on with {', '.join(takeover.left)} while {name} had no thread")
         if self._processed < WORKS:
             missing.append(f"the threads that were added to {name} processed fewer than {WORKS} records")
         description = (

@@ -55,7 +55,7 @@ def _check(installation: Installation, release: Release, plant: str | None = Non
             [*command, *([plant] if plant else [])], capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessError(f"What the agent alters in {release} cannot be told: {error}.") from error
+        raise HarnessError(f"It is not known which methods the agent alters in {release}: {error}.") from error
     if ended.returncode:
         raise HarnessError(f"On {release} the agent failed: {ended.stderr.strip()}")
     lines = [line.split("\t") for line in ended.stdout.splitlines()]

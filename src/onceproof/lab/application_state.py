@@ -19,7 +19,7 @@ CHANGELOG = "-changelog"
 VERSIONED = "min.compaction.lag.ms"  # what Kafka Streams sets for the changelogs of versioned stores alone
 ANSWER_SECONDS = 10
 TOPIC = ResourceType.TOPIC
-SHOWN = 3  # entries that are told
+SHOWN = 3  # entries that are shown
 Change = tuple[int, bytes, bytes | None]  # offset, key, value
 Wrong = tuple[bytes, bytes | None, bytes | None]  # key, value by the changelog, value in the store
 
@@ -36,7 +36,7 @@ def compare_state(
     """What each store holds beside what its changelog says up to the offset that it claims.
 
     Stores in memory are left out. Of each other one that cannot be compared it is said why: it has no changelog, or a
-    versioned one, claims no offset, has column families that nobody understands, or no key that the changelog has.
+    versioned one, claims no offset, has column families that are not understood, or no key that the changelog has.
 
     Args:
         cluster: that has the changelogs.
@@ -75,7 +75,7 @@ def compare_state(
             if topic not in logged:
                 rows.append({**row, "unread": "it has no changelog"})
             elif topic in versioned:
-                rows.append({**row, "unread": "its changelog is that of a versioned store, or does not tell"})
+                rows.append({**row, "unread": "its changelog is that of a versioned store, or it is not known"})
             elif isinstance(wrong := differing(store, changes[topic, store.partition]), str):
                 rows.append({**row, "unread": wrong})
             else:
@@ -100,7 +100,7 @@ def _changes(cluster: Cluster, topics: Iterable[str]) -> Mapping[tuple[str, int]
 
 
 def _versioned(cluster: Cluster, topics: Collection[str]) -> set[str]:
-    """The changelogs of versioned stores, of which a fold tells nothing; and those that nobody lets us ask about."""
+    """The changelogs of versioned stores, of which a fold says nothing; and those that brokers do not describe."""
     if not topics:
         return set()
     admin = AdminClient(cluster.client())  # it must live until it has answered

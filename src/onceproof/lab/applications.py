@@ -115,7 +115,7 @@ def check_topology(installation: Installation, application: Application, release
 
 
 def uses_on(installation: Installation, application: Application, release: Release) -> dict[str, tuple[Value, ...]]:
-    """What an application uses of a release of Kafka Streams, as far as its topology and its properties tell.
+    """What an application uses of a release of Kafka Streams, as far as its topology and its properties show.
 
     Raises:
         UsageError: the topology cannot be built.
@@ -132,7 +132,7 @@ def _config(application: Application, prefix: str) -> dict[str, str]:
 def _described(
     installation: Installation, application: Application, release: Release, config: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What `onceproof.streams.Describe` tells of the topology.
+    """The description of the topology by `onceproof.streams.Describe`.
 
     Raises:
         UsageError: it cannot be built.
@@ -174,7 +174,7 @@ def _without(prefix: str, topology: str, topics: Mapping[str, Sequence[str]]) ->
 
 
 def _check_topics(topology: str, described: Mapping[str, Sequence[str]], declares: Declaration) -> None:
-    """Check that a topology, as `onceproof.streams.Describe` tells it, has the topics that are declared.
+    """Check that a topology, as `onceproof.streams.Describe` describes it, has the topics that are declared.
 
     Raises:
         UsageError: it has others, or reads them into other tables.

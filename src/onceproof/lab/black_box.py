@@ -50,7 +50,7 @@ class BlackBox(Instance):
         self._timeline.add("driver", "instance", name=self.name, action="started", release=str(self.release))
 
     def await_hello(self) -> dict[str, Any]:
-        """Wait until the command runs; what it loads, nobody tells.
+        """Wait until the command runs; it is not known what it loads.
 
         Raises:
             HarnessError: it ended at once.
@@ -71,7 +71,7 @@ class BlackBox(Instance):
         """
         if not self.process.alive():
             raise HarnessError(
-                f"{self.name} ended (exit code {self.process.poll()}), though nobody had asked it to; its log "
+                f"{self.name} ended (exit code {self.process.poll()}), without being asked to; its log "
                 f"{self.log} ends with:\n{tail(self.log)}"
             )
 

@@ -21,7 +21,7 @@ class Brokers:
     """Brokers that are killed and started again; the timeline records what is done."""
 
     def __init__(self, cluster: Cluster, release: Release, log: Path, note: Callable[..., None]) -> None:
-        """Nobody is asked yet.
+        """No broker is asked yet.
 
         Args:
             cluster: the brokers.
@@ -38,7 +38,7 @@ class Brokers:
         return len(self._cluster.nodes)
 
     def replicas(self) -> Mapping[tuple[str, int], Replicas]:
-        """Who serves each partition of each topic; nothing while no broker answers."""
+        """The replicas of each partition of each topic; nothing while no broker answers."""
         try:
             return {
                 place: Replicas(None if of.leader < 0 else of.leader, frozenset(of.isrs))

@@ -247,8 +247,7 @@ def _commit(name: str, jar: bytes, file: str) -> str:
         named = None
     if named is None:
         raise UsageError(
-            f"{name} names no commit in {file}, so it cannot be told from other builds: build it in a checkout of "
-            "Kafka's repository."
+            f"{name} names no commit in {file}, so it could be any build: build it in a checkout of Kafka's repository."
         )
     return named[1]
 

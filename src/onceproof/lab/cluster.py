@@ -36,7 +36,7 @@ AT_THEIR_PROCESSES = frozenset({Capability.KILL_NODE, Capability.CUT_LINK})  # p
 class Cluster:
     """Brokers: what every part of a trial asks of them, and what only those with a capability allow.
 
-    Whoever needs a capability looks for it in `capabilities` before anything is started; brokers without it raise.
+    Code that needs a capability looks for it in `capabilities` before anything is started; brokers without it raise.
     """
 
     installation: Installation  # what these are run with, if they are ours, and programs beside them
@@ -284,7 +284,9 @@ class EmbeddedCluster(Cluster):
             return number
         jvm = self._jvm
         file = _write_dead_config(self.folder, number, self.installation.host)
-        shutil.rmtree(self.folder / DEAD_DATA, ignore_errors=True)  # whoever was at it before may have been killed
+        shutil.rmtree(
+            self.folder / DEAD_DATA, ignore_errors=True
+        )  # a process that removed it before may have been killed
         _format(jvm, [file], _cluster_id(self.folder), None)
         argv = jvm.command(("kafka.Kafka", str(file)), self.folder, "-Xmx512m")
         broker = spawn(argv, log=self.folder / "dead.log")
@@ -380,7 +382,7 @@ def _check_node(node: Process, release: Release) -> None:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Ports that nobody listens on now, of one of this machine's addresses.
+    """Ports that are free now, of one of this machine's addresses.
 
     Raises:
         UsageError: it is none of them.

@@ -62,7 +62,7 @@ def compare_application(installation: Installation, folder: Path, releases: tupl
     """What changes of an application from one release to another; raises as `compare_releases`.
 
     Raises:
-        UsageError: also, the folder has a command, whose topology nobody sees.
+        UsageError: also, the folder has a command, whose topology cannot be read.
     """
     case = _case(folder)
     [found] = compare_releases(installation, releases, ([case], [case]))

@@ -60,7 +60,7 @@ class Driver:
         return exercise
 
     def _failed(self, failure: KafkaFailedError) -> Exercise:
-        """Keep what tells why, end the application, and see how far it came."""
+        """Keep the evidence, end the application, and see how far it came."""
         self.site.fail(failure)
         with self.site.phase("failure"):
             if failure.anomaly != "thread-died":
@@ -126,7 +126,7 @@ class Driver:
         return FaultOutcome(self._fault.name, bit=False, told="The drive ended before that.", observed={})
 
     def stop(self) -> None:
-        """Stop whatever still runs, and undo what brokers were told."""
+        """Stop whatever still runs, and undo what was set on brokers."""
         self._ticker.stop()
         self._input.stop()
         self._instances.kill_all()

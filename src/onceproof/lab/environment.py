@@ -1,4 +1,4 @@
-"""What processes of ours see of our environment: no credentials, whoever put them there for whatever purpose."""
+"""What processes of ours see of our environment: no credentials, whatever they are for."""
 
 import os
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from onceproof.model.secret import SECRET_KEY
 
-# What a program needs to run at all, and what is for us; of names that nobody knows some hold credentials.
+# What a program needs to run at all, and what is for us; of unknown names some hold credentials.
 NEEDED = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TZ|TMPDIR|(?:LC|JAVA|JDK|LD|FAKETIME|ONCEPROOF)_\w+")
 OF_AIRFLOW = ("AIRFLOW_", "_AIRFLOW_")  # its connections, variables and database
 DATABASE = "ONCEPROOF_DATABASE_URL"  # may name a user and a password, or a place where there are some

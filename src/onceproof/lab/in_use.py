@@ -1,6 +1,6 @@
-"""Whether a trial is being driven: its folder is locked for so long, whoever drives it, and until its driver is gone.
+"""Whether a trial is being driven: its driver locks its folder, and the lock ends with the driver.
 
-Marks on processes tell less: a user application that is run by its command bears none.
+Marks on processes are no substitute: a user application that is run by its command bears none.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ def in_use(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def unless_in_use(folder: Path) -> Iterator[bool]:
-    """Whether nobody uses a folder; if so, whoever begins to waits for the end of the `with` block."""
+    """Whether a folder is unused; if so, a driver that comes now waits for the end of the `with` block."""
     try:
         held = os.open(folder, os.O_RDONLY)
     except OSError:  # it is gone, or not ours to read, so not ours to sweep

@@ -17,7 +17,7 @@ from onceproof.readers.kafka import token
 from onceproof.scenarios.base import Message, Workload, partition_of_key
 
 SETTLED = 0.2  # seconds between two looks that must agree
-ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to tell its positions
+ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to report its positions
 
 
 def start_bulk(

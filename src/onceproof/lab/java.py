@@ -33,7 +33,7 @@ def java_version(java: str) -> int:
     """Feature version (17 for 17.0.15) of a `java` command.
 
     Raises:
-        UsageError: there is no such command, or it does not tell its version.
+        UsageError: there is no such command, or it does not report its version.
     """
     try:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
@@ -41,7 +41,7 @@ def java_version(java: str) -> int:
         raise no_java(java) from error
     match = re.search(r'version "(?:1\.)?(\d+)', shown)
     if match is None:
-        raise UsageError(f"{java!r} did not tell its version; set ONCEPROOF_JAVA to the java of a JDK 17 or later.")
+        raise UsageError(f"{java!r} did not report its version; set ONCEPROOF_JAVA to the java of a JDK 17 or later.")
     return int(match[1])
 
 

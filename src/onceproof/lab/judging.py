@@ -36,7 +36,7 @@ def judge(
         produced: its input.
         topics: that are read.
         segments: the same.
-        observe: tells what the timeline shows, when it is complete.
+        observe: says what the timeline shows, when it is complete.
 
     Raises:
         HarnessError: they cannot be read, or the input is another than was delivered.

@@ -22,7 +22,7 @@ class Links:
     """A link to each broker; one instance at a time goes through them, and the timeline records what is done."""
 
     def __init__(self, proxy: Toxiproxy | None, note: Callable[..., None]) -> None:
-        """Nobody goes through them yet.
+        """No instance goes through them yet.
 
         Args:
             proxy: has one proxy for each broker, by its name; None if there are no links.
@@ -33,11 +33,11 @@ class Links:
 
     @property
     def instance(self) -> str | None:
-        """Who goes through them, if anybody does."""
+        """The instance that goes through them; None if there is none."""
         return self._instance
 
     def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
-        """What a starting instance is told so that it goes through them: the first one, or its successor."""
+        """The configuration of a starting instance, so that it goes through them: the first one, or its successor."""
         if self._proxy is None or self._instance in running:
             return {}
         self._instance = name

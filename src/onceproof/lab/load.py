@@ -174,7 +174,7 @@ class Bulk:
 
 
 def _fields(message: Message) -> dict[str, Any]:
-    """What a producer is told about it; no partition number means "by the key"."""
+    """The arguments for a producer; no partition number means "by the key"."""
     place = {} if message.partition is None else {"partition": message.partition}
     named = {name: getattr(message, name) for name in ("topic", "key", "value", "timestamp")}
     return {**named, **place, "headers": list(message.headers)}

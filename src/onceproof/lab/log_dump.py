@@ -1,6 +1,6 @@
 """Parses what Kafka's `DumpLogSegments` prints, into entries; what it does not understand is an error.
 
-What is printed changes with the release of the brokers, and nobody promises that it stays as it is:
+What is printed changes with the release of the brokers, and Kafka does not promise that it stays as it is:
 
 - The records of Kafka's own topics are printed in words of their own before 3.9, and as JSON since.
 - The status of a transaction is a number before 4.4, and a name since.

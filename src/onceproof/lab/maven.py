@@ -38,7 +38,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """The first line that tells of an error, without hosts of registries."""
+        """The first line that is about an error, without hosts of registries."""
         line = next((line for line in self.output.splitlines() if "ERROR" in line), "no reason given")
         return _without_hosts(line.strip(), set(re.findall(r"https?://(?:[^\s/@]*@)?([\w.\-]+)", self.output)))
 

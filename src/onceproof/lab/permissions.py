@@ -89,7 +89,7 @@ def _command(cluster: Cluster, user: str | None, operations: Iterable[str], *res
 
 
 def check_quotas(cluster: Cluster, user: str | None, release: Release) -> None:
-    """Check that a trial may set quotas, by lifting one that nobody has set.
+    """Check that a trial may set quotas, by lifting one that was never set.
 
     Args:
         cluster: the brokers.

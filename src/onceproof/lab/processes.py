@@ -284,7 +284,7 @@ def await_condition(
     while not condition():
         check()
         if clock() > deadline:
-            raise late(f"Waited {timeout:g} s for {what}, in vain. {last_seen()}".strip())
+            raise late(f"Waited {timeout:g} s for {what}, without success. {last_seen()}".strip())
         sleep(interval)
 
 

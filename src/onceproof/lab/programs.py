@@ -63,5 +63,7 @@ def run_program(
     said = reading.result()
     answer: dict[str, Any] = json.loads(said) if said.startswith("{") else {}
     if process.poll():
-        raise HarnessError(f"Waited for {what}, in vain: {answer.get('message') or f'{log} ends with: {tail(log)}'}.")
+        raise HarnessError(
+            f"Waited for {what}, without success: {answer.get('message') or f'{log} ends with: {tail(log)}'}."
+        )
     return answer

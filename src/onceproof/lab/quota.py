@@ -40,7 +40,7 @@ def clients_with_quota(cluster: Cluster, release: Release, log: Path) -> list[st
     Raises:
         HarnessError: the brokers did not answer.
     """
-    client_ids: list[str] = _run(cluster, release, "ProducerQuotas", {}, log, "the quotas to be told")["client_ids"]
+    client_ids: list[str] = _run(cluster, release, "ProducerQuotas", {}, log, "the quotas to be reported")["client_ids"]
     return client_ids
 
 

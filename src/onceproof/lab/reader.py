@@ -63,7 +63,7 @@ class Reader:
         """Read to the `ends` (by topic and partition; those of other topics do not matter).
 
         Returns the records by role, partitions in offset order, and those that are not pairs of integers. To be called
-        once nobody writes any more.
+        once no producer writes any more.
 
         Raises:
             HarnessError: the topics could not be read to their end.
@@ -95,7 +95,7 @@ class Reader:
 
         It keeps what it knows of the leader; a new client knows nothing.
         """
-        if self._targets is None:  # nobody says that there is more
+        if self._targets is None:  # there is no sign of more
             self._heard = time.monotonic()
         elif time.monotonic() - self._heard > SILENT_FOR:
             self._consumer.close()

@@ -66,7 +66,7 @@ class TopicReading:
         return f"{topic}/{partition}"
 
     def read(self) -> Read:
-        """Read all existing topics to their ends, once nobody writes any more.
+        """Read all existing topics to their ends, once no producer writes any more.
 
         Raises:
             HarnessError: they cannot be read.

@@ -1,7 +1,7 @@
 """Reaps one process for its owner: nothing of the lab outlives the process that is responsible for it.
 
 Run as a script: `python reaper.py OWNER_PID COMMAND...`. The command shares the reaper's standard streams. It
-is killed when the owner is gone, when the reaper is told to stop (SIGTERM: passed on) and, by the kernel, when
+is killed when the owner is gone, when the reaper is to stop (SIGTERM: passed on) and, by the kernel, when
 the reaper itself is killed. The reaper ends with the command, with its exit code.
 
 The command may be a script that waits for what it started, which it does not take along when it is killed. The reaper

@@ -179,7 +179,7 @@ def check_complete(
 ) -> None:
     """That what was understood of the logs is as much as consumers and the application have seen.
 
-    Whoever judged less than that would report that Kafka lost the rest.
+    Judging less than that would report that Kafka lost the rest.
 
     Args:
         entries: of the trial.

@@ -64,7 +64,7 @@ def _line(installation: Installation, release: Release, case: Case) -> str:
 
 
 def _digest(installation: Installation, release: Release, lines: Sequence[str]) -> str:
-    """Of all that the answer hangs on: the release's jars, ours, those of applications, and what is asked."""
+    """A digest of all that the answer hangs on: the release's jars, ours, those of applications, and the question."""
     digest = hashlib.sha256("\n".join(lines).encode())
     user_jars = [Path(path) for line in lines for path in json.loads(line)["classPath"]]  # a folder's name is a digest
     ours = [installation.application_jar, *streams_class_path(installation, release)]

@@ -41,7 +41,7 @@ PLACES = (
 
 
 def sweep(runs: Path, *, topics: bool = False) -> Iterator[str]:
-    """Kill processes of these runs that have no reaper, then delete data of brokers and state that nobody uses.
+    """Kill processes of these runs that have no reaper, then delete data of brokers and state that is not in use.
 
     And what replays have left in memory. In use is what belongs to a process with a reaper, or to a trial that is
     driven. The `topics` of runs that can be resumed stay, unless they are asked for.

@@ -21,12 +21,12 @@ class StoreOnDisk:
     store: str
     position: int | None  # the first offset that it does not claim to hold; null if it claims nothing
     segments: bool  # whether it has one RocksDB for each segment of time
-    unknown: tuple[str, ...]  # column families of which nobody knows what stands before their values, to be cut off
+    unknown: tuple[str, ...]  # column families with an unknown prefix before their values, to be cut off
     entries: Mapping[bytes, bytes]
 
     @property
     def partition(self) -> int:
-        """Of its changelog."""
+        """The partition of its changelog."""
         return int(self.task.rpartition("_")[2])
 
 

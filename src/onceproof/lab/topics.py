@@ -174,7 +174,7 @@ class Topics:
     def last_offsets(self, topic: str, partitions: int, within: float) -> dict[int, int]:
         """The same; from a coordinator that gives no answer within some seconds, its last one.
 
-        One that cannot load the group (KAFKA-20254) lets nobody commit either.
+        One that cannot load the group (KAFKA-20254) accepts no commit either.
         """
 
         def is_reported() -> bool:
@@ -189,7 +189,7 @@ class Topics:
         """Whether the group has committed all that topics hold, nothing comes any more, and no transaction is open.
 
         The input of a transaction may count as committed before its output does, and one of a process that was killed
-        stays open until it times out: what lies behind is read by nobody yet.
+        stays open until it times out: what lies behind is not read yet.
         """
         ends = self.ends(sizes)
         if self.ends(sizes, committed=True) != ends:
@@ -286,7 +286,7 @@ class Topics:
 def kind_of(key: bytes, group: str) -> str | None:
     """What a record of `__consumer_offsets` with this key is: `position`, `classic` or `streams`; None of other groups.
 
-    A key is a version, which tells what it is, and the name of the group, behind its length.
+    A key is a version, which says what it is, and the name of the group, behind its length.
     """
     version, size = struct.unpack_from(">hh", key)
     return KINDS.get(version, STREAMS) if key[4 : 4 + size] == group.encode() else None

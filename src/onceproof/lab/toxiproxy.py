@@ -1,4 +1,4 @@
-"""Toxiproxy between an instance and the brokers: a server of ours on loopback, told what to do by its HTTP API."""
+"""Toxiproxy between an instance and the brokers: a server of ours on loopback, controlled by its HTTP API."""
 
 import re
 import shutil

@@ -120,7 +120,7 @@ def drive(
             reading.write(folder.reader_file)
             outcome = driver.outcome(exercise)
         except (HarnessError, StoodStillError) as error:
-            # What a process without CPU time did is nobody's fault, whatever it looks like.
+            # A process without CPU time proves no fault of Kafka's, whatever it did.
             void = stall_text(driver.site.events) or (str(error) if isinstance(error, StoodStillError) else None)
             if void is None:
                 driver.outcome(error=str(error)).write(folder.outcome_file)
@@ -186,7 +186,7 @@ def run_alone(
 ) -> Outcome:
     """One whole trial, with brokers started before it and cleaned up after it (`given.own_cluster`, `given.lent`).
 
-    Given brokers are assumed to allow it: whoever gives them calls `given.check_access`.
+    External brokers are assumed to allow it: the caller checks that (`external_brokers.check_access`).
 
     Raises:
         UsageError, HarnessError: the brokers did not start, or the harness failed.

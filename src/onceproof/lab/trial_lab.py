@@ -188,7 +188,7 @@ class TrialLab:
         return sum(self._site.topics.committed(topic, partitions) for topic, partitions in sizes.items())
 
     def open_input(self) -> Mapping[str, Mapping[str, tuple[int, None]]]:
-        """What is not committed of the input, by role and partition; as last known, if nobody answers."""
+        """What is not committed of the input, by role and partition; as last known, if no broker answers."""
         plan, topics = self._site.plan, self._site.topics
         known = {r: topics.last_offsets(plan.topic(r), plan.partitions_of(r), 0.0) for r in plan.inputs}
         return {r: {str(p): (offset, None) for p, offset in of_role.items()} for r, of_role in known.items()}

@@ -1,7 +1,7 @@
 """Known issues in user applications (`application_issues.toml`): which witnesses they explain.
 
 Nothing is known of such an application but its topology, the releases, the configuration and what happened. An issue is
-asked of these as scenarios are asked; of what nobody described it explains nothing.
+asked of these as scenarios are asked; without a description it explains nothing.
 """
 
 import re

@@ -28,7 +28,7 @@ MODULES = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     OAUTH: f"{OAUTH_PACKAGE}.OAuthBearerLoginModule",
 }
-# Key of Java -> of librdkafka; none for what only Java must be told.
+# Key of Java -> of librdkafka; none for what only Java needs.
 KEYS = {
     SERVERS: "bootstrap.servers",
     PROTOCOL: "security.protocol",
@@ -152,7 +152,7 @@ class ClientProperties:
 
 
 def java_options(config: Mapping[str, str]) -> tuple[str, ...]:
-    """What a JVM must be told so that its clients may fetch a token: Kafka 4 requires it (CVE-2025-27817)."""
+    """The properties that a JVM needs so that its clients may fetch a token: Kafka 4 requires it (CVE-2025-27817)."""
     return (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={config[ENDPOINT]}",) if ENDPOINT in config else ()
 
 
@@ -277,7 +277,7 @@ def _login(values: Mapping[str, str]) -> dict[str, str]:
         endpoint = urlsplit(values.get(ENDPOINT, ""))
     except ValueError:
         raise _RefusedError(f"{ENDPOINT} is no URL; correct it.") from None
-    if "@" in endpoint.netloc:  # it is told to the JVM on its command line
+    if "@" in endpoint.netloc:  # it is on the JVM's command line
         raise _RefusedError(f"{ENDPOINT} names a user; leave it out: clientId and clientSecret belong into {JAAS}.")
     if mechanism != OAUTH and (idle := [key for key in OF_TOKENS if key in values]):
         raise _RefusedError(f"{idle[0]} has no effect with {MECHANISM}={mechanism}; leave it out.")

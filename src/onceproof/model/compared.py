@@ -1,7 +1,7 @@
 """What changes between two shapes of a topology, and what that does to its state and to a rolling deployment.
 
-Two releases make shapes of one topology, or one release makes them of two versions of it. A change is told by its
-effects; one that has none is told for completeness.
+Two releases make shapes of one topology, or one release makes them of two versions of it. A change is described by its
+effects; one that has none is listed for completeness.
 """
 
 import re
@@ -112,7 +112,7 @@ class Compared:
 
     @classmethod
     def of(cls, comparison: Comparison) -> "Compared":
-        """Of a comparison."""
+        """The answer about one comparison."""
         return cls(comparison.name, comparison.changes, comparison.loses_state, comparison.rolls, comparison.advice)
 
 
@@ -132,7 +132,7 @@ class CompareAnswer:
     def of(
         cls, comparisons: Collection[Comparison], before: str, after: str, streams: str | None = None
     ) -> "CompareAnswer":
-        """Of all comparisons."""
+        """The answer about all comparisons."""
         changed = tuple(Compared.of(comparison) for comparison in comparisons if comparison.changes)
         differing = sum(bool(comparison.grave) for comparison in comparisons)
         return cls(SCHEMA, before, after, streams, len(comparisons), differing, changed)

@@ -74,7 +74,7 @@ class Outcome(JsonFile):
 
     @classmethod
     def of_void(cls, trial: Trial, sentence: str) -> "Outcome":
-        """For a trial that says nothing, through nobody's fault."""
+        """For a trial that says nothing about Kafka, and was not at fault."""
         return replace(cls._unfinished(trial, sentence), void=sentence)
 
     @classmethod
@@ -153,9 +153,9 @@ class Declared:
     value: str
     promises: tuple[str, ...] = ()  # of an output, see `readers.application`
     of: str | None = None  # the input whose records come out in it, each once
-    # How far runs without a fault agree on it: `records`, `final` values, `keys`, or on `nothing`; None: nobody looked.
+    # How far runs without a fault agree on it: `records`, `final` values, `keys`, or on `nothing`; None: not checked.
     agreed: str | None = None
-    # How far it must be as it is replayed, by the same names; None: nobody has replayed anything yet.
+    # How far it must be as it is replayed, by the same names; None: nothing was replayed yet.
     as_replayed: str | None = None
     ignored: tuple[str, ...] = ()  # fields of its JSON on which runs without a fault do not agree
     compare: str = "records"  # no more than that of an output: all `records` of a key, its `final` value, or the `keys`
@@ -196,7 +196,7 @@ class TrialPlan(JsonFile):
     producer_config: Mapping[str, Any]
     broker_config: Mapping[str, str]  # files of embedded brokers by name
     broker_is_claimed: bool = False  # whether the cell's broker release is claimed for given brokers
-    broker_hosts: tuple[str, ...] = ()  # names of the machines of given brokers, which are not told to others
+    broker_hosts: tuple[str, ...] = ()  # names of the machines of external brokers, which reports hide
     seconds: Mapping[str, float]  # by phase
     # Records, when it was; files of before have another name for it.
     preloaded: Annotated[int, Field(validation_alias=AliasChoices("preloaded", "seeded"))] = 0

@@ -107,7 +107,7 @@ def read_as(kind: Any, path: Path) -> Any:
 
 
 class JsonFile:
-    """Base of a frozen dataclass that is a JSON file: nobody else writes it, nobody else reads it.
+    """Base of a frozen dataclass that is a JSON file: no other program writes or reads it.
 
     It is read by `onceproof.model.decoding`: a file that is older than a field with a default may lack it.
     """

@@ -118,7 +118,7 @@ class OnRelease:
 
     @property
     def explained(self) -> str:
-        """Of a red whether it is known, and by what; else nothing."""
+        """Whether a red is known, and by which issues; empty if it is not red."""
         if self.judgement is not Judgement.RED:
             return ""
         return f"known: {'; '.join(issue.summary for issue in self.issues)}" if self.is_known else "unknown"

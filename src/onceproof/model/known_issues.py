@@ -246,7 +246,7 @@ class Registry:
     def blind(self, cell: Cell) -> tuple[KnownIssue, ...]:
         """Issues that show in a cell on this release and all later ones: it can show nothing else that looks like that.
 
-        What that is, `KnownIssue.explanations` tells.
+        `KnownIssue.explanations` says which.
         """
 
         def has_no_end(issue: KnownIssue) -> bool:

@@ -228,7 +228,7 @@ def known_matrix(known: Registry) -> Matrix:
     """Each known issue on the first and the last release of each range that it affects, and where it is fixed.
 
     One that takes two releases is looked for on the way from these to the newest, one of brokers with the newest Kafka
-    Streams. In each scenario it is looked for in the first variant that its row names, not where it shows by chance.
+    Streams. In each scenario it is looked for in the first variant that its row names, not where it is incidental.
     """
     blocks = tuple(
         Block(scenario, variants[:1], *_where(issue))

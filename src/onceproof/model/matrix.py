@@ -140,7 +140,7 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
 
 
 def by_registry(known: Registry) -> Published:
-    """The releases that the registry names: what is known to be published where nobody can be asked."""
+    """The releases that the registry names: what is known to be published, where Maven cannot be asked."""
     ends = {end for issue in known.issues for affected in issue.affected for end in affected} - {LATER}
     return Published.of({*ends, *(one for issue in known.issues for one in issue.fixed)}, "the newest of the registry")
 
@@ -174,7 +174,7 @@ def _end(issue: KnownIssue, word: str) -> list[str]:
 
 
 def check_all_but_releases(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
-    """Check what a request asks for, but its releases, so that nobody waits for what is published in vain.
+    """Check what a request asks for, but its releases, so that a bad request does not wait for the list of releases.
 
     Returns:
         an expansion without cells.

@@ -20,7 +20,7 @@ class Outputs(JsonFile):
 
     @classmethod
     def of(cls, topics: Mapping[str, Sequence[Record]]) -> "Outputs":
-        """Of records as they were read."""
+        """The oracle of records as they were read."""
         return cls(
             {role: tuple(_written(record) for record in records) for role, records in topics.items()},
             {role: tuple(record.offset for record in records) for role, records in topics.items()},

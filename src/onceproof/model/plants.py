@@ -42,13 +42,14 @@ class Claim:
                 return cell
         known = self._hidden_by(cells[0])[0]
         raise UsageError(
-            f"On {streams} {known.key} shows in {self.scenario} itself, so a plant cannot be told from it; choose a "
+            f"On {streams} {known.key} shows in {self.scenario} itself, so a plant would look like it; choose a "
             "release without it."
         )
 
     def _hidden_by(self, cell: Cell) -> list[KnownIssue]:
-        """Issues from which it cannot be told in a cell: those that must show there, and those by chance that explain
-        each witness that it has. From others by chance it is told by its witnesses (`model.verdict.by_chance`).
+        """Issues from which it cannot be distinguished in a cell: those that must show there, and incidental ones that
+        explain each witness that it has. Its witnesses distinguish it from other incidental issues
+        (`model.verdict.by_chance`).
         """
         where = cell.scenario, cell.variant
         by_chance = [

@@ -1,6 +1,6 @@
 """What Kafka Streams promises, each promise a value, and the named breaches of it.
 
-Whoever knows of promises takes them from here: both readers, the Great Expectations suites, the judge, the page, and
+All that know promises take them from here: both readers, the Great Expectations suites, the judge, the page, and
 `docs/reading-a-verdict.md` (a test compares its table with this one). Every promise that is checked, and every anomaly
 that a check can raise, has its row here and nowhere else.
 """
@@ -378,7 +378,7 @@ PROMISES = {
             "A cached store never gives an older value than the one put last, also when its task was active, standby "
             "and active again on one thread (KAFKA-14624); under exactly-once it never gives one that no record had "
             "put there.",
-            "Every record that came out told what it had found in the store.",
+            "Every output record has what was found in the store.",
             ("stale-read", "dirty-read"),
             "store_reads",
             "keys",

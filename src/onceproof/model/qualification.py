@@ -36,7 +36,7 @@ class Sight(StrEnum):
     SEEN = "seen", "✔"
     MISSING = "missing", "✘"  # the harness has to learn it
     FAILED = "failed", "!"  # the harness failed otherwise
-    UNKNOWN = "unknown", "?"  # the trials do not tell
+    UNKNOWN = "unknown", "?"  # the trials decide nothing
     UNTRIED = "untried", "○"  # no trial can show it here
 
     def __new__(cls, name: str, sign: str = "") -> "Sight":
@@ -271,7 +271,7 @@ class ControlAim(Aim):
 
     @property
     def sight_if_missing(self) -> Sight:
-        """One alone may be fixed on the release, or show by chance only."""
+        """One alone may be fixed on the release, or show only incidentally."""
         return Sight.UNKNOWN
 
 
@@ -313,7 +313,7 @@ class Qualification(JsonFile):
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 the release qualifies, 1 the harness has to learn something, 4 it failed, 3 the trials do not tell."""
+        """0 the release qualifies, 1 the harness has to learn something, 4 it failed, 3 the trials decide nothing."""
         if self.of(Sight.MISSING):
             return ExitCode.ANOMALY
         if self.of(Sight.FAILED):

@@ -149,7 +149,7 @@ class Release:
 
     @property
     def removed_threads_leave_group(self) -> bool:
-        """Whether a removed thread tells the group that it leaves; in 4.1 it is missed only when its session ends.
+        """Whether a removed thread leaves the group; in 4.1 it is missed only when its session ends.
 
         Source: own runs; the brokers' log has no LeaveGroup request of it on 4.1.0 to 4.1.2, but on 4.0.2 and 4.2.0.
         """

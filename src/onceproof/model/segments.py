@@ -11,7 +11,7 @@ PREPARE_COMMIT, PREPARE_ABORT = "PrepareCommit", "PrepareAbort"
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that a log holds, as Kafka's `DumpLogSegments` tells it.
+    """One thing that a log holds, as Kafka's `DumpLogSegments` prints it.
 
     `role` and `partition` say in which log: a role of the trial, or the name of one of Kafka's own topics; `first` and
     `last` are its offsets there, `producer` and `epoch` those of its batch (-1 without any). `kind` is

@@ -1,4 +1,4 @@
-"""What a release of Kafka Streams makes of a topology, without brokers, as `onceproof.streams.Shapes` tells it.
+"""What a release of Kafka Streams makes of a topology, without brokers, as `onceproof.streams.Shapes` prints it.
 
 Topics that Kafka Streams creates are named without the application's id. What is generated in a name is the number at
 its end, which shifts when an operation comes before it or goes.

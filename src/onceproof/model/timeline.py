@@ -53,7 +53,7 @@ class Timeline:
     """Collects the events of one trial in memory and in its file, from any thread."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        """Start a new file at `path`; `now` tells epoch seconds.
+        """Start a new file at `path`; `now` gives epoch seconds.
 
         Raises:
             HarnessError: the file cannot be written.
@@ -84,7 +84,7 @@ class Timeline:
 
     def close(self) -> None:
         """Close the file; later events are kept in memory only."""
-        with self._lock, contextlib.suppress(OSError):  # what could not be written is told by `failure`
+        with self._lock, contextlib.suppress(OSError):  # `failure` reports what could not be written
             self._file.close()
 
 

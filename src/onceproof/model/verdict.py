@@ -64,7 +64,7 @@ class TrialEvidence:
     unexplained: Mapping[str, int] = field(default_factory=dict)  # of these, witnesses that no known issue explains
     error: str | None = None
     planned: bool = True  # before the first trial of its cell: it was not added because of what others showed
-    is_void: bool = False  # it says nothing, through nobody's fault
+    is_void: bool = False  # it says nothing about Kafka, and was not at fault
     commit: str = ""  # of Kafka Streams, as the instances attested it
     harness: str = ""  # its version
     machine: str = ""  # what kind it is, with its JDK
@@ -113,7 +113,7 @@ class CellVerdict:
 
 
 def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:
-    """Judge a cell by rules 1, 2 and 4 of `docs/architecture.md`; only the whole run can tell what its green is worth
+    """Judge a cell by rules 1, 2 and 4 of `docs/architecture.md`; only the whole run shows what its green is worth
     (`results.controls`).
 
     1. A harness failure is `error`; a cell in which no trial was exercised is `inconclusive`, unless the registry
@@ -151,7 +151,7 @@ def _place(cell: Cell, trial: TrialEvidence) -> Place:
 
 
 def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
-    """Whether anomalies turn a trial of a cell red: those that are only told do not, unless an issue has them here."""
+    """Whether anomalies turn a trial of a cell red: informational ones do not, unless an issue has them here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     return any(name in here or not ANOMALIES[name].informational for name in anomalies)
 
@@ -173,7 +173,7 @@ def expected(cell: Cell, registry: Registry) -> frozenset[str]:
 
 
 def by_chance(cell: Cell, unexplained: Mapping[str, int], registry: Registry) -> frozenset[str]:
-    """Anomalies that, if a trial of a cell shows them, are there by chance: those of incidental issues, which no other
+    """Anomalies that, if a trial of a cell shows them, are incidental: those of incidental issues, which no other
     issue has there, and of which it shows no witness that is `unexplained`.
     """
     names = registry.by_chance(cell) - expected(cell, registry)
@@ -189,15 +189,15 @@ def sighting(
 ) -> Sighting:
     """Whether a trial of a cell is red for what is searched for.
 
-    What shows by chance (`by_chance`) says nothing of anomalies that are wanted by name. Where any is wanted it is none
-    of them, and yet the trial is not green: it may hide what else there is.
+    An incidental anomaly (`by_chance`) says nothing of anomalies that are wanted by name. Where any is wanted it is
+    none of them, and yet the trial is not green: it may hide what else there is.
 
     Args:
         cell: of the trial.
         anomalies: that it shows.
         unexplained: of these, witnesses that no known issue explains.
         registry: the known issues.
-        wanted: the names that are searched for; None: any, but for those by chance.
+        wanted: the names that are searched for; None: any, but for incidental ones.
     """
     chance = by_chance(cell, unexplained, registry)
     seen = set(anomalies)

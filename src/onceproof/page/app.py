@@ -86,7 +86,7 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
 
     Args:
         settings: where they are.
-        authorize: a dependency that raises HTTPException 401 or 403 for whoever is not logged in (any more).
+        authorize: a dependency that raises HTTPException 401 or 403 for a user who is not logged in (any more).
         login: where a browser that gets either is sent, with the path it wanted as `next`; None if nowhere.
     """
     app = FastAPI(
@@ -226,7 +226,7 @@ class _Page:
         )
 
     def _known(self, run: str | None) -> Known | None:
-        """The run, as it is stored or else as its folder tells."""
+        """The run, as it is stored or else as its folder has it."""
         if run is None:
             return None
         known = known_at(self._url, run)
@@ -273,7 +273,7 @@ class _Page:
     def _archive(self, request: Request, folder: RunFolder, cell: str) -> Response:
         headers = {"Content-Disposition": f'attachment; filename="{quote(f"{folder.run_id}-{cell}.zip")}"'}
         if request.method == "HEAD":
-            return StreamingResponse(iter(()), media_type=ZIP, headers=headers)  # of a length that nobody knows yet
+            return StreamingResponse(iter(()), media_type=ZIP, headers=headers)  # its length is not known yet
         with self._archiving, tempfile.TemporaryDirectory(prefix="onceproof-") as scratch:
             content = write_evidence(folder, cell, Path(scratch) / "evidence.zip").read_bytes()
         return Response(content, media_type=ZIP, headers=headers)

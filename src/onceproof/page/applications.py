@@ -85,7 +85,7 @@ def _trials(one: OnRelease) -> Iterator[tuple[str, str]]:
 
 
 def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], TrialFolder]:
-    """What is told about a trial of a run, and its folder.
+    """The view of a trial of a run, and its folder.
 
     Raises:
         NotThereError: the run has no such trial, or a link in its folder leads elsewhere.

@@ -98,7 +98,7 @@ class Atlas:
 
     @cached_property
     def standing(self) -> Mapping[Cell, Measurement]:
-        """Of each cell the measurement that stands."""
+        """The measurement of each cell that stands."""
         return standing(self.measurements, self.harness)
 
     @cached_property

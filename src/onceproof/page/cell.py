@@ -112,7 +112,7 @@ def _dated_view(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
 def trial_view(
     run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What is told about one trial; `errors` are the judge's, by trial."""
+    """The view of one trial; `errors` are the judge's, by trial."""
     folder = run.trial(trial)
     outcome, reader = Outcome.known(folder.outcome_file), Reading.known(folder.reader_file)
     return {

@@ -30,7 +30,7 @@ FOUND, KNOWN, GREEN, IDLE, FAILED = "unexplained", "known issue", "green", "not 
 
 @dataclass(frozen=True)
 class Search:
-    """A search as its folder tells it."""
+    """A search as its folder has it."""
 
     folder: ExplorationFolder
     asked: Asked
@@ -159,7 +159,7 @@ def search_view(search: Search, number: str) -> dict[str, Any]:
 
 
 def _found(found: Finding) -> dict[str, Any]:
-    """A finding, with what is told of it."""
+    """The view of a finding."""
     bisected = found.releases
     return {
         **encoded(found),
@@ -197,7 +197,7 @@ def finding_view(search: Search, number: str) -> dict[str, Any]:
 
 
 def explored_trial(search: Search, number: str) -> tuple[dict[str, Any], TrialFolder]:
-    """What is told about a trial of which the folder was kept, and that.
+    """The view of a trial of which the folder was kept, and that folder.
 
     Raises:
         NotThereError: there is no such trial, it was not kept, or a link in its folder leads elsewhere.

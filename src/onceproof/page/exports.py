@@ -36,7 +36,7 @@ class RunReport:
 
 
 def report_of(run: RunFolder) -> RunReport:
-    """What is told about a judged run.
+    """The report on a judged run.
 
     Raises:
         HarnessError: the run is damaged.
@@ -139,7 +139,7 @@ def _summary(report: RunReport) -> Iterator[str]:
         yield "\n</details>"
     if doubts := distinct(verdict.unqualified for verdict in report.verdicts):
         yield "\n**Not qualified.** " + escaped(" ".join(doubts))
-    yield "\n**Not looked at.** " + escaped("; ".join(_missing(report)) or "Nothing was left out.")
+    yield "\n**Not checked.** " + escaped("; ".join(_missing(report)) or "Nothing was left out.")
 
 
 def vote(report: RunReport) -> str:
@@ -148,7 +148,7 @@ def vote(report: RunReport) -> str:
     lines += [f"  {v.verdict.sign:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in report.verdicts]
     lines += ["", "Commits", f"  {_commits(report)}"]
     lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(report))]
-    lines += ["", "Not looked at", *(f"  {line}" for line in _missing(report) or ["Nothing was left out."])]
+    lines += ["", "Not checked", *(f"  {line}" for line in _missing(report) or ["Nothing was left out."])]
     return "\n".join(lines)
 
 

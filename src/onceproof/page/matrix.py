@@ -76,7 +76,7 @@ class Matrix:
     when: str
     name: str
     headline: str
-    worst: Verdict  # that the headline tells
+    worst: Verdict  # which the headline names
     counts: Mapping[Verdict, int]
     earlier: Mapping[Verdict, int]  # how many cells that the run lacked ended badly before it
     changes: Sequence[Mapping[str, Any]]

@@ -179,7 +179,7 @@ def _figures(folder: TrialFolder) -> dict[str, Any]:
 
 
 def redaction_of(run: RunFolder, shown: Sequence[Any], trials: Iterable[Trial]) -> Redaction:
-    """What knows this machine, and every secret that is told or that a trial was configured with."""
+    """The redaction that knows this machine, and every secret that is shown or that a trial was configured with."""
     redaction = Redaction.of(run)
     redaction.learn(encoded(shown))
     for folder in map(run.trial, trials):

@@ -1,4 +1,4 @@
-"""The page on its own, for whoever is on this machine: there is no login, so it serves loopback only."""
+"""The page on its own, for users of this machine: there is no login, so it serves loopback only."""
 
 import errno
 import socket

@@ -100,7 +100,7 @@ def terminal(advice: Advice) -> Iterator[Table | Text]:
     yield from _sentences("Your application", advice.own)
     if advice.measured:
         yield _measured(advice)
-    yield Text("\nNot looked at", "bold")
+    yield Text("\nNot checked", "bold")
     for gap in advice.not_looked_at:
         look = "yellow" if gap.is_needed else "dim"
         names = (f" [{_names(gap.sources)}]", "dim")

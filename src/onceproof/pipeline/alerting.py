@@ -1,4 +1,4 @@
-"""What the DAG `regression` tells others about a judged run: asset events, and a message about newly red cells."""
+"""The DAG `regression` reports a judged run to others: asset events, and a message about newly red cells."""
 
 from collections import Counter, defaultdict
 from typing import Any
@@ -14,7 +14,7 @@ NEWLY_RED = ("newly red", "newly unexplained")  # of `results.history.KINDS`
 
 
 def event_of(run: RunFolder) -> dict[str, Any]:
-    """What an asset event tells: `run`, `folder`, `counts` (verdict -> cells), `changes` (kind -> keys of cells).
+    """The content of an asset event: `run`, `folder`, `counts` (verdict -> cells), `changes` (kind -> keys of cells).
 
     Raises:
         HarnessError: the run is not judged, or the results database refuses.

@@ -49,7 +49,7 @@ STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
 
 
 def no_external_brokers() -> ClientProperties:
-    """Of a run on brokers that Onceproof starts."""
+    """The configuration for a run on brokers that Onceproof starts: there is none."""
     raise UsageError(f"A release{CLAIMED} is one of brokers of your own: name them with --brokers (docs/brokers.md).")
 
 
@@ -476,7 +476,7 @@ def _write_void(trial: Trial, folder: TrialFolder) -> None:
 
 
 def end_trials(run: RunFolder) -> None:
-    """Tell Spark, which waits for it, that no further trial will be driven."""
+    """Signal to Spark, which waits for it, that no further trial will be driven."""
     run.trials_over.touch()
 
 

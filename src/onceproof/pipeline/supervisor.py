@@ -74,7 +74,7 @@ class Airflow:
 
     @property
     def username(self) -> str:
-        """Who may log in."""
+        """The user that may log in."""
         return USER
 
     @property
@@ -195,7 +195,7 @@ class Supervisor:
         if not (file := password_file(self._home)).exists():
             write_json(file, {USER: secrets.token_urlsafe(12)})  # readable by its owner only, and never half of it
         end_orphans(self._settings.home)  # it would work on our database
-        sessions_file(self._settings.home).unlink(missing_ok=True)  # whoever was in those has ended
+        sessions_file(self._settings.home).unlink(missing_ok=True)  # their processes have ended
 
     def check(self) -> None:
         """Raise HarnessError if a component has ended."""
@@ -383,7 +383,7 @@ def abandon_active_runs(api: AirflowApi) -> int:
 
 
 def furnish(api: AirflowApi, settings: Settings) -> None:
-    """Create what the DAG needs and nobody has created; what is configured is set each time."""
+    """Create what the DAG needs and does not exist yet; what is configured is set each time."""
     spark = SPARK_CONNECTION | {"host": settings.spark_master}
     api.add_connection(spark)
     if "spark_master" in settings.model_fields_set:

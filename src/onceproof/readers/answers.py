@@ -19,7 +19,7 @@ def _deletes(inputs: Sequence[Record]) -> dict[int | None, Record]:
 
 
 def compare_answers(inputs: Sequence[Record], outputs: Sequence[Record]) -> Iterator[Comparison]:
-    """Each key's answers: one, and true; and none that nobody asked for."""
+    """Each key's answers: one, and true; and none without a request."""
     answers: dict[int | None, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
         answers[record[2]].append(record)

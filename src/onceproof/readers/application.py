@@ -31,7 +31,7 @@ COMPARED = ("records", "final", "keys")  # of an output, the finest first
 # Of a promise: the role of what it compares with, at its end.
 DIFFERENTIAL = "differential"
 ORACLES = {DIFFERENTIAL: "oracle", "replay": "replay", "replay-newest": "replay-newest"}
-SHOWN = 3  # values of a key that are told
+SHOWN = 3  # values of a key that are shown
 Values = Sequence[int | None]  # of a key, in their order
 Raw = Sequence[tuple[int, bytes | None, bytes | None]]  # partition, key, value
 
@@ -176,10 +176,11 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
 
 
 def as_far_as_replayed(oracle: Oracle) -> Oracle:
-    """An oracle that tells no more than the final values of an output whose updates a record cache holds back.
+    """An oracle that knows no more than the final values of an output whose updates a record cache holds back.
 
     Such a cache puts out the last update of a key when there is a commit. Two runs that committed at the same records
-    agree on all that came out, and yet by chance. A replay has every update: where both have some of its records and
+    agree on all that came out, and yet by coincidence. A replay has every update: where both have some of its records
+        and
     its last one, of each key, and not all of them, a cache did hold them back.
     """
     replayed = oracle.replayed or oracle.replayed_on_newest

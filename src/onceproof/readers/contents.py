@@ -1,13 +1,13 @@
 """The promises `output-order` and `changelog`: what the application wrote is what the replay of its input says.
 
 Each task reads one partition of the input, so what it writes is a function of that partition's order: record by record
-key, value, timestamp, headers and partition. Records are told apart by their key and by their number among the records
-of the key; under at-least-once, where a suffix may come again after a crash, by key and value. A cached store
+key, value, timestamp, headers and partition. Records are distinguished by their key and by their number among the
+records of the key; under at-least-once, where a suffix may come again after a crash, by key and value. A cached store
 writes what its cache holds at each flush, so its changelog is folded (a tombstone deletes) and compared key by key.
 Each record of it must still be one that the key had, and under exactly-once they come in the order of the input.
 
-One witness for each record, or key, that is not as it must be; other promises tell which records of the output are lost
-or come too often.
+One witness for each record, or key, that is not as it must be; other promises report which records of the output are
+lost or come too often.
 """
 
 from collections import Counter, defaultdict
@@ -81,7 +81,7 @@ class Log:
         observed: turns the written value into what is to be compared; None is as good as a tombstone.
         key: of the records, if it is not that of the input.
         folded: whether only the table that they make is compared.
-        counted: whether another promise tells which records are lost or too many.
+        counted: whether another promise reports which records are lost or too many.
         beside: the role in which a key with too few records is reported already.
         punctuated: whether a punctuator writes as well, under keys below 0, which no input explains.
         history: whether each record of a folded log is one that an input of its key gives, in their order.
@@ -268,7 +268,7 @@ def _strayed(
 ) -> Iterator[Comparison]:
     """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
 
-    Inputs that give the same cannot be told apart: a record may come from any of them.
+    Inputs that give the same cannot be distinguished: a record may come from any of them.
     """
     first: dict[Hashable, Record] = {}
     last: dict[Hashable, Record] = {}

@@ -96,7 +96,7 @@ def _unstable_ids(first: Places) -> Iterator[Witness]:
 
 
 def _grouped(first: Places, by: int) -> dict[Any, list[tuple[tuple[int, int], Any]]]:
-    """Of each key that has several IDs (`by` 0), or ID that has several keys (1), these others with their places."""
+    """The other IDs of each key that has several (`by` 0), or keys of each ID (1), with their places."""
     counts = Counter(pair[by] for pair in first)
     several: dict[Any, list[tuple[tuple[int, int], Any]]] = defaultdict(list)
     for pair, place in first.items():

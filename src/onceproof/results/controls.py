@@ -1,4 +1,4 @@
-"""Rule 3 of the verdict (`docs/architecture.md`): bugs that must be found tell what a green is worth.
+"""Rule 3 of the verdict (`docs/architecture.md`): bugs that must be found measure what a green is worth.
 
 First *plants*: bugs planted into the very release that the cell is about, in its scenario, on its brokers and with its
 restart; their trials are in the results database. Else a *positive control*: a cell of the run on another release,
@@ -174,7 +174,8 @@ def plants_in(cell: Cell, harness: str, machine: str, plants: Iterable[Sensitivi
 
 def tally_of(verdict: CellVerdict) -> Tally:
     """What the trials of a cell count for as a control: red are those that show what the registry expects there, if
-    everything was as it expects. What an issue shows there by chance says nothing of how visible the expected one is.
+    everything was as it expects. What an issue shows there incidentally says nothing of how visible the expected one
+    is.
     """
     if verdict.verdict is Verdict.ERROR:
         return NOTHING
@@ -232,7 +233,7 @@ def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
     if control.cell is None:
         return _unsure(
             judged,
-            "No other cell that the run had on this kind of machine is known to be affected, so nobody knows what a "
+            "No other cell that the run had on this kind of machine is known to be affected, so it is not known what a "
             "green is worth.",
         )
     name = f"{control.cell.releases} × {control.cell.variant}"

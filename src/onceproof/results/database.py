@@ -149,7 +149,7 @@ class PlantedTrialRow(Base):
 def database(url: str) -> Iterator[Engine]:
     """The results database, at the schema of this version.
 
-    Several processes may use it at once: whoever writes (`WRITING`) waits for its turn before it reads anything. SQLite
+    Several processes may use it at once: a writer (`WRITING`) waits for its turn before it reads anything. SQLite
     begins such a transaction as IMMEDIATE: one that begins as a reader and then writes fails at once if another one
     writes, whatever the timeout. No write-ahead log: it would need files beside the database that not every file system
     can share, and readers do not wait for long. PostgreSQL takes an advisory lock until the end of
@@ -173,7 +173,7 @@ def is_missing(url: str) -> bool:
     try:
         parts = make_url(url)
     except (ArgumentError, ValueError):
-        return False  # whoever opens it tells
+        return False  # opening it reports that
     return parts.get_backend_name() == "sqlite" and bool(parts.database) and not Path(str(parts.database)).exists()
 
 
@@ -229,7 +229,7 @@ def migrate(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     scripts = ScriptDirectory.from_config(config)
-    with engine.begin() as connection:  # usually there is nothing to do, and nobody has to wait
+    with engine.begin() as connection:  # usually there is nothing to do, and no process has to wait
         if MigrationContext.configure(connection).get_current_revision() == scripts.get_current_head():
             return
     with MIGRATING, engine.execution_options(**WRITING).begin() as connection:

@@ -29,7 +29,7 @@ STATE = {
     Verdict.FIXED: "green",
 }
 SLOWER, NEW = "slower", "new cell"
-# The order in which they are told.
+# The order in which they are listed.
 KINDS = (
     *("newly red", "newly unexplained", "newly in error", "newly inconclusive"),
     *("newly avoided", "newly explained", "newly green", SLOWER, NEW),

@@ -41,7 +41,7 @@ class Measured:
 
 
 def measured(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
-    """Of each cell that stays among these releases of Kafka Streams one verdict, in the order of the last run's plan.
+    """One verdict of each cell that stays among these releases of Kafka Streams, in the order of the last run's plan.
 
     The last that decided by this harness; else the last that decided; else the last.
 

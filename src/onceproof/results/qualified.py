@@ -44,7 +44,7 @@ def _unqualified(folder: Path, streams: Release, broker: Release) -> str:
     where, command = f"{streams} on brokers {broker}", f"`onceproof qualify {streams} --broker {broker}`"
     found = kept(folder, streams, broker)
     if found is None or found.harness != harness_version():
-        return f"Nobody has shown that this version of the harness sees on {where}: {command} does."
+        return f"It is not shown that this version of the harness sees on {where}: {command} shows it."
     if found.exit_code is ExitCode.OK:
         return ""
     reasons = found.lessons or [f"{row.part} {row.name}: {row.reason}" for row in found.doubtful]

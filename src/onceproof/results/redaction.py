@@ -23,7 +23,7 @@ HIDDEN = "***"
 # How Kafka prints what is not set, or a secret of its own.
 UNSET = r"(?![ \t]*(?:null|\[hidden\]|\*\*\*)[\"']?[ \t\r]*(?:(?m:$)|[,}]))"
 VALUE = r"(?P<value>(?:\\\r?\n|[^\n])+)"  # to the end of the line, with the lines that continue it
-# In a text nothing tells where a secret ends, so everything after its key is taken.
+# In a text nothing marks where a secret ends, so everything after its key is taken.
 ASSIGNED = re.compile(rf"(?P<key>{SECRET}[\w.\-]*[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
 # Certainly an assignment, not prose with a colon: its value is looked for everywhere else, too.
 LEARNED = re.compile(rf"(?:^|(?<=\s))[\w.\-]*{SECRET}[\w.\-]*[ \t]*={UNSET}{VALUE}", re.IGNORECASE | re.MULTILINE)
@@ -47,7 +47,7 @@ COMMON = {"root", "localhost", "kafka", "streams", "onceproof", "true", "false",
 class Redaction:
     """Replaces what is known to be revealing, and what looks like it.
 
-    Paths under the run folder and the project keep their end (`[run]/trials/...`), which tells what they are; all other
+    Paths under the run folder and the project keep their end (`[run]/trials/...`), which shows what they are; all other
     absolute paths become `[path]`. A secret is recognised by its key, and is then replaced wherever else it appears.
     """
 

@@ -58,7 +58,7 @@ WITHOUT_FAULT = "No fault was injected: its output is the oracle of trials with 
 REPLAYED = ("replay", "replay-newest")  # promises for which its input is replayed
 AGAIN = 200  # records that show that a black box is at work again
 AT_WORK_WITHIN = 60.0  # seconds without a record that is processed
-# The same of a black box: nobody sees when it is up, and members that closed without leaving are missed after 45 s.
+# The same of a black box: it is not known when it is up, and members that closed without leaving are missed after 45 s.
 AGAIN_WITHIN = 150.0
 NOT_SEEN = {
     "stores": "a command's stores are only read on the class path of its release, which is its own",
@@ -155,7 +155,7 @@ def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None, dec
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """What the instances are told: where the application is, and its class or its command."""
+    """The settings of the instances: where the application is, and its class or its command."""
     application = _application(trial)
     declares = application.declares
     what = {"command": list(declares.command)} if declares.command else {"class": declares.class_}
@@ -165,7 +165,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 def config(trial: Trial) -> Mapping[str, str]:
     """Its properties; exactly-once, unless they say otherwise."""
     own, application = values(trial), _application(trial)
-    if application.declares.command:  # which has its own; what is said of it tells what may be expected
+    if application.declares.command:  # which has its own; its file says what may be expected
         return {GUARANTEE: "exactly_once_v2", **application.properties("")}
     like = chosen({"fault": own[LIKE]})
     return {
@@ -176,7 +176,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a trial that names no application."""
+    """Refuses a trial that names no application."""
     if not own[OF_APPLICATION]:
         return "it needs the folder of an application: onceproof app run DIR."
     declares = application_of(own[OF_APPLICATION]).declares
@@ -197,7 +197,7 @@ def _refuse_command(cell: Cell, own: Mapping[str, Any]) -> str | None:
     if fault and not fault.seen_outside:
         others = [one.name for one in FAULTS.values() if one.seen_outside]
         return (
-            f"whether the fault {fault.name} bites is seen in instances of a class, and a command tells nothing of "
+            f"whether the fault {fault.name} bites is seen in instances of a class, and a command reports nothing of "
             f"what it does; take {', '.join(others)}."
         )
     return None
@@ -220,7 +220,7 @@ def drive(lab: Lab) -> Exercise:
             lab.stop_instance(name, leave_group=True)
         _start(lab, names)
         tried = AGAIN if declares.command else 0
-        if tried:  # nobody tells when it has its tasks
+        if tried:  # it is not known when it has its tasks
             done = lab.committed()
             lab.produce("again", lab.workload.second[:tried])
             lab.await_("the group to be at work again", lambda: lab.committed() > done, AGAIN_WITHIN)

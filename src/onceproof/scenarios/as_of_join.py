@@ -152,7 +152,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
 
 
 def _refuse_waiting(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a grace period that the release or the table does not have, or of records that it would mix up."""
+    """Refuses a grace period that the release or the table does not have, and records that it would mix up."""
     oldest = min(cell.streams, cell.running)
     if not oldest.since(WAITS_FROM):
         return f"joins of Kafka Streams {oldest} do not wait (KIP-923); take {WAITS_FROM} or later, or grace=0."
@@ -172,7 +172,7 @@ def _refuse_waiting(cell: Cell, own: Mapping[str, Any]) -> str | None:
 def _waiting(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
     """First a version of each key, then one that asks for it, all in order; and of each partition one that is younger.
 
-    When the last ones come all waits are over: they change the table, so that nobody waits for them.
+    When the last ones come all waits are over: they change the table, so that no wait depends on them.
     """
     first, all_of_them = own["first"], own["first"] + own["records"]
     asked = rng.sample(range(first), own["records"])
@@ -285,7 +285,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
         # What it reports about itself may come a little later.
         following = len(records[flow])
-        lab.await_(f"{following:,} records to be told of", lambda: again.processed >= following)
+        lab.await_(f"{following:,} records to be reported", lambda: again.processed >= following)
     with lab.phase("leave"):
         lab.close_instances()
     asked = sum(record.value > 0 for record in made[flow])

@@ -12,10 +12,10 @@ Under `at_least_once` this is documented behaviour, so a trial must provoke it (
 did not do what it says); under `exactly_once_v2` the same crash must leave no trace.
 
 The crash is made deterministic at the brokers: both topics have a second replica on a broker that is down, and one of
-them is told to require two replicas in sync, so that its records are refused (NOT_ENOUGH_REPLICAS, which producers
-retry) while those of the other are accepted. The process is killed when all changes of one kind are in and none of the
-other, and the topic is healed. A trial is *exercised* when the ends of both topics at the kill say so. Under
-exactly-once the store that was left on disk must hold deletions of the open transaction, too: its write buffer is
+them is configured to require two replicas in sync, so that its records are refused (NOT_ENOUGH_REPLICAS, which
+producers retry) while those of the other are accepted. The process is killed when all changes of one kind are in and
+none of the other, and the topic is healed. A trial is *exercised* when the ends of both topics at the kill say so.
+Under exactly-once the store that was left on disk must hold deletions of the open transaction, too: its write buffer is
 small, as in `crash`. All variants keep their store in RocksDB.
 
 A rebalance does the same without a crash: the process is frozen instead of killed (SIGSTOP: a machine that pauses), its
@@ -25,10 +25,10 @@ up it still sends what it had not sent, and only then learns that the task is no
 A producer that gives up (`delivery.timeout.ms`; TIMED_OUT) takes the task from its thread without a crash, too: it is
 corrupted, so it must be closed and its store made anew from the changelog. There neither topic takes records, so
 nothing of a request is published, and when both take them again each one must be answered with true. From 3.8.0 on the
-store is kept, with deletions that nobody was told of (docs/findings/corrupted-task-keeps-its-store.md): nothing of its
-changelog is restored, and it lacks keys that the changelog has, before any request is processed again. If the producer
-gives up again, as on a slow machine, what it has sent anew by then is published beside what it sends the next time, and
-answers come twice, or are false: at-least-once allows that, so such a trial is not exercised.
+store is kept, with deletions of which the changelog knows nothing (docs/findings/corrupted-task-keeps-its-store.md):
+nothing of its changelog is restored, and it lacks keys that the changelog has, before any request is processed again.
+If the producer gives up again, as on a slow machine, what it has sent anew by then is published beside what it sends
+the next time, and answers come twice, or are false: at-least-once allows that, so such a trial is not exercised.
 
 What Kafka Streams does promise under either guarantee is looked at all the while: the offset of a request is committed
 only after its change and its answer were flushed (`early-commit`). The ends of both topics are sampled after the
@@ -172,7 +172,7 @@ def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
     """
     if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
         return (
-            "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory nobody "
+            "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory no process "
             "aborts the transaction of a process that was killed, until it times out; leave stores out."
         )
     if own["delete"] == "downstream" and own["published"] != "output":
@@ -244,7 +244,7 @@ def drive(lab: Lab) -> Exercise:
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
         # What it reports about itself, and the last transaction's markers, may come a little later.
-        lab.await_(f"{len(puts):,} records to be told of", lambda: instance.processed >= len(puts))
+        lab.await_(f"{len(puts):,} records to be reported", lambda: instance.processed >= len(puts))
         before = _settled_ends(lab)
         processed, restorations = instance.processed, _restorations(lab)
     flushes = Flushes(lab, len(puts), before)

@@ -31,7 +31,7 @@ class Bulk(Protocol):
     """Records that are being produced in the background."""
 
     delivered: int
-    throttled: float  # the longest time in seconds for which brokers told its producer to wait
+    throttled: float  # the longest time in seconds for which brokers made its producer wait
 
     def full_speed(self) -> None:
         """Stop pacing: send the rest as fast as possible."""
@@ -115,7 +115,7 @@ class Lab(Ground, Protocol):
         """Have all instances dump their stores, then let them leave."""
 
     def close_and_compare_state(self) -> None:
-        """Let all instances leave, and have the timeline tell what their stores hold beside their changelogs."""
+        """Let all instances leave, and have the timeline show what their stores hold beside their changelogs."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,8 @@ class System:
     joins: tuple[str, ...] = ()  # the kinds of its joins, see `model.application`
     requires: frozenset[Capability] = frozenset()  # of the brokers, besides what its topics need
     not_looked_at: Mapping[str, str] = field(default_factory=dict)  # promises that cannot be, and why
-    # What is due of changelogs that are no tables' (`internal_topics`), by a pattern of the name; None if nobody knows.
+    # What is due of changelogs that are no tables' (`internal_topics`), by a pattern of the name; None if that is not
+    # known.
     kept: Mapping[str, Kept] | None = field(default_factory=dict)
 
     @property
@@ -299,7 +300,7 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
 
 
 def refuse_fault_of_disk(own: Mapping[str, Any], *, on_disk: bool) -> str | None:
-    """Of a fault that strikes stores on disk, where these are in memory."""
+    """Refuses a fault that strikes stores on disk, where these are in memory."""
     if on_disk or chosen(own) not in OF_DISK:
         return None
     return f"the fault {own['fault']} is of stores on disk; take stores=rocksdb, or another fault."
@@ -472,7 +473,7 @@ class Scenario:
 
 
 def _stores_of(app: Mapping[str, Any]) -> tuple[Value, ...]:
-    if "caching" not in app:  # which every topology with a store is told
+    if "caching" not in app:  # which every topology with a store gets
         return ()
     kind = app.get("stores")
     if kind == "versioned":
@@ -553,7 +554,7 @@ def rejoining(own: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for an instance that has its tasks at once when it is started again.
 
     Under a fault there is another one, which takes them over. Under the streams protocol a member leaves its group when
-    it is closed, so nobody waits for it.
+    it is closed, so nothing waits for it.
     """
     return {"group.instance.id": INSTANCE} if chosen(own) is None and own[PROTOCOL] == "classic" else {}
 

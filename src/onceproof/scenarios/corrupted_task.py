@@ -3,7 +3,7 @@
 Under exactly-once a task that is corrupted (`TaskCorruptedException`: a commit timed out, a checkpoint is missing) is
 closed, its store is wiped and restored from the changelog. If the application is closed before that is done, the task
 writes a checkpoint of how far its store is. Releases with the bug write the offset of what the task itself sent to the
-changelog last, before it was corrupted: so its end. The next start trusts that, and the store lacks for ever what had
+changelog last, before it was corrupted: so its end. The next start trusts that, and the store lacks forever what had
 not been restored.
 
 The application corrupts its task itself, once, after `corrupt.after` records; until it is closed it restores only one
@@ -146,7 +146,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def _restored(instance: Instance) -> Mapping[str, Any]:
-    """What it told when it last began to restore its store; a release may tell that of an empty one, too."""
+    """Its report when it last began to restore its store; a release may report that of an empty one, too."""
     return instance.last.get("restore", {"from": 0, "end": 0})
 
 

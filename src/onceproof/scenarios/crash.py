@@ -1,9 +1,9 @@
 """Reproduction 002, KAFKA-20685: an application is killed in a transaction, and must forget what it did there.
 
-Under exactly-once a store may hold writes of the transaction that was open when the process died. Nothing tells them
-apart, so the next start must wipe the store and restore it from what was committed. Kafka Streams knows by the
-checkpoint (where in the changelog the store stands): it is removed while a task runs and written when it closes, so
-a store without a checkpoint is not to be trusted. A checkpoint that stays while the task runs defeats that.
+Under exactly-once a store may hold writes of the transaction that was open when the process died. Nothing distinguishes
+them apart, so the next start must wipe the store and restore it from what was committed. Kafka Streams knows by the
+checkpoint (where in the changelog the store stands): it is removed while a task runs and written when it closes, so a
+store without a checkpoint is not to be trusted. A checkpoint that stays while the task runs defeats that.
 
 A trial runs the application until 3,000 records are committed and closes it; starts it again, so that a store is
 restored from a checkpoint; lets a burst flow into one transaction; kills the process in it; and starts it once more
@@ -88,7 +88,7 @@ SECOND = "instance-2"  # of a group that moves to another release; it has no tas
 HELD_BACK = 1_000  # records of the burst that come only after the crash
 COUNTER_KEY = 0  # at which the enumerator stores its counter
 TRANSACTION_TIMEOUT = 120_000  # ms: no transaction may end by itself while it is observed
-TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which nobody succeeds, so that it must
+TIMES_OUT_AFTER = 10_000  # ms; of a process without a state directory, which has no successor, so that it must
 RATE = 300.0  # records/s that are left for a group that moves to another release
 KEPT_MINUTES = 60  # for which a store with times keeps them, see `StoreKind`
 KEPT = 60_000 * KEPT_MINUTES  # ms
@@ -234,7 +234,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "main.consumer.session.timeout.ms": "4000",
         **({"group.instance.id": INSTANCE} if own[STATIC] else {}),
         **runtime(own),
-        # The task stays where it is, whoever joins.
+        # The task stays where it is, whatever instance joins.
         **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
         **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
         **({trial.cell.running.cache_size_config: str(own["cache.bytes"])} if own["caching"] else {}),
@@ -291,7 +291,7 @@ def _refuse_kind(cell: Cell, own: Mapping[str, Any]) -> str | None:
     if own["first.age"] >= KEPT_MINUTES:
         return f"the store keeps {KEPT_MINUTES} minutes; take a smaller first.age than {own['first.age']}."
     if own["punctuate.ms"] and kind in ("versioned", "window", "session"):
-        return f"the keys of the punctuator are below 0, where a {kind} store is not looked at; leave punctuate.ms out."
+        return f"the keys of the punctuator are below 0, where a {kind} store is not checked; leave punctuate.ms out."
     if _in_memory(own) and own["during"] == "restoration":
         return "of a store in memory nothing is left when its restoration is interrupted; take one on disk."
     if _in_memory(own) and own["commit.interval.ms"] >= TIMES_OUT_AFTER:

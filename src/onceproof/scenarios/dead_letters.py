@@ -5,7 +5,7 @@ from 3.9.0). From 4.2.0 on it also writes the record to a dead letter queue (KIP
 task goes on behind it. So under exactly-once each skipped record is in the queue once, with its own key, value,
 timestamp and headers, and each other record is in the output once, whatever happens to the instances.
 
-Up to 3.9.0 a task may stop for ever behind skipped records (KAFKA-17299). A partition whose buffer is full is paused,
+Up to 3.9.0 a task may stop forever behind skipped records (KAFKA-17299). A partition whose buffer is full is paused,
 and resumed when a record is taken off a buffer that is exactly full. Skipped records are taken off several at once, so
 the moment is missed. The thread runs, and its lag grows until the next rebalance.
 

@@ -129,9 +129,9 @@ class Declaration(_Table):
     rate: int = Field(default=2_000, ge=1)
     fault: str = "instance-kill"
     settle: float = Field(default=0.0, ge=0.0, le=60.0)  # seconds without output after which all is put out
-    # Of Kafka Streams, on which it runs now: that is run, too, if nobody says on which; of a command, which it brings.
+    # Of Kafka Streams, on which it runs now: that is run, too, if no release is named; of a command, which it brings.
     release: Annotated[str, AfterValidator(_release)] | None = None
-    uses: dict[str, Any] = {}  # features that its topology does not tell, or not as they are (`model.application`)
+    uses: dict[str, Any] = {}  # features that its topology does not show, or not as they are (`model.application`)
     properties: Annotated[dict[str, Value], AfterValidator(_not_ours)] = {}
     input: tuple[InputTopic, ...] = Field(min_length=1)
     output: tuple[OutputTopic, ...] = Field(min_length=1)

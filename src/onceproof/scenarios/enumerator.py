@@ -2,7 +2,7 @@
 
 The application keeps a counter and the IDs given so far in two stores, with a standby replica, under exactly-once.
 An ID is `counter * partitions + partition`, so the output is a pure function of the input's order within a
-partition: replaying the input tells every ID that must come out, and any other is an anomaly.
+partition: replaying the input gives every ID that must come out, and any other is an anomaly.
 
 What can go wrong: a thread that held a task active, then standby, then active again (it was *recycled*, not closed)
 finds its old record cache, because what was restored meanwhile bypassed the cache. It then continues from an old
@@ -75,7 +75,7 @@ WAITS = 5.0  # seconds of the reproduction between the records and the third str
 PATIENCE = 2.0  # seconds that the group has to answer
 SESSION = 4.0  # seconds after which a thread that was removed without leaving the group is missed
 LASTS = 8.0  # seconds for which records last when a step begins
-SETTLED_WITHIN = 5.0  # seconds that an instance has to run as many threads as it was told
+SETTLED_WITHIN = 5.0  # seconds that an instance has to run as many threads as it was asked to
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ def _synced(instance: Instance) -> bool:
 def standbys_synced(running: Iterable[Instance], second: Instance) -> bool:
     """Whether those that hold standbys have synced; until somebody does, the second instance is expected to.
 
-    If it has taken over all tasks, the first one holds the standbys, and only standbys tell how far they are.
+    If it has taken over all tasks, the first one holds the standbys, and only standbys report how far they are.
     """
     return all(map(_synced, [one for one in running if one.tasks("standby")] or [second]))
 

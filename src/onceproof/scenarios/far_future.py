@@ -2,12 +2,12 @@
 
 A punctuator by stream time is due again an interval after the time at which it was called. Releases with the bug add
 the two without looking: near the end of time (2^63 ms) the sum is below 0, so the punctuator is due again at once, and
-again: the thread calls it for ever. It processes nothing more and commits nothing, and since it does not poll either,
+again: the thread calls it forever. It processes nothing more and commits nothing, and since it does not poll either,
 the next thread is given its tasks and the record.
 
 A record has such a time if its producer says so, which brokers refuse by default since 4.0
 (`message.timestamp.after.max.ms`, KIP-1030), or if the application takes it from what the record says, as
-`valid until: for ever`: no broker sees that. So does the application here (parameter `forever`); what comes out has the
+`valid until: forever`: no broker sees that. So does the application here (parameter `forever`); what comes out has the
 time of the record itself, which tables can hold.
 
 Records are committed; then one comes that is valid forever, and others after it. A trial is *exercised* when the
@@ -85,7 +85,7 @@ def config(_trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        # Without a store nobody aborts the transaction of a thread that spins before it is over.
+        # Without a store nothing aborts the transaction of a thread that spins before it is over.
         "producer.transaction.timeout.ms": "5000",
     }
 
@@ -99,9 +99,9 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("first records"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-    with lab.phase("for ever"):
+    with lab.phase("forever"):
         everything = len(first) + len(second)
-        lab.produce("for ever", second)
+        lab.produce("forever", second)
         lab.holds_within(REACHED_WITHIN, lambda: _punctuations(instance, own) > 1 or lab.committed() >= everything)
         if (times := _punctuations(instance, own)) > 1:
             lab.note("spinning", instance=NAME, at=own["forever"], times=times)
@@ -126,7 +126,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def _punctuations(instance: Instance, own: Mapping[str, Any]) -> int:
-    """How often the punctuator was called at the time of the record that is valid forever, as far as it is told."""
+    """How often the punctuator was called at the time of the record that is valid forever, as far as it is reported."""
     punctuated = instance.last.get("punctuated", {"at": None, "times": 0})
     return int(punctuated["times"]) if punctuated["at"] == own["forever"] else 0
 

@@ -22,7 +22,7 @@ slower; then its answer, which comes last, removes the result.
 
 Where a fault strikes the application while the tables change, the trial is exercised when it bit. Under exactly-once a
 subscription or an answer is there if and only if what asked for it is committed, and each way of a key keeps its order,
-so the table at the end is the same. Nobody is told then of the last results: what the join asks and answers must have
+so the table at the end is the same. Then the last results get lost: what the join asks and answers must have
 been processed to the end.
 """
 
@@ -124,7 +124,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of what cannot be generated, or has no result that could be told from none; or of a restart."""
+    """Refuses changes that cannot be generated, or whose result does not differ from none; and a restart."""
     if own["absent"] > 1:
         return f"absent is {own['absent']:g}, but must be a share from 0 to 1."
     if own["right"] >= DELETED:

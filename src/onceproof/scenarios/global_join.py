@@ -181,7 +181,7 @@ def drive(lab: Lab) -> Exercise:
             lab.produce("asking", asking)
             lab.await_drained()
             # What it reports about itself may come a little later.
-            lab.await_(f"{len(asking):,} records to be told of", lambda: instance.processed >= len(asking))
+            lab.await_(f"{len(asking):,} records to be reported", lambda: instance.processed >= len(asking))
     if fault:
         fault_outcome = inject(lab, fault, "asking", asking)
     with lab.phase("leave"):

@@ -3,8 +3,8 @@
 `KTable.groupBy` sends each change of the table through a repartition topic: the old value, to be subtracted from the
 aggregate of its group, and the new one, to be added. Up to 3.4 these are two records; from 3.5 on they are one, if the
 group stays, unless `upgrade.from` names an older release. An instance of the older form takes that record for one new
-value. If the deserializer of the values does not mind the bytes that follow, something is added that nobody sent, and
-nothing is subtracted: the aggregate is wrong for ever, and nothing fails.
+value. If the deserializer of the values does not mind the bytes that follow, something is added that was never sent,
+and nothing is subtracted: the aggregate is wrong forever, and nothing fails.
 
 Two instances keep the sums of the last values of each group, and move to the other release one by one while records
 flow. The sums at the end must be those of the last values in the input, whatever the order of the groups and however
@@ -73,7 +73,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of a group that does not move to another release, or cannot."""
+    """Refuses a group that does not move to another release, or cannot."""
     if not rolls(own):
         return f"its group must have instances of two releases; leave out fault={own['fault']}."
     if GROUPS % own["partitions"]:

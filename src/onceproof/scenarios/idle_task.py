@@ -12,7 +12,7 @@ added, which takes over one task. Then the process is killed, started again, and
 A trial is *exercised* when the idle task was the one that moved, the other stayed, and records of it were processed and
 not committed when the process was killed. What must come out is what the enumerator's promise says: each ID once, for
 each record of the input one of the output. Without the kill the next commit repairs the output, and only the log of the
-transactions tells (`torn-transaction`).
+transactions reports (`torn-transaction`).
 """
 
 import random
@@ -105,7 +105,7 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 
 def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
-    """Of a restart."""
+    """Refuses a restart."""
     return refuse_restarts(cell)
 
 

@@ -1,4 +1,4 @@
-"""A promise of every scenario: the application runs until it is told to end, and then ends cleanly.
+"""A promise of every scenario: the application runs until it is asked to end, and then ends cleanly.
 
 Instances report threads that died (`uncaught`, streams_app/README.md), the driver the rest (`failure`). A thread that
 dies of what a fault does to its instance, and says so, breaks no promise (`excused`).
@@ -11,7 +11,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.timeline import Event
 
 PROMISE = "liveness"
-RUNS_ON = "runs until it is told to end"
+RUNS_ON = "runs until it is asked to end"
 
 
 def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:

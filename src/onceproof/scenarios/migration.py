@@ -8,7 +8,7 @@ without a protocol of it, and then refuse what the streams group wrote ("Group .
 partition of the log is not loaded, and no group of it can commit or find its positions.
 
 The application commits positions of two partitions under the classic protocol, leaves, comes back under the streams
-protocol and commits those of the second partition only, while the log is compacted. When nothing tells any more that
+protocol and commits those of the second partition only, while the log is compacted. When nothing shows any more that
 the group was classic, it is closed, the broker starts again, and the application, too. A trial is *exercised* when the
 log of the group then began with a position, and had records of the streams group behind it.
 
@@ -158,7 +158,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def _is_forgotten(records: Sequence[str]) -> bool:
-    """Whether nothing tells that the group was classic, a position comes first, and the streams group behind it."""
+    """Whether nothing shows that the group was classic, a position comes first, and the streams group behind it."""
     return CLASSIC not in records and STREAMS in records and records[0] == POSITION
 
 

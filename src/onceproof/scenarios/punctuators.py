@@ -6,16 +6,16 @@ outbox. No record of the input is processed in the transaction in which another 
 delivered again repairs what is wrong in the buffer.
 
 What can go wrong: who takes the task over must have the buffer, its own time, and what came out as of one commit. A
-deletion that outlives its transaction (KAFKA-20685) loses the record for ever; one that is lost with its store has the
+deletion that outlives its transaction (KAFKA-20685) loses the record forever; one that is lost with its store has the
 record come out again; a task that is restored and has not got its punctuator, or its time, releases nothing, or too
 early.
 
 A record is due by its own time plus its wait, and when all that came before it in its partition are. By stream time a
 punctuation comes when the time of the task, that of the youngest record of the partition so far, has passed a multiple
-of the interval; it bears that time, which the output tells, and must release all that is due at it. After a restart
-there is one more, at once. By the wall clock nobody knows what had arrived, so there a record must come out once, in
+of the interval; it bears that time, which the output has, and must release all that is due at it. After a restart
+there is one more, at once. By the wall clock it is not known what had arrived, so there a record must come out once, in
 order, and not too early. A last record of each partition, which has not to wait, is due behind all others: in the end
-the buffers are empty, and the processor tells so.
+the buffers are empty, and the processor reports so.
 
 The application is closed cleanly before the fault, while its buffers are full, and started again as two
 instances. So all stores were restored, and what is released while the fault strikes had been put there before. A trial
@@ -204,7 +204,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
         ends = {partition_of_key(record.key, own["partitions"]): record.key for record in made}
         lab.await_("the buffers to be empty", lambda: emptied(lab) == ends)
-        if not by_stream_time:  # no record of the input is processed in the last transaction, so nothing tells its end
+        if not by_stream_time:  # no record of the input is processed in the last transaction, so nothing marks its end
             lab.holds_within(2 * own["commit.interval.ms"] / 1_000, lambda: False)
     with lab.phase("leave"):
         lab.close_instances()

@@ -8,7 +8,7 @@ producer, and the task starts again from its last commit.
 
 A trial is *exercised* when the producer reported throttling, a request of its transactions met the throttle, the load
 continued for longer than a failure takes, and the generator was not throttled itself: it is another client, without a
-quota. The producer's own log (at DEBUG) tells how long each request of a transaction waited until it was sent. One that
+quota. The producer's own log (at DEBUG) says how long each request of a transaction waited until it was sent. One that
 waited for much longer than the producer was ever throttled (event `held`: `request`, `ms`) is what the known issue
 explains. And the generator shows whether all else was well: if it fell behind its pace, the machine or the brokers were
 overloaded, and the trial is void, whatever it showed. It ends at the first exception, or after 45 s of load; then the
@@ -20,7 +20,8 @@ Throttle and lag are judged, too. The reproduction expects some 100 ms on averag
 quota determine how long a throttle may be, and how fast the lag must grow. A throttle lasts as long as the request that
 exceeded the quota takes at its rate, a full batch at most, and a second more where the window has just lost one;
 `long-throttle` is more than twice that, since a throttle of more than a second can cost two. The longest is judged
-and not the average: whoever waits long sends little, so the average over responses hardly grows with the throttle.
+and not the average: a producer that waits long sends little, so the average over responses hardly grows with the
+    throttle.
 `runaway-lag` is more than twice what is sent minus what goes through, plus what comes in a window of the quota.
 
 How long a trial must be: the first throttled response comes after about 3 s (the lab's brokers measure over
@@ -309,7 +310,7 @@ class Log:
 
 @dataclass
 class Requests:
-    """How long requests of transactions waited until they were sent, as the producer's log tells."""
+    """How long requests of transactions waited until they were sent, by the producer's log."""
 
     due: dict[str, int] = field(default_factory=dict)  # not sent yet, since when (epoch ms)
     waits: list[tuple[int, str]] = field(default_factory=list)  # ms, request
@@ -348,7 +349,8 @@ class Watch:
     def look(self, delivered: int) -> bool:
         """Take a look; whether a throttled producer has failed.
 
-        An overloaded machine may cause failures before the throttle, or without one: these accuse nobody, and the trial
+        An overloaded machine may cause failures before the throttle, or without one: these are no anomaly, and the
+            trial
         is not exercised.
         """
         self.ended = self.lab.now()

@@ -109,7 +109,7 @@ def drive(lab: Lab) -> Exercise:
         lab.produce("deletes", deletes)
         lab.await_drained()
         # What it reports about itself may come a little later.
-        lab.await_(f"{len(deletes):,} scans to be told of", lambda: instance.processed >= len(deletes))
+        lab.await_(f"{len(deletes):,} scans to be reported", lambda: instance.processed >= len(deletes))
     with lab.phase("leave"):
         lab.close_instances()
     cold = own["caching"] and instance.processed == len(deletes)  # it put nothing itself

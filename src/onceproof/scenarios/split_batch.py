@@ -83,7 +83,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "producer.batch.size": str(own["batch.bytes"]),
         "producer.linger.ms": "60000",  # only a flush sends
         "producer.delivery.timeout.ms": "120000",
-        # Without a store nobody aborts the transaction of the process that was killed before it is over.
+        # Without a store nothing aborts the transaction of the process that was killed before it is over.
         "producer.transaction.timeout.ms": "5000",
     }
 

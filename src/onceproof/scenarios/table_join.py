@@ -4,7 +4,7 @@ Two tables are made from the input and joined by their key (inner, left or outer
 another key and summed, and the last three digits of these sums are grouped and summed again, each behind a repartition
 topic. A change goes that way as the old value, which is subtracted, and the new one, which is added: if a task takes up
 again with a store that does not belong to the offsets that are committed, or if a change is passed on twice or not at
-all, sums are wrong for ever, and nothing fails. So this tells more than the join alone, whose results are put right by
+all, sums are wrong forever, and nothing fails. So this shows more than the join alone, whose results are put right by
 the next change. If whole sums went on, the last ones would be right where a sum is wrong by what it had before.
 
 A fault strikes one of two instances while the tables change. How many results there are varies with what a repartition
@@ -86,7 +86,7 @@ def values(trial: Trial) -> dict[str, Any]:
 
 
 def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
-    """Of partitions that part a sum, of a fault of a disk that is not used, or of another release."""
+    """Refuses partitions that part a sum, a fault of a disk that is not used, and another release."""
     if TOTALS % own["partitions"]:
         return f"a sum must be in one partition, so partitions must divide {TOTALS}, and {own['partitions']} does not."
     on_disk = own["stores"] == "rocksdb"

@@ -25,7 +25,7 @@ LASTS = 15.0  # seconds for which records flow that an instance must join meanwh
 
 
 def refuse_at_least_once(own: Mapping[str, Any]) -> str | None:
-    """Of a fault without transactions, under which a store may be ahead of what came out."""
+    """Refuses a fault without transactions, under which a store may be ahead of what came out."""
     fault = chosen(own)
     if fault is None or own["guarantee"] != "at_least_once":
         return None
@@ -36,7 +36,7 @@ def refuse_at_least_once(own: Mapping[str, Any]) -> str | None:
 
 
 def refuse_group(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
-    """Of a membership that the releases lack, and of an application that moves to another release otherwise than
+    """Refuses a membership that the releases lack, and an application that moves to another release otherwise than
     instance by instance.
     """
     moving = refuse_rolling(cell, own, on_disk=on_disk) if rolls(own) else refuse_restarts(cell)

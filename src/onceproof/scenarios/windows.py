@@ -219,7 +219,7 @@ def retention(own: Mapping[str, Any]) -> int:
 
 
 def _refuse_extended(own: Mapping[str, Any]) -> str | None:
-    """Of sessions that could not be extended as they must be."""
+    """Refuses sessions that could not be extended as they must be."""
     if own["kind"] != "session" or not own["caching"] or own["guarantee"] != AT_LEAST_ONCE or chosen(own):
         return (
             "extended is for cached sessions without transactions and without a fault; take kind=session, caching=true "

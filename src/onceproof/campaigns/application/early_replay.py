@@ -59,7 +59,7 @@ class EarlyReplay:
         self._flows, self._is_over = threading.Event(), threading.Event()
 
     def heard(self, report: Report) -> Report:
-        """A report of phases that tells this when all records are on their way."""
+        """A report of phases that notes when all records are on their way."""
 
         def hear(phase: str) -> None:
             if phase == "drain":

@@ -26,7 +26,7 @@ from onceproof.readers.application import (
 from onceproof.scenarios.app import REPLAYED
 from onceproof.scenarios.explaining import unexplained_in
 
-UNKNOWN = "what the application consists of, which nobody knows"
+UNKNOWN = "what the application consists of, which is not known"
 
 
 def judge_without_fault(run: RunFolder, trials: Sequence[Trial], oracle: Oracle) -> list[Reading]:

@@ -218,7 +218,7 @@ def _controlled(
     cluster: Cluster,
     agenda: Agenda,
 ) -> OnRelease:
-    """What is told of a release that is green, with the promises that planted bugs break, and those that none does."""
+    """The report on a green release, with the promises that planted bugs break, and those that none does."""
     controls = []
     for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
         done = _run(asked, asked.planted(number, file, plant), cluster, agenda)

@@ -34,7 +34,7 @@ def side_by_side(works: Sequence[Callable[[World], T]]) -> list[T]:
         try:
             done, _ = wait(doing, return_when=FIRST_EXCEPTION)
         finally:
-            over.set()  # nobody waits any more, if all went well
+            over.set()  # no thread waits any more, if all went well
         for one in done:
             one.result()
         return [one.result() for one in doing]

@@ -145,7 +145,7 @@ def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def default_releases(application: Application, newest: Release) -> list[Release]:
-    """The releases on which an application is run if nobody says so: its own, if its file has it, and the newest.
+    """The releases on which an application is run if none is named: its own, if its file has it, and the newest.
 
     Raises:
         UsageError: it is a command, and its file does not say which release that brings.

@@ -129,7 +129,7 @@ class Bisection:
                     self._settle(releases)
                 for release in self.good:
                     self._add_trials(release)
-        finally:  # also where whoever probes has no more time
+        finally:  # also where no time is left for probes
             for releases in self.lines.values():
                 for release in self._open(releases):
                     self.unknown.setdefault(release, "Trials or time were used up before it was tried.")
@@ -157,7 +157,7 @@ class Bisection:
     @property
     def missed(self) -> float | None:
         """That a good release is as bad as the bad one nearest to it, and was missed: the largest of all; 0 if none is
-        good, None if none was bad: then nobody knows what a green says.
+        good, None if none was bad: then it is not known what a green is worth.
         """
         if not self.reds:
             return None

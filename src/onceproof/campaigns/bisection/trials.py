@@ -41,7 +41,7 @@ def probing(
         seed: of the first trial; each further one takes the next.
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
-            those that a known issue shows there by chance (`model.verdict.sighting`).
+            those that a known issue shows there incidentally (`model.verdict.sighting`).
         external: brokers to run on; None for brokers of its own.
 
     Raises:
@@ -79,7 +79,7 @@ def probing(
         seen = sighting(cell, found.anomalies, found.unexplained, registry(), anomalies)
         if seen.others:
             is_any = anomalies is None
-            why = "which a known issue shows there by chance" if is_any else "which is not what is searched for"
+            why = "which a known issue shows there incidentally" if is_any else "which is not what is searched for"
             reason = f"It showed {', '.join(seen.others)}, {why}."
             report(f"trial {tried}: {release}: {reason}")
             return Probe(red=False, green=False, reason=reason)
@@ -120,7 +120,7 @@ def bisect_cell(
         budget: trials in all.
         report: called with what is tried and what was seen.
         anomalies: that are searched for; a trial that shows others only is neither good nor bad. None: any, but for
-            those that a known issue shows there by chance (`model.verdict.sighting`).
+            those that a known issue shows there incidentally (`model.verdict.sighting`).
         external: brokers to run on; None for brokers of its own.
 
     Returns:

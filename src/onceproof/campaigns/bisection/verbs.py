@@ -127,7 +127,9 @@ def as_table(found: Mapping[str, Any], title: str) -> str:
                 f"What the greens are worth: {release}, once known to be bad, was red in {red} of {trials} trials"
             )
         if found["missed"] is None:
-            console.print("Nothing was red, so nobody knows what the greens say: widen the range to a bad release.")
+            console.print(
+                "Nothing was red, so it is not known what the greens are worth: widen the range to a bad release."
+            )
         for release, reason in found["unknown"].items():
             console.print(f"? {release}: {reason}", markup=False)
     return "\n".join(line.rstrip() for line in text.get().splitlines())

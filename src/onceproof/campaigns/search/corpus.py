@@ -1,4 +1,5 @@
-"""The search for failures that nobody looks for: schedules, the grammar they are drawn from, and what steers the draw.
+"""The search for failures that no scenario looks for: schedules, the grammar they are drawn from, and what steers the
+draw.
 
 A schedule is a scenario with values of its parameters, a fault among them. A grammar draws one from what scenarios and
 faults declare, and varies one that is there. First each scenario is run as it is by default; then they come equally
@@ -189,7 +190,7 @@ class _Kept:
 class Corpus:
     """Chooses what is tried next.
 
-    It is told of each trial in order, so that one that is told again of the same trials chooses the same next.
+    Each trial is passed to it in order: with the same trials it chooses the same one next.
     """
 
     def __init__(self, grammar: Grammar, seed: int, *, uniform: bool = False) -> None:
@@ -241,7 +242,7 @@ class Corpus:
     ) -> frozenset[str]:
         """Take in what a trial of the pick reached, and the signature of its red; returns what nothing reached before.
 
-        What scenarios reach is told apart: it is another application.
+        What scenarios reach is kept apart: it is another application.
         """
         self._tried[pick.schedule.scenario] += 1
         self._known.add(replace(pick.schedule, seed=0))

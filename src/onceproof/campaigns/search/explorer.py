@@ -1,4 +1,4 @@
-"""Searches a release for failures that nobody knows: runs the schedules of a corpus, and follows up what is red.
+"""Searches a release for unknown failures: runs the schedules of a corpus, and follows up what is red.
 
 A red that no known issue explains is repeated for its rate, then shrunk to a smallest schedule that still shows it, and
 written as a finding; one that a known issue explains is counted, and the search goes round it. Trials are run one after
@@ -275,7 +275,7 @@ class Explorer:
             tried = replace(tried, gained=len(self._learn(tried)))
         self._log.add(tried)
         if tried.finding is not None:
-            self._write(tried.finding)  # whoever watches sees how it stands
+            self._write(tried.finding)  # the page shows how it stands
         title = f"{schedule.summary} on {streams}" if streams else schedule.summary
         self._report(f"trial {number}, {purpose}: {title}: {tried.said}; {tried.gained} new marks and pairs")
         self._check_harness()

@@ -49,7 +49,7 @@ class Asked(JsonFile):
     uniform: bool
     plant: str | None
     harness: str  # its version: another one may see other things
-    bisect: bool = False  # whether the releases are told that show a finding
+    bisect: bool = False  # whether the releases that show a finding are searched
     settings: tuple[str, ...] = ()  # `name=value` of parameters that are the same in each schedule
 
     def trial(self, number: int, schedule: Schedule, streams: str | None = None) -> Trial:
@@ -84,7 +84,7 @@ class Tried:
 
     @property
     def is_new(self) -> bool:
-        """Whether it shows what no known issue explains; what is only told is none."""
+        """Whether it shows what no known issue explains; an informational anomaly is none."""
         return any(not ANOMALIES[name].informational for name in self.unexplained)
 
     @property
@@ -224,7 +224,7 @@ class Finding(JsonFile):
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """The name of its folder."""
         return f"{self.number}-{self.scenario}-{next(iter(self.anomalies))}"
 
     @property
@@ -318,7 +318,7 @@ class ExplorationFolder:
 
     @property
     def nights(self) -> dict[str, float]:
-        """Of each night the seconds of searching before it; none if no night asked for it."""
+        """The seconds of searching before each night; none if no night asked for it."""
         return dict(read_json(self.nights_file)) if self.nights_file.exists() else {}
 
     def spent_before(self, night: str) -> float:
@@ -374,7 +374,7 @@ class Exploration:
         seconds: float | None = None,
         left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> "Exploration":
-        """What the lines of a search say; if nobody knows how long it took, until the last one."""
+        """What the lines of a search say; if it is not known how long it took, until the last one."""
         searched = [line for line in lines if line.purpose is Purpose.SEARCH]
         return cls(
             run=asked.run,

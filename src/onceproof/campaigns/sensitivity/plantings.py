@@ -32,13 +32,13 @@ class Planting:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Of the scenario, beside the variant's."""
+        """Parameters of the scenario, beside the variant's."""
         return self.claim.parameters if self.claim else {}
 
     def shown_by(self, anomalies: Iterable[str], unexplained: Mapping[str, int]) -> bool:
         """Whether some of the anomalies show it: those of the promises that it must break, or any if it cannot show.
 
-        What a known issue explains that shows there by chance, to its last witness, does not: `unexplained` are the
+        A red that an incidental known issue explains to its last witness does not count: `unexplained` are the
         witnesses that none explains.
         """
         own = set(anomalies) - by_chance(self.cell, unexplained, registry())

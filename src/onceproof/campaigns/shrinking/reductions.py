@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 T = TypeVar("T")
-# Numbers that are halved, most telling first, and below which each of them makes no sense.
+# Numbers that are halved, the most important first, and below which each of them makes no sense.
 NUMBERS = {"partitions": 1, "keys": 1, "threads": 1, "records.per.step": 10, "records": 100}
 
 

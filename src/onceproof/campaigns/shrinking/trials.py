@@ -33,7 +33,7 @@ def shrink_program(
     """Reduce the program of a trial to a smallest one that is red in each of `trials` trials.
 
     A trial is red if it shows one of the anomalies that turned the first one red: those that a known issue shows there
-    by chance count only if there were no others.
+    incidental count only if there were no others.
 
     Args:
         installation: for the brokers.

@@ -39,7 +39,7 @@ class Question:
         return shlex.join(words)
 
     def cells(self) -> Iterator[tuple[Cell, Cell]]:
-        """Before and after, in the variant of each scenario that shows the issue best; not where it shows by chance."""
+        """Before and after, in the variant of each scenario that shows the issue best; not where it is incidental."""
         for name, variants in self.issue.provoked.items():
             before = Cell(name, variants[0], self.before, self.broker)
             yield before, replace(before, streams=self.build)
@@ -55,10 +55,12 @@ def issue_of(key: str) -> KnownIssue:
     if key not in issues:
         known = ", ".join(key for key, issue in issues.items() if issue.url)
         raise UsageError(
-            f"{key!r} is no known issue: choose from {known}; docs/adding-a-known-issue.md tells how to add it."
+            f"{key!r} is no known issue: choose from {known}; docs/adding-a-known-issue.md says how to add it."
         )
     if not issues[key].provoked:
-        raise UsageError(f"{key} shows by chance, and no scenario provokes it, so a green of one would prove nothing.")
+        raise UsageError(
+            f"{key} shows only incidentally, and no scenario provokes it, so a green of one would prove nothing."
+        )
     if issues[key].culprit == MIXED:
         raise UsageError(f"{key} strikes between two releases, so no build alone can have its fix.")
     if issues[key].culprit == OF_BROKERS:

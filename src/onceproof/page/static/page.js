@@ -80,7 +80,7 @@ async function load(details) {
     if (!found) throw new Error(page.querySelector("main p")?.textContent ?? "The records could not be loaded.");
     place.replaceWith(document.importNode(found, true));
   } catch (error) {
-    details.dataset.load = address; // whoever opens it again tries again
+    details.dataset.load = address; // opening it again tries again
     const status = place.querySelector(".status") ?? place.appendChild(document.createElement("span"));
     status.className = "status";
     status.textContent = error instanceof TypeError ? " The records could not be loaded." : ` ${error.message}`;

@@ -24,7 +24,7 @@ def figure(folder: TrialFolder, witnesses: Sequence[Witness], dark: bool = False
     """Draw the timeline of a trial.
 
     Args:
-        folder: of the trial; its run's table `records` tells where the anomalies arose, if it exists.
+        folder: of the trial; its run's table `records` says where the anomalies arose, if it exists.
         witnesses: of the trial's anomalies, as `reader.json` has them.
         dark: whether the page is.
 

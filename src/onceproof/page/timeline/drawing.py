@@ -19,7 +19,7 @@ from onceproof.page.timeline.marks import grouped, staggered
 from onceproof.page.timeline.moments import WITNESSES
 from onceproof.page.timeline.story import Story
 
-# Okabe and Ito's palette, which colour-blind people can tell apart; each with a pattern or a symbol.
+# Okabe and Ito's palette, which colour-blind people can distinguish; each with a pattern or a symbol.
 ORANGE, SKY, GREEN, BLUE, RED, PURPLE = "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00", "#cc79a7"
 STATES = {  # colour, pattern, words
     "CREATED": ("#9a9a9a", ".", "starting"),

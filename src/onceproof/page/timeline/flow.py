@@ -51,8 +51,8 @@ class Flow:
 def flow(events: Sequence[Event], preloaded: int) -> list[Flow]:
     """Records produced and processed over time.
 
-    What a killed instance had processed in vain, so that it came again, is taken back when it is killed. How much that
-    was is known once the input is drained: all that was processed beyond what was produced.
+    What a killed instance had processed for nothing, so that it came again, is taken back when it is killed. How much
+    that was is known once the input is drained: all that was processed beyond what was produced.
 
     Args:
         events: of the trial.
@@ -106,7 +106,7 @@ def processed_at(events: Sequence[Event], task: str, offset: int, end: int) -> t
         end: how many records the partition has.
 
     Returns:
-        None if nobody reported that many records.
+        None if no instance reported that many records.
     """
     advances = [advance for advance in advances_of(events) if advance.row[0] == task]
     first = _passed(advances, offset + 1)

@@ -11,7 +11,7 @@ WIDTH, LETTER, MARGIN = 940, 6.4, 20  # pixels of a narrow plot, of a letter, an
 
 @dataclass(frozen=True)
 class Mark:
-    """A fault, or another thing that was done or happened at a moment: a short label, and a sentence that tells it."""
+    """A fault, or another thing that was done or happened at a moment: a short label, and a sentence about it."""
 
     t: int
     kind: str
@@ -142,7 +142,7 @@ def staggered(marks: Sequence[Mark], begin: int, end: int) -> list[tuple[int, st
     """For each mark the level of its label, 0 at the top, and its side, so that none hides another.
 
     From each mark a stem goes down, which must not cross a label. The side is `right` or, near the end, `left`; empty
-    where there is no room: such a mark tells by hovering only.
+    where there is no room: such a mark shows its text by hovering only.
     """
     taken: list[_Label] = []
     placed: dict[int, tuple[int, str]] = {}

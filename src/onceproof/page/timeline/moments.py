@@ -66,7 +66,7 @@ def _time(event: Event) -> int:
 def input_records(folder: TrialFolder, trial: Trial, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
     """For records in any topic: the input record they come from, as its offset and the end of its partition.
 
-    Kafka Streams gives a record the timestamp of the input record that it was made from. So the timestamps tell which
+    Kafka Streams gives a record the timestamp of the input record that it was made from. So the timestamps show which
     one that was, but not when it was processed.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What the picture of a trial tells. Nothing here knows how to draw it."""
+"""The content of the picture of a trial. Nothing here knows how to draw it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from onceproof.page.timeline.moments import Moment
 
 @dataclass(frozen=True)
 class Story:
-    """All that the picture tells. Times are epoch milliseconds."""
+    """All that the picture shows. Times are epoch milliseconds."""
 
     begin: int
     end: int

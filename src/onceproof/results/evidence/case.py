@@ -18,7 +18,7 @@ WITNESSES = 20  # of each anomaly
 
 @dataclass(frozen=True)
 class Case:
-    """All that is told about a cell, with one trial that represents the others."""
+    """All that is reported about a cell, with one trial that represents the others."""
 
     run: RunFolder
     verdict: VerdictRow | OnRelease  # the latter of a user application

@@ -85,7 +85,7 @@ FILES = """\
 - `trial/contents/`: what stores held when an instance began to work, as `store,partition,number,key,value`; where
   the scenario asks for it.
 - `trial/state/`: files and checkpoints of the state directories, where a failed trial left them. Of a trial that
-  ended well, the timeline's `checkpoint`, `crash`, `initialised` and `contents` tell what was in them.
+  ended well, the timeline's `checkpoint`, `crash`, `initialised` and `contents` show what was in them.
 - `tables/records-around-witnesses.csv`: records of every topic with a witness's key (of a witness without one, the
   key of the records at its places), and 5 offsets before and after its places. The last column has the number of the
   witness and `place`, `key` or `near`. Timestamps are those of the input records: Kafka Streams hands them on.
@@ -109,7 +109,7 @@ def _versions(outcome: Outcome | None, cell: Cell, redacted: Redact) -> str:
     attested = outcome.attested if outcome else {}
     rows = [[name, *(of.get(column) for column in columns)] for name, of in sorted(attested.items())]
     header = ("instance", "Kafka Streams", "commit", "clients", "commit", "Java")
-    table = _table(header, rows, redacted) if rows else "No instance came so far as to tell."
+    table = _table(header, rows, redacted) if rows else "No instance came far enough to report it."
     machine = f" Driven on {redacted(outcome.machine)}." if outcome and outcome.machine else ""
     return f"{table}\n\nBrokers: Kafka {cell.broker}. Onceproof {version('onceproof')}.{machine}"
 

@@ -65,7 +65,7 @@ def records_around(run: RunFolder, trial: Trial, witnesses: Mapping[int, Witness
 
     Returns:
         By role, partition and offset: `role`, `partition`, `offset`, `timestamp` (UTC or None), `key`, `value`, and in
-        `witnesses` why it is told, by number of the witness: `place`, `key` or `near`. None if there is no table, or
+        `witnesses` why it is listed, by number of the witness: `place`, `key` or `near`. None if there is no table, or
         no witness.
     """
     table = run.table("records")
