@@ -88,7 +88,7 @@ def black_box(tmp_path):
     (tmp_path / "onceproof.toml").write_text(BOX)
     trial = a_trial("3.9.1", scenario="app", application=str(tmp_path))
     trial = replace(trial, cell=replace(trial.cell, streams=trial.cell.streams.claimed))
-    return lambda **own: replace(trial, parameters={**trial.parameters, **own})
+    return lambda **parameters: replace(trial, parameters={**trial.parameters, **parameters})
 
 
 def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_not_looked_at(black_box):

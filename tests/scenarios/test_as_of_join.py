@@ -19,8 +19,8 @@ def test_specimen(specimen):
     assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
 
 
-def an_as_of_trial(variant="DEFAULT_CONFIG", streams="4.3.1", **own):
-    return a_trial(streams, variant, scenario="as-of-join", **own)
+def an_as_of_trial(variant="DEFAULT_CONFIG", streams="4.3.1", **parameters):
+    return a_trial(streams, variant, scenario="as-of-join", **parameters)
 
 
 @pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", 0), ("LATE", 0.9)])
@@ -60,13 +60,13 @@ def test_versions_that_a_deletion_has_ended_already_come_in_one_variant_only(var
 
 def test_the_topology_is_told_what_the_checks_are_told():
     for variant in SCENARIO.variants:
-        own = SCENARIO.values(an_as_of_trial(variant))
-        reported, known = SCENARIO.app(an_as_of_trial(variant)), facts(own)
+        parameters = SCENARIO.values(an_as_of_trial(variant))
+        reported, known = SCENARIO.app(an_as_of_trial(variant)), facts(parameters)
         assert known["retention"] == (reported["retention.ms"] if reported["stores"] == "versioned" else 0)
 
 
 @pytest.mark.parametrize(
-    ("streams", "variant", "own", "reason"),
+    ("streams", "variant", "parameters", "reason"),
     [
         ("4.3.1", "DEFAULT_CONFIG", {}, None),
         ("3.4.1", "UNVERSIONED", {}, None),
@@ -77,8 +77,8 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("4.3.1", "ROLLING", {}, "a rolling bounce takes a second release"),
     ],
 )
-def test_what_cannot_be_run_is_refused(streams, variant, own, reason):
-    trial = an_as_of_trial(variant, streams, **own)
+def test_what_cannot_be_run_is_refused(streams, variant, parameters, reason):
+    trial = an_as_of_trial(variant, streams, **parameters)
     refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)
@@ -86,20 +86,20 @@ def test_what_cannot_be_run_is_refused(streams, variant, own, reason):
 
 def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_the_end():
     trial = an_as_of_trial("GRACE", first=500, records=400)
-    made, own = generated(trial), SCENARIO.values(trial)
+    made, parameters = generated(trial), SCENARIO.values(trial)
     changes, asking, closing = made[:500], made[500:900], made[900:]
     assert [record.at for record in made[:900]] == list(range(900))
     assert all(record.value < 0 for record in changes)
     assert {record.key for record in asking} <= {record.key for record in changes}
     assert len({record.key for record in asking}) == 400
-    assert len(closing) == own["partitions"]
-    assert all(record.at > 899 + own["grace"] for record in closing)
-    assert facts(own) == {"retention": 120_000, "waits": 1}
+    assert len(closing) == parameters["partitions"]
+    assert all(record.at > 899 + parameters["grace"] for record in closing)
+    assert facts(parameters) == {"retention": 120_000, "waits": 1}
     assert facts(SCENARIO.values(an_as_of_trial())) == {"retention": 6_000}
 
 
 @pytest.mark.parametrize(
-    ("streams", "own", "reason"),
+    ("streams", "parameters", "reason"),
     [
         ("3.6.0", {}, None),
         ("3.5.2", {}, "joins of Kafka Streams 3.5.2 do not wait (KIP-923); take 3.6.0 or later, or grace=0."),
@@ -109,8 +109,8 @@ def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_
         ("4.3.1", {"retention": 41_000}, "with a grace period each key is asked for once, within the history"),
     ],
 )
-def test_a_wait_that_cannot_be_is_refused(streams, own, reason):
-    trial = an_as_of_trial("GRACE", streams, **own)
+def test_a_wait_that_cannot_be_is_refused(streams, parameters, reason):
+    trial = an_as_of_trial("GRACE", streams, **parameters)
     refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)

@@ -19,15 +19,15 @@ def test_specimen(specimen):
 
 
 def test_runs_of_good_records_and_of_poison_whose_keys_stay_in_their_partition():
-    own = {"committed": 50, "records": 30, "good": 5, "poison": 10}
-    made = workload(a_trial("4.4.0", scenario="dead-letters", **own))
+    parameters = {"committed": 50, "records": 30, "good": 5, "poison": 10}
+    made = workload(a_trial("4.4.0", scenario="dead-letters", **parameters))
     assert len(made.first) == 50
     assert all(value >= 0 for _, value in made.first)
     assert [value < 0 for _, value in made.second[:30]] == ([False] * 5 + [True] * 10) * 2
     assert all(value >= 0 for _, value in made.second[30:])
     keys = [key for key, _ in [*made.first, *made.second]]
     assert keys == sorted(set(keys))
-    assert made == workload(a_trial("4.4.0", scenario="dead-letters", **own))
+    assert made == workload(a_trial("4.4.0", scenario="dead-letters", **parameters))
 
 
 @pytest.mark.parametrize(

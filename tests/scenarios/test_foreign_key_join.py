@@ -99,7 +99,7 @@ def test_no_foreign_key_is_null_in_the_control():
 )
 def test_each_row_has_a_result_and_changes_twice_to_a_key_that_may_be_absent(variant, between):
     trial = a_trial("4.3.1", variant, scenario="foreign-key-join", left=2_000)
-    made, own = workload(trial), SCENARIO.values(trial)
+    made, parameters = workload(trial), SCENARIO.values(trial)
     there = {key for key, value in made.first if value < NULL}
     rows = {key: value for key, value in made.first if value >= NULL}
     assert len(there) == 150
@@ -108,7 +108,7 @@ def test_each_row_has_a_result_and_changes_twice_to_a_key_that_may_be_absent(var
     twice = made.second[: -len(last_records(trial))]
     for place, (key, value) in enumerate(twice):
         if value < ATTRIBUTE:
-            again = twice[place + own["apart"]]
+            again = twice[place + parameters["apart"]]
             assert again[0] == key
             assert value == (again[1] - ATTRIBUTE if between is None else between)
     assert Counter(key for key, _ in twice) == dict.fromkeys(rows, 2)

@@ -44,7 +44,7 @@ def test_each_key_has_a_value_before_it_changes():
 
 
 @pytest.mark.parametrize(
-    ("releases", "variant", "own", "reason"),
+    ("releases", "variant", "parameters", "reason"),
     [
         (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {}, None),
         (("3.4.1", "3.5.0"), "DEFAULT_CONFIG", {}, None),
@@ -57,8 +57,8 @@ def test_each_key_has_a_value_before_it_changes():
         (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {"fault": "none"}, "its group must have instances of two releases"),
     ],
 )
-def test_what_cannot_be_run_is_refused(releases, variant, own, reason):
-    trial = a_trial(releases[0], variant, scenario="grouped-table", restart_on=releases[1], **own)
+def test_what_cannot_be_run_is_refused(releases, variant, parameters, reason):
+    trial = a_trial(releases[0], variant, scenario="grouped-table", restart_on=releases[1], **parameters)
     judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (judgement or "").startswith(reason or "")
     assert (judgement is None) == (reason is None)

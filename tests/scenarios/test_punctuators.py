@@ -25,36 +25,39 @@ def test_a_drive_that_failed_at_once_accuses_no_punctuator():
     assert not check({"input": [], "output": [], "buffer-changelog": []}, {"partitions": 2, "exactly_once": 1}).promises
 
 
-def a_punctuators_trial(variant="DEFAULT_CONFIG", **own):
-    return a_trial("4.3.1", variant, scenario="punctuators", **own)
+def a_punctuators_trial(variant="DEFAULT_CONFIG", **parameters):
+    return a_trial("4.3.1", variant, scenario="punctuators", **parameters)
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 4])
 def test_a_last_record_of_each_partition_is_due_at_once_and_behind_all_others(partitions):
     trial = a_punctuators_trial(partitions=partitions, first=300, records=300)
-    made, own = generated(trial), SCENARIO.values(trial)
+    made, parameters = generated(trial), SCENARIO.values(trial)
     others, last = made[:-partitions], made[-partitions:]
     assert {partition_of_key(record.key, partitions) for record in last} == set(range(partitions))
     assert {record.wait for record in last} == {0}
     assert all(one.at > max(record.at + record.wait for record in others) for one in last)
-    assert min(one.at for one in last) - max(record.at for record in others) > own["interval"]
+    assert min(one.at for one in last) - max(record.at for record in others) > parameters["interval"]
     assert workload(trial).second == [(record.key, record.wait) for record in made]
     assert not workload(trial).first
 
 
 def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
     trial = a_punctuators_trial()
-    own, made = SCENARIO.values(trial), generated(trial)
+    parameters, made = SCENARIO.values(trial), generated(trial)
     due = list(accumulate((record.at + record.wait for record in made), max))
-    first = due[: own["first"]]
-    assert sum(at < own["first"] for at in first) < own["first"] / 50
-    assert sum(own["first"] <= at < own["first"] + own["records"] for at in first) > 0.98 * own["first"]
+    first = due[: parameters["first"]]
+    assert sum(at < parameters["first"] for at in first) < parameters["first"] / 50
+    assert (
+        sum(parameters["first"] <= at < parameters["first"] + parameters["records"] for at in first)
+        > 0.98 * parameters["first"]
+    )
     assert any(one.at > other.at for one, other in pairwise(made))
     assert [record.key for record in made] == list(range(len(made)))
 
 
 @pytest.mark.parametrize(
-    ("variant", "own", "reason"),
+    ("variant", "parameters", "reason"),
     [
         ("DEFAULT_CONFIG", {}, None),
         ("KILLED", {}, None),
@@ -62,8 +65,8 @@ def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
         ("ROLLING", {}, "a rolling bounce takes a second release"),
     ],
 )
-def test_what_cannot_be_run_is_refused(variant, own, reason):
-    trial = a_punctuators_trial(variant, **own)
+def test_what_cannot_be_run_is_refused(variant, parameters, reason):
+    trial = a_punctuators_trial(variant, **parameters)
     refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)
@@ -79,8 +82,10 @@ def test_the_topology_is_told_what_the_checks_are_told():
 @pytest.mark.parametrize("variant", SCENARIO.variants)
 def test_the_second_instance_is_given_a_task_however_much_it_must_restore(variant):
     trial = a_punctuators_trial(variant)
-    own = SCENARIO.values(trial)
-    at_most = 2 * (own["first"] + own["records"])  # a buffer's changelog has a deletion for each record, too
+    parameters = SCENARIO.values(trial)
+    at_most = 2 * (
+        parameters["first"] + parameters["records"]
+    )  # a buffer's changelog has a deletion for each record, too
     assert int(SCENARIO.config(trial)["acceptable.recovery.lag"]) > at_most
 
 

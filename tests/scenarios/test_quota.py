@@ -297,8 +297,11 @@ def test_there_is_a_record_for_each_time_the_generator_wakes_up(variant, records
 
 @pytest.mark.parametrize(("request_", "delivery"), [(30_000, "120000"), (200_000, "200000")])
 def test_the_delivery_timeout_is_never_below_the_request_timeout(request_, delivery):
-    own = config(trial(parameters={"request.timeout.ms": request_}))
-    assert (own["producer.request.timeout.ms"], own["producer.delivery.timeout.ms"]) == (str(request_), delivery)
+    parameters = config(trial(parameters={"request.timeout.ms": request_}))
+    assert (parameters["producer.request.timeout.ms"], parameters["producer.delivery.timeout.ms"]) == (
+        str(request_),
+        delivery,
+    )
 
 
 def test_the_changelog_is_read_twice_with_values_of_their_size():

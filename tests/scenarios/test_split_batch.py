@@ -27,10 +27,10 @@ def test_each_record_has_a_key_of_its_own():
 
 
 def test_all_records_of_the_burst_fit_into_a_batch_that_the_topic_does_not_take():
-    own = SCENARIO.values(a_trial("4.3.1", scenario="split-batch"))
-    least, most = 10 * own["burst"], 24 * own["burst"]  # bytes: key, value, and what is around them
-    assert own["taken.bytes"] < least
-    assert most < own["batch.bytes"]
+    parameters = SCENARIO.values(a_trial("4.3.1", scenario="split-batch"))
+    least, most = 10 * parameters["burst"], 24 * parameters["burst"]  # bytes: key, value, and what is around them
+    assert parameters["taken.bytes"] < least
+    assert most < parameters["batch.bytes"]
 
 
 def test_splits_are_counted_in_the_log_of_the_producer(tmp_path):

@@ -66,7 +66,7 @@ def test_a_key_is_where_its_total_is():
 
 
 @pytest.mark.parametrize(
-    ("own", "reason"),
+    ("parameters", "reason"),
     [
         ({}, None),
         ({"fault": "none"}, None),
@@ -76,8 +76,8 @@ def test_a_key_is_where_its_total_is():
         ({"fault": "rolling-bounce"}, "a rolling bounce takes a second release"),
     ],
 )
-def test_what_cannot_be_run_is_refused(own, reason):
-    trial = a_trial("4.3.1", scenario="table-join", **own)
+def test_what_cannot_be_run_is_refused(parameters, reason):
+    trial = a_trial("4.3.1", scenario="table-join", **parameters)
     judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (judgement or "").startswith(reason or "")
     assert (judgement is None) == (reason is None)

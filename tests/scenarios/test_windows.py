@@ -20,17 +20,17 @@ def test_specimen(specimen):
     assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
 
 
-def a_windows_trial(variant="DEFAULT_CONFIG", **own):
-    return a_trial("4.3.1", variant, scenario="windows", **own)
+def a_windows_trial(variant="DEFAULT_CONFIG", **parameters):
+    return a_trial("4.3.1", variant, scenario="windows", **parameters)
 
 
 @pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", (0.05, 0.15)), ("LATE", (0.85, 0.95))])
 def test_of_the_records_that_flow_only_those_of_one_variant_are_too_late(variant, late):
     trial = a_windows_trial(variant, first=6_000, records=6_000)
-    made, own = generated(trial), SCENARIO.values(trial)
-    open_for = own["size"] + own["grace"]
+    made, parameters = generated(trial), SCENARIO.values(trial)
+    open_for = parameters["size"] + parameters["grace"]
     ages = [now - record.at for now, record in enumerate(made[:-4])]
-    assert all(age < own["grace"] or 2 * open_for <= age <= 4 * open_for for age in ages)
+    assert all(age < parameters["grace"] or 2 * open_for <= age <= 4 * open_for for age in ages)
     first, flow = ages[4 * open_for : 6_000], ages[6_000:]
     assert 0.05 < sum(age > open_for for age in first) / len(first) < 0.15
     share = sum(age > open_for for age in flow) / len(flow)
@@ -43,8 +43,8 @@ def test_a_last_record_of_each_partition_closes_all_other_windows(partitions):
     made = generated(trial)
     closing = made[-partitions:]
     assert {partition_of_key(record.key, partitions) for record in closing} == set(range(partitions))
-    own, latest = SCENARIO.values(trial), max(record.at for record in made[:-partitions])
-    assert all(record.at >= latest + own["size"] + own["grace"] for record in closing)
+    parameters, latest = SCENARIO.values(trial), max(record.at for record in made[:-partitions])
+    assert all(record.at >= latest + parameters["size"] + parameters["grace"] for record in closing)
     assert not workload(trial).first
     assert workload(trial).second == [(record.key, record.value) for record in made]
 
@@ -64,7 +64,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
 
 
 @pytest.mark.parametrize(
-    ("variant", "own", "reason"),
+    ("variant", "parameters", "reason"),
     [
         ("DEFAULT_CONFIG", {}, None),
         ("REBALANCED", {}, None),
@@ -77,8 +77,8 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("ON_CLOSE", {"records": 40_000}, "a sum has 22 bits"),
     ],
 )
-def test_what_cannot_be_run_is_refused(variant, own, reason):
-    trial = a_windows_trial(variant, **own)
+def test_what_cannot_be_run_is_refused(variant, parameters, reason):
+    trial = a_windows_trial(variant, **parameters)
     refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)
@@ -86,14 +86,14 @@ def test_what_cannot_be_run_is_refused(variant, own, reason):
 
 def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_after_it():
     trial = a_windows_trial("EXTENDED", extended=30, first=400, records=500)
-    made, own = generated(trial), SCENARIO.values(trial)
+    made, parameters = generated(trial), SCENARIO.values(trial)
     begun, older, youngest = made[400:430], made[430:460], made[460:464]
     again, others = made[464:494], made[494:994]
     assert [r.key for r in begun] == [r.key for r in older] == [r.key for r in again] == list(range(50, 80))
     assert older[0].at < begun[0].at < youngest[0].at < again[0].at < others[0].at
-    assert begun[0].at - older[0].at <= own["size"]  # one session
-    assert older[0].at < youngest[0].at - own["size"] - own["grace"]  # older than the retention
-    assert begun[0].at > youngest[0].at - own["size"] - own["grace"]  # and still open
+    assert begun[0].at - older[0].at <= parameters["size"]  # one session
+    assert older[0].at < youngest[0].at - parameters["size"] - parameters["grace"]  # older than the retention
+    assert begun[0].at > youngest[0].at - parameters["size"] - parameters["grace"]  # and still open
     assert max(record.at for record in made[:400]) < older[0].at
     assert {partition_of_key(record.key, 4) for record in youngest} == set(range(4))
     assert len({record.key for record in made[994:]} - {record.key for record in made[:994]}) == 4
@@ -114,7 +114,7 @@ def test_what_comes_out_now_and_then_is_closed_twice_with_the_same_records():
 
 
 @pytest.mark.parametrize(
-    ("own", "reason"),
+    ("parameters", "reason"),
     [
         ({}, None),
         ({"guarantee": "exactly_once_v2"}, "extended is for cached sessions without transactions"),
@@ -122,8 +122,8 @@ def test_what_comes_out_now_and_then_is_closed_twice_with_the_same_records():
         ({"first": 5_000}, "the first records must be older than all others; take first=4000 or fewer."),
     ],
 )
-def test_sessions_that_cannot_be_extended_are_refused(own, reason):
-    trial = a_windows_trial("EXTENDED", **own)
+def test_sessions_that_cannot_be_extended_are_refused(parameters, reason):
+    trial = a_windows_trial("EXTENDED", **parameters)
     refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)

@@ -35,7 +35,7 @@ def ask(
 ) -> Question:
     """The question, with all that is known here.
 
-    Of an application of one's own `own` are its runs, and `topology` is what changes of its topology.
+    `own` are the runs of a user application, and `topology` is what changes of its topology.
 
     Raises:
         UsageError: both releases are the same.

@@ -25,12 +25,15 @@ def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
 @cache
 def needs_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
     """What an application must use for the cells of a variant to concern it."""
-    own, system = features_of(name, variant), scenario(name).system(_trial(name, variant))
-    needs = {"guarantee": own["guarantee"], **{feature: (True,) for feature in BINDING if True in own[feature]}}
-    if own["joins"]:
-        needs["joins"] = own["joins"]
+    features, system = features_of(name, variant), scenario(name).system(_trial(name, variant))
+    needs = {
+        "guarantee": features["guarantee"],
+        **{feature: (True,) for feature in BINDING if True in features[feature]},
+    }
+    if features["joins"]:
+        needs["joins"] = features["joins"]
     if "wipe" in system.promises:  # it is about what is on disk
-        needs["stores"] = own["stores"]
+        needs["stores"] = features["stores"]
     return needs
 
 

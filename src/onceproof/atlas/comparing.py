@@ -56,7 +56,7 @@ def coverage(
     ]
 
 
-def _covered(release: Release, own: list[Measurement], possible: int, harness: Mapping[str, str]) -> Coverage:
-    verdicts = Counter(one.verdict for one in own)
+def _covered(release: Release, measured: list[Measurement], possible: int, harness: Mapping[str, str]) -> Coverage:
+    verdicts = Counter(one.verdict for one in measured)
     counts = {verdict: verdicts[verdict] for verdict in Verdict if verdict in verdicts}
-    return Coverage(release, len(own), possible, sum(is_current(one, harness) for one in own), counts)
+    return Coverage(release, len(measured), possible, sum(is_current(one, harness) for one in measured), counts)

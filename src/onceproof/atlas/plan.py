@@ -64,8 +64,8 @@ class Shard:
         shards: list[list[Cell]] = [[] for _ in range(self.of)]
         for name in sorted(groups, key=lambda name: (-len(groups[name]), name)):
             min(shards, key=len).extend(groups[name])
-        own = set(shards[self.number - 1])
-        return [cell for cell in cells if cell in own]
+        shard = set(shards[self.number - 1])
+        return [cell for cell in cells if cell in shard]
 
 
 def sharded(request: Request, shard: Shard) -> Request:

@@ -33,13 +33,13 @@ def known_cells(url: str, releases: Collection[Release], harness: Mapping[str, s
     Raises:
         HarnessError: the database refuses.
     """
-    own = {one.cell: one for one in measured(url, releases, harness)}
+    measured_here = {one.cell: one for one in measured(url, releases, harness)}
     there = [one for one in shipped() if {one.cell.streams, one.cell.running} <= set(releases)]
     for cell, one in standing(there, harness).items():
         other = as_measured(one, harness)
-        if cell not in own or _weight(other) > _weight(own[cell]):
-            own[cell] = other
-    return list(own.values())
+        if cell not in measured_here or _weight(other) > _weight(measured_here[cell]):
+            measured_here[cell] = other
+    return list(measured_here.values())
 
 
 def _weight(one: Measured) -> tuple[bool, bool]:

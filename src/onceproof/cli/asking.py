@@ -124,8 +124,8 @@ def cell_of(
     wanted = Request(matrix, scenarios=(name,), variants=(variant,), restarts=restarts)
     # Whether it can be run depends on the trial's own values, not on its variant's.
     [cell] = expand(wanted, {name: replace(offer, refuse=lambda _: None) for name, offer in CATALOGUE.items()}).cells
-    own = scenario(name).values(Trial("", cell, 1, 0))
-    parameters = {name_: value for name_, value in parse_settings(name, settings).items() if value != own[name_]}
+    values = scenario(name).values(Trial("", cell, 1, 0))
+    parameters = {name_: value for name_, value in parse_settings(name, settings).items() if value != values[name_]}
     trial, installation = Trial("", cell, 1, 0, parameters), get_settings().installation
     scenario(name).validate(trial)
     require_javas(installation, [trial])

@@ -164,14 +164,14 @@ class DirectoryFaultRun(FaultRun):
         """
         log = "" if self._over is None else self._over.log.read_text(errors="replace")
         trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.pattern.findall(log)}
-        own = [e for e in self.ground.events[self._events_before :] if e["source"] == self._name]
+        events = [e for e in self.ground.events[self._events_before :] if e["source"] == self._name]
         fields = ("store", "partition", "from", "end")
         return {
             "held": self._held,
             "wiped": sorted({task for tasks in WIPED.pattern.findall(log) for task in tasks.split(", ")}),
             "trusted": trusted,
             "from_the_beginning": sorted({f"{store}-{partition}" for store, partition in ANEW.pattern.findall(log)}),
-            "restored": [{field: e[field] for field in fields} for e in own if e["event"] == "restore"],
+            "restored": [{field: e[field] for field in fields} for e in events if e["event"] == "restore"],
             "process": next(iter(PROCESS.pattern.findall(log)), None),
             "processed_afterwards": 0 if self._again is None else self._again.processed,
         }

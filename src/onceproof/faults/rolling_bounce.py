@@ -58,9 +58,9 @@ class RollingBounce(FaultRun):
     def __init__(self, ground: Ground) -> None:
         """Nothing is done yet."""
         super().__init__(ground)
-        cell, own = ground.trial.cell, ground.parameters
-        self._there = bounces(cell.streams, cell.restart_on, own) if cell.restart_on else ()
-        self._back = bounces(cell.running, cell.streams, own) if self._there and own[BACK] else ()
+        cell, parameters = ground.trial.cell, ground.parameters
+        self._there = bounces(cell.streams, cell.restart_on, parameters) if cell.restart_on else ()
+        self._back = bounces(cell.running, cell.streams, parameters) if self._there and parameters[BACK] else ()
         self._tasks: set[str] = set()  # that were active in any instance so far
         self._upgrade_from: dict[str, str | None] = {}  # by bounced instance
         self._bounces: list[dict[str, Any]] = []

@@ -53,16 +53,16 @@ def _compiled(installation: Installation, application: Application, release: Rel
     files = sorted(file for root in roots for file in (root.rglob("*.java") if root.is_dir() else [root]))
     if not files:
         raise UsageError(f"{application.folder} has no file *.java where its sources are said to be.")
-    own = [*application.paths(application.declares.jars), *_resolved(installation, application.declares.dependencies)]
+    jars = [*application.paths(application.declares.jars), *_resolved(installation, application.declares.dependencies)]
     interfaces = str(release) if release.is_candidate else release.line
-    digest = hashlib.sha256(f"{installation.java} {interfaces} {[*map(str, own)]}".encode())
+    digest = hashlib.sha256(f"{installation.java} {interfaces} {[*map(str, jars)]}".encode())
     for file in files:
         digest.update(file.read_bytes())
     classes = installation.artifacts / "applications" / digest.hexdigest()[:16]
     classes.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{classes}.lock"):
         if not (classes / COMPILED).exists():
-            against = [*streams_class_path(installation, release), *own]
+            against = [*streams_class_path(installation, release), *jars]
             _compile(installation.java, files, against, classes, f"{application.name} against Kafka Streams {release}")
             (classes / COMPILED).touch()
     return classes

@@ -85,8 +85,8 @@ def shape_of(installation: Installation, place: Path, release: Release, like: Ca
     if place.is_file():
         return _kept(place)
     case = _case(place)
-    own = Case(case.name, case.topology, case.app, case.config, (like or case).records, folder=case.folder)
-    return shapes_of(installation, release, [own])[case.name]
+    as_case = Case(case.name, case.topology, case.app, case.config, (like or case).records, folder=case.folder)
+    return shapes_of(installation, release, [as_case])[case.name]
 
 
 def compare_versions(

@@ -135,11 +135,13 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
     """
     nodes = scenario(trial.cell.scenario).values(trial).get("nodes", 1)
     linked = Capability.CUT_LINK in scenario(trial.cell.scenario).needs(trial)
-    own = EmbeddedCluster.start(installation, trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked)
+    cluster = EmbeddedCluster.start(
+        installation, trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked
+    )
     try:
-        yield own
+        yield cluster
     finally:
-        own.stop()
+        cluster.stop()
 
 
 @contextmanager

@@ -116,8 +116,8 @@ def replay(
     line = json.dumps({"topology": plan.check, "app": plan.app, "config": {**kept, **own_config, **config}})
     topics = {role: plan.topic(role) for role in plan.outputs}
     application = plan.app.get("application")
-    own = application_class_path(installation, application, release) if application else []
-    beside = [*own, *replay_class_path(installation, release)]
+    user_jars = application_class_path(installation, application, release) if application else []
+    beside = [*user_jars, *replay_class_path(installation, release)]
     of_topic: dict[str, list[tuple[int, str | None, str | None]]] = defaultdict(list)
     with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(folder.path)) as scratch:
         out = Path(scratch, "outputs.jsonl")

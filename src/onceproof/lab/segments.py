@@ -216,8 +216,8 @@ def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
 
     A marker names only its producer; that it is the trial's is known from its records, positions or decisions.
     """
-    own = {entry.producer for entry in entries if not _is_marker_of_offsets(entry)}
-    return [entry for entry in entries if entry.producer in own or not _is_marker_of_offsets(entry)]
+    producers = {entry.producer for entry in entries if not _is_marker_of_offsets(entry)}
+    return [entry for entry in entries if entry.producer in producers or not _is_marker_of_offsets(entry)]
 
 
 def said_once(entries: Sequence[Entry]) -> list[Entry]:

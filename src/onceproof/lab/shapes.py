@@ -56,11 +56,11 @@ def shapes_of(
 
 def _line(installation: Installation, release: Release, case: Case) -> str:
     """A case as the program reads it."""
-    own = application_class_path(installation, str(case.folder), release) if case.folder else []
+    user_jars = application_class_path(installation, str(case.folder), release) if case.folder else []
     config = {"application.id": APPLICATION_ID, "bootstrap.servers": "localhost:1", **case.config}
     line = {"name": case.name, "topology": case.topology, "app": case.app, "config": config}
     records = case.records if release.since(case.tried_since) else None
-    return json.dumps({**line, "input": records, "classPath": [str(path) for path in own]})
+    return json.dumps({**line, "input": records, "classPath": [str(path) for path in user_jars]})
 
 
 def _digest(installation: Installation, release: Release, lines: Sequence[str]) -> str:

@@ -70,8 +70,8 @@ class Topics:
     def sizes(self) -> dict[str, int]:
         """How many partitions each of them has."""
         present = self._admin.list_topics(timeout=5).topics
-        own = {name for name in present if name.startswith(self._prefix + "-") or name in self._named}
-        return {name: len(present[name].partitions) for name in own}
+        ours = {name for name in present if name.startswith(self._prefix + "-") or name in self._named}
+        return {name: len(present[name].partitions) for name in ours}
 
     def create(self, topics: Iterable[NewTopic]) -> None:
         """Create topics and wait until they are known; what an earlier attempt left is deleted first.

@@ -186,11 +186,11 @@ def matrix_from(data: Mapping[str, Any], where: str, others: Mapping[str, Matrix
         raise UsageError(f"{where}: {error}.") from None
 
 
-def _with(own: Matrix, included: Sequence[Matrix], own_brokers: bool) -> Matrix:
+def _with(entries: Matrix, included: Sequence[Matrix], own_brokers: bool) -> Matrix:
     """A matrix that has the blocks and the cells of others before its own."""
-    blocks = (*chain.from_iterable(_brought(matrix, own_brokers) for matrix in included), *own.blocks)
-    cells = (*chain.from_iterable(matrix.cells for matrix in included), *own.cells)
-    return replace(own, blocks=blocks, cells=cells)
+    blocks = (*chain.from_iterable(_brought(matrix, own_brokers) for matrix in included), *entries.blocks)
+    cells = (*chain.from_iterable(matrix.cells for matrix in included), *entries.cells)
+    return replace(entries, blocks=blocks, cells=cells)
 
 
 def _checked(matrix: Matrix) -> Matrix:

@@ -34,8 +34,8 @@ class Showing:
 
     def __str__(self) -> str:
         """Name for people, as `enumerator PAUSED`."""
-        own = " ".join(f"{name}={value}" for name, value in self.parameters.items())
-        return f"{self.scenario} {self.variant}{f' ({own})' if own else ''}"
+        settings = " ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"{self.scenario} {self.variant}{f' ({settings})' if settings else ''}"
 
 
 @dataclass(frozen=True)

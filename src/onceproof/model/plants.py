@@ -70,8 +70,10 @@ def _takes_all(explanation: Explanation) -> bool:
     struck, as far as keys that come again and again allow: it asks for nothing else.
     """
     bare = Explanation(explanation.anomalies)
-    own = replace(explanation, faults=(), variants=None, scenarios=None, struck=False)
-    return bool(explanation.faults) and bare == replace(own, open_at=None if own.open_at == "fault" else own.open_at)
+    unrestricted = replace(explanation, faults=(), variants=None, scenarios=None, struck=False)
+    return bool(explanation.faults) and bare == replace(
+        unrestricted, open_at=None if unrestricted.open_at == "fault" else unrestricted.open_at
+    )
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,10 @@ class Asked:
 
     def __str__(self) -> str:
         """Name for people, as `enumerator PAUSED`."""
-        own = ", ".join([*(f"{name}={value}" for name, value in self.parameters.items()), *filter(None, [self.plant])])
-        return f"{self.cell.scenario} {self.cell.variant}{f' ({own})' if own else ''}"
+        settings = ", ".join(
+            [*(f"{name}={value}" for name, value in self.parameters.items()), *filter(None, [self.plant])]
+        )
+        return f"{self.cell.scenario} {self.cell.variant}{f' ({settings})' if settings else ''}"
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ class Shape:
         number = self.part_of.get(store)
         if number is None:
             return frozenset()
-        own = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
-        return frozenset(self._origins(number, own, frozenset()))
+        processors = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
+        return frozenset(self._origins(number, processors, frozenset()))
 
     def writers(self, topic: str) -> frozenset[str]:
         """The topics of others from which records come to a repartition topic."""

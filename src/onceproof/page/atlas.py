@@ -228,19 +228,19 @@ def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, Any] | N
 
     `expected` are issues that the registry has there in variants of which none was measured. None if there is neither.
     """
-    own = [one for cell, one in atlas.standing.items() if _alone(cell) == (scenario, release)]
-    measured = {one.cell.variant for one in own}
+    cells = [one for cell, one in atlas.standing.items() if _alone(cell) == (scenario, release)]
+    measured = {one.cell.variant for one in cells}
     there = {issue.key: issue.provoked.get(scenario) for issue in atlas.issues_of(release)}
     open_ = [key for key, variants in there.items() if variants and measured.isdisjoint(variants)]
     expected = f"not measured, and expected by the registry: {', '.join(open_)}" if open_ else ""
-    if not own:
+    if not cells:
         title = f"{release}, {scenario}: {expected}"
         return {"verdict": str(Verdict.KNOWN), "rate": "", "expected": "", "title": title} if open_ else None
-    verdict = min((one.verdict for one in own), key=ORDER.index)
-    issues = sorted({key for one in own if one.is_red for key in one.issues})
-    variants = ", ".join(f"{one.cell.variant} {one.verdict}" for one in own)
+    verdict = min((one.verdict for one in cells), key=ORDER.index)
+    issues = sorted({key for one in cells if one.is_red for key in one.issues})
+    variants = ", ".join(f"{one.cell.variant} {one.verdict}" for one in cells)
     about = f" ({', '.join(issues)})" if issues else ""
-    rate = f"{sum(one.is_red for one in own)}/{len(own)}"
+    rate = f"{sum(one.is_red for one in cells)}/{len(cells)}"
     title = f"{release}, {scenario}: {variants}{about}{'; ' if expected else ''}{expected}"
     return {"verdict": str(verdict), "rate": rate, "expected": expected, "title": title}
 
@@ -251,18 +251,18 @@ def _alone(cell: Cell) -> tuple[str, Release | None]:
 
 
 def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
-    own, issues = atlas.of(release), atlas.issues_of(release)
-    showing = {key for one in own if one.is_red for key in one.issues}
+    cells, issues = atlas.of(release), atlas.issues_of(release)
+    showing = {key for one in cells if one.is_red for key in one.issues}
     at = atlas.shown.index(release)
     newer, older = [atlas.shown[n] if 0 <= n < len(atlas.shown) else None for n in (at - 1, at + 1)]
-    possible = {cell for cell in atlas.possible if cell.running == release} | {one.cell for one in own}
+    possible = {cell for cell in atlas.possible if cell.running == release} | {one.cell for one in cells}
     return {
         "release": str(release),
         "issues": [_issue_view(issue, issue.key in showing) for issue in issues],
-        "regressions": [_measured(atlas, one) for one in own if one.verdict is Verdict.REGRESSION],
-        "cells": [_measured(atlas, one) for one in own],
+        "regressions": [_measured(atlas, one) for one in cells if one.verdict is Verdict.REGRESSION],
+        "cells": [_measured(atlas, one) for one in cells],
         "possible": len(possible),
-        "missing": sorted({cell.scenario for cell in possible} - {one.cell.scenario for one in own}),
+        "missing": sorted({cell.scenario for cell in possible} - {one.cell.scenario for one in cells}),
         "neighbours": [_neighbour(atlas, release, other) for other in (older, newer) if other],
         "onwards": [str(other) for one, other in atlas.ways if one == release],
         "hither": [str(one) for one, other in atlas.ways if other == release],
@@ -271,12 +271,12 @@ def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
 
 def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, Any]:
     """What the release has that its neighbour has not, and the other way round."""
-    own, others = atlas.issues_of(release), atlas.issues_of(other)
+    cells, others = atlas.issues_of(release), atlas.issues_of(other)
     return {
         "release": str(other),
         "is_older": other < release,
-        "worse": [issue.key for issue in own if issue not in others],
-        "better": [issue.key for issue in others if issue not in own],
+        "worse": [issue.key for issue in cells if issue not in others],
+        "better": [issue.key for issue in others if issue not in cells],
     }
 
 

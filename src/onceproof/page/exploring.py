@@ -182,8 +182,8 @@ def finding_view(search: Search, number: str) -> dict[str, Any]:
     found = search.findings.get(int(number)) if number.isdecimal() else None
     if found is None:
         raise NotThereError(f"The search {search.asked.run} has no finding {number!r}.")
-    own = [line for line in search.lines if line.finding == found.number]
-    evidence = [line for line in own if line.folder is not None and line.folder == found.folder]
+    lines = [line for line in search.lines if line.finding == found.number]
+    evidence = [line for line in lines if line.folder is not None and line.folder == found.folder]
     return {
         "run": search.asked.run,
         "finding": _found(found),
@@ -192,7 +192,7 @@ def finding_view(search: Search, number: str) -> dict[str, Any]:
         "columns": [name.replace("_", " ") for name in COLUMNS],
         "rows": [row(boundary) for boundary in found.releases.boundaries] if found.releases else [],
         "evidence": next((line.number for line in evidence if _kept(search, line)), None),
-        "lines": list(map(line_view, own)),
+        "lines": list(map(line_view, lines)),
     }
 
 

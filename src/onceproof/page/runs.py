@@ -227,9 +227,9 @@ def run_of_dag_run(runs: Path, dag_run: str) -> str:
     Raises:
         NotThereError: there is none, or none yet.
     """
-    own = dag_run.partition(".")[0]
-    if is_run_id(own):
-        return own
+    run_id = dag_run.partition(".")[0]
+    if is_run_id(run_id):
+        return run_id
     for name in sorted((path.name for path in runs.glob("*") if is_run_id(path.name)), reverse=True):
         with suppress(HarnessError, NotThereError, AttributeError):  # damaged, or a link to somewhere else
             folder = find_folder(runs, name)

@@ -151,12 +151,12 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
 
 def _alike(log: Log, given: Sequence[Record], written: Sequence[Record]) -> bool:
     """Whether everything is as it must be, record by record; of a log that is folded, key by key."""
-    expected, observed, own = log.expected, log.observed, log.key
+    expected, observed, key_of = log.expected, log.observed, log.key
     if log.folded:
         wanted = {r[2]: (r[0], expected(r[3]), r[4:]) for r in given}
         found = {r[2]: (r[0], None if r[3] is None else observed(r[3]), r[4:]) for r in written}
         return wanted == found
-    keys = (r[2] if own is None else own for r in given)
+    keys = (r[2] if key_of is None else key_of for r in given)
     return [(r[0], key, expected(r[3]), r[4:]) for r, key in zip(given, keys, strict=True)] == [
         (r[0], r[2], observed(r[3]), r[4:]) for r in written
     ]

@@ -102,12 +102,12 @@ def known_with(run: RunFolder, url: str) -> Known:
         HarnessError: the run is damaged, or the database refuses.
     """
     plan = read_json(run.run_file)
-    own = [JudgedCell.from_dict(run.run_id, vars(row)) for row in VerdictRow.read_all(run.verdicts_file)]
+    cells = [JudgedCell.from_dict(run.run_id, vars(row)) for row in VerdictRow.read_all(run.verdicts_file)]
     past: dict[Cell, Sequence[Dated]] = {}
     if not is_missing(url):
         with database(url) as engine, engine.begin() as connection:
             past = _past(connection, plan["created"], run.run_id)
-    now = {judged.cell: [Dated(plan["created"], judged), *past.get(judged.cell, ())] for judged in own}
+    now = {judged.cell: [Dated(plan["created"], judged), *past.get(judged.cell, ())] for judged in cells}
     return Known(run.run_id, plan["created"], plan["matrix"], now | {c: p for c, p in past.items() if c not in now})
 
 

@@ -57,9 +57,9 @@ def measured(url: str, releases: Collection[Release], harness: Mapping[str, str]
         return []
     names = [str(release) for release in releases]
     by_this = tuple_(CellRow.scenario, TrialRow.harness).in_([*harness.items()])
-    own = select(TrialRow.id).where(TrialRow.cell_id == CellRow.id, by_this).exists()
+    by_us = select(TrialRow.id).where(TrialRow.cell_id == CellRow.id, by_this).exists()
     # PostgreSQL has no order of truth values and numbers together, so both are numbers.
-    current = case((own, 1), else_=0).label("current")
+    current = case((by_us, 1), else_=0).label("current")
     decided = case((CellRow.verdict.in_([str(verdict) for verdict in UNDECIDED]), 0), else_=1)
     order = (decided.desc(), current.desc(), *NEWEST_FIRST)
     rank = func.row_number().over(partition_by=NAMED, order_by=order).label("rank")

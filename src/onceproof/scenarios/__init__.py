@@ -120,14 +120,14 @@ def parse_settings(name: str, settings: Iterable[str]) -> dict[str, Any]:
         UsageError: a text has another form, or names no parameter, or no value that it can have; says which scenarios
             have a parameter that this one lacks.
     """
-    own, texts = scenario(name), tuple(settings)
+    found, texts = scenario(name), tuple(settings)
     for text in texts:
         parameter = text.partition("=")[0]
         having = [other.name for other in SCENARIOS.values() if parameter in other.parameters]
-        if having and parameter not in own.parameters:
+        if having and parameter not in found.parameters:
             has = f"only {having[0]} has" if len(having) == 1 else f"{', '.join(having)} have"
             raise UsageError(f"{text!r} sets no parameter of {name}: {has} the parameter {parameter}.")
-    return own.parse(texts)
+    return found.parse(texts)
 
 
 def check_fault(name: str, fault_name: str) -> None:

@@ -164,36 +164,36 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Its properties; exactly-once, unless they say otherwise."""
-    own, application = values(trial), _application(trial)
+    parameters, application = values(trial), _application(trial)
     if application.declares.command:  # which has its own; its file says what may be expected
         return {GUARANTEE: "exactly_once_v2", **application.properties("")}
-    like = chosen({"fault": own[LIKE]})
+    like = chosen({"fault": parameters[LIKE]})
     return {
         GUARANTEE: "exactly_once_v2",
         **application.properties(prefix(trial)),
-        **(like.config(own) if like else {}),
+        **(like.config(parameters) if like else {}),
     }
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a trial that names no application."""
-    if not own[OF_APPLICATION]:
+    if not parameters[OF_APPLICATION]:
         return "it needs the folder of an application: onceproof app run DIR."
-    declares = application_of(own[OF_APPLICATION]).declares
-    if declares.command and (reason := _refuse_command(cell, own)):
+    declares = application_of(parameters[OF_APPLICATION]).declares
+    if declares.command and (reason := _refuse_command(cell, parameters)):
         return reason
-    if not rolls(own):
+    if not rolls(parameters):
         return refuse_restarts(cell)
     if declares.instances < 2:
         return f"a rolling bounce takes two instances or more; its {FILE} has instances = {declares.instances}."
-    return refuse_rolling(cell, own)
+    return refuse_rolling(cell, parameters)
 
 
-def _refuse_command(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why a trial of a black box cannot be run, if so."""
     if cell.broker.is_claimed:
         return "a command is not handed credentials, nor names for its topics; leave out --brokers."
-    fault = chosen(own)
+    fault = chosen(parameters)
     if fault and not fault.seen_outside:
         others = [one.name for one in FAULTS.values() if one.seen_outside]
         return (

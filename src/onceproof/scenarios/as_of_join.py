@@ -136,51 +136,51 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses an impossible share, a release without versioned stores, or a fault of the disk where there is none."""
     for share in ("late", "deletions", "ended"):
-        if own[share] > 1:
-            return f"{share} is {own[share]:g}, but must be a share from 0 to 1."
-    if own["stores"] == VERSIONED:
+        if parameters[share] > 1:
+            return f"{share} is {parameters[share]:g}, but must be a share from 0 to 1."
+    if parameters["stores"] == VERSIONED:
         for release in (cell.streams, cell.running):
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
-    if own["grace"] and (reason := _refuse_waiting(cell, own)):
+    if parameters["grace"] and (reason := _refuse_waiting(cell, parameters)):
         return reason
-    on_disk = own["stores"] != "in-memory"
-    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
+    on_disk = parameters["stores"] != "in-memory"
+    return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
-def _refuse_waiting(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def _refuse_waiting(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a grace period that the release or the table does not have, and records that it would mix up."""
     oldest = min(cell.streams, cell.running)
     if not oldest.since(WAITS_FROM):
         return f"joins of Kafka Streams {oldest} do not wait (KIP-923); take {WAITS_FROM} or later, or grace=0."
-    if own["stores"] != VERSIONED:
+    if parameters["stores"] != VERSIONED:
         return f"only a join with a versioned table waits (KIP-923); take stores={VERSIONED}, or grace=0."
-    if own["late"] or own["ended"]:
+    if parameters["late"] or parameters["ended"]:
         return "with a grace period all records come in order; take grace=0, or late=0 and ended=0."
-    all_of_them = own["first"] + own["records"] + own["grace"]
-    if own["records"] > own["first"] or own["retention"] <= all_of_them:
+    all_of_them = parameters["first"] + parameters["records"] + parameters["grace"]
+    if parameters["records"] > parameters["first"] or parameters["retention"] <= all_of_them:
         return (
-            f"with a grace period each key is asked for once, within the history: take first={own['first']} or fewer "
-            f"records than that, and a retention above {all_of_them:,} ms."
+            f"with a grace period each key is asked for once, within the history: take first={parameters['first']} "
+            f"or fewer records than that, and a retention above {all_of_them:,} ms."
         )
     return None
 
 
-def _waiting(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
+def _waiting(parameters: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
     """First a version of each key, then one that asks for it, all in order; and of each partition one that is younger.
 
     When the last ones come all waits are over: they change the table, so that no wait depends on them.
     """
-    first, all_of_them = own["first"], own["first"] + own["records"]
-    asked = rng.sample(range(first), own["records"])
-    end = all_of_them + own["grace"] + 1
+    first, all_of_them = parameters["first"], parameters["first"] + parameters["records"]
+    asked = rng.sample(range(first), parameters["records"])
+    end = all_of_them + parameters["grace"] + 1
     return [
         *(Stamped(key, -(key + 1), key) for key in range(first)),
         *(Stamped(key, now + 1, now) for now, key in enumerate(asked, first)),
-        *(Stamped(first + place, -(end + place), end) for place in range(own["partitions"])),
+        *(Stamped(first + place, -(end + place), end) for place in range(parameters["partitions"])),
     ]
 
 
@@ -189,24 +189,30 @@ def generated(trial: Trial) -> list[Stamped]:
 
     Most are in order, some out of it within the retention, some too old.
     """
-    own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
-    if own["grace"]:
-        return _waiting(own, rng)
-    kept, deleted = own["retention"], dict[int, int]()
-    for now in range(own["first"] + own["records"]):
-        at, value, late = now, now + 1, TOO_OLD if now < own["first"] else own["late"]
+    parameters, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
+    if parameters["grace"]:
+        return _waiting(parameters, rng)
+    kept, deleted = parameters["retention"], dict[int, int]()
+    for now in range(parameters["first"] + parameters["records"]):
+        at, value, late = now, now + 1, TOO_OLD if now < parameters["first"] else parameters["late"]
         is_change = rng.random() < CHANGES
         if is_change:
-            value = DELETION if rng.random() < own["deletions"] else -value
+            value = DELETION if rng.random() < parameters["deletions"] else -value
         if now >= 2 * kept and rng.random() < late:
             at -= rng.randint(kept + kept // 4, 2 * kept)
         elif rng.random() < OUT_OF_ORDER:
             at -= rng.randrange(min(kept // 4 if is_change else kept, now) + 1)
-        key = rng.randrange(own["keys"])
-        if value < 0 and now - kept <= at < now and own["ended"] and deleted and rng.random() < own["ended"]:
+        key = rng.randrange(parameters["keys"])
+        if (
+            value < 0
+            and now - kept <= at < now
+            and parameters["ended"]
+            and deleted
+            and rng.random() < parameters["ended"]
+        ):
             key = rng.choice(list(deleted)[-JUST_DELETED:])
             at = max(deleted[key] - rng.randint(1, kept // 8), 0)
-        elif is_change and not own["ended"] and now - kept <= at <= deleted.get(key, -1):
+        elif is_change and not parameters["ended"] and now - kept <= at <= deleted.get(key, -1):
             at = now
         if value == DELETION:
             deleted[key] = max(at, deleted.pop(key, at))  # the last one comes last
@@ -221,30 +227,30 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `as-of-join`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "stores": own["stores"],
-        "retention.ms": own["retention"],
+        "stores": parameters["stores"],
+        "retention.ms": parameters["retention"],
         "caching": False,
-        **({"grace.ms": own["grace"]} if own["grace"] else {}),
+        **({"grace.ms": parameters["grace"]} if parameters["grace"] else {}),
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
-        "num.standby.replicas": str(own["standbys"]),
+        "num.standby.replicas": str(parameters["standbys"]),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **rejoining(own),
-        **membership(own),
-        **transactional_stores(own),
+        **rejoining(parameters),
+        **membership(parameters),
+        **transactional_stores(parameters),
         # The buffer of those who wait takes these before 3.8.1 and 3.9.1 (KAFKA-18479).
-        **(dict.fromkeys(("default.key.serde", "default.value.serde"), INTEGER_SERDE) if own["grace"] else {}),
+        **(dict.fromkeys(("default.key.serde", "default.value.serde"), INTEGER_SERDE) if parameters["grace"] else {}),
     }
 
 
@@ -253,11 +259,11 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
-    own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
-    lab.measure(**facts(own))
+    parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    lab.measure(**facts(parameters))
     begin = int(lab.now() * 1_000) - max(record.at for record in made) - 1  # the youngest record is made now
     times = [begin + record.at for record in made]
-    first, flow = slice(own["first"]), slice(own["first"], None)
+    first, flow = slice(parameters["first"]), slice(parameters["first"], None)
     records = lab.workload.second
     with lab.phase("start"):
         lab.start_instance(NAME)
@@ -265,7 +271,7 @@ def drive(lab: Lab) -> Exercise:
             start_other(lab)
     with lab.phase("first"):
         lab.produce("first", records[first], timestamps=times[first])
-        lab.await_(f"{own['first']:,} records to be committed", lambda: lab.committed() >= own["first"])
+        lab.await_(f"{parameters['first']:,} records to be committed", lambda: lab.committed() >= parameters["first"])
     if fault:
         fault_outcome = inject(lab, fault, "flow", records[flow], times[flow])
         with lab.phase("leave"):
@@ -278,7 +284,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_("the instance to be back", lambda: runs_its_task(again))
         anew = restored_anew(lab.events[before:])
         if not anew:
-            before_it = behind(records[first], own["partitions"])
+            before_it = behind(records[first], parameters["partitions"])
             lab.note("reopened", store="versions", committed=lab.committed(), open={"input": before_it})
     with lab.phase("flow"):
         lab.produce("flow", records[flow], timestamps=times[flow])
@@ -289,20 +295,22 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     asked = sum(record.value > 0 for record in made[flow])
-    late = sum(record.at < own["first"] + number - own["retention"] for number, record in enumerate(made[flow]))
+    late = sum(
+        record.at < parameters["first"] + number - parameters["retention"] for number, record in enumerate(made[flow])
+    )
     stores = f"restored from the beginning: {', '.join(anew)}" if anew else "its stores were opened as it had left them"
     reason = (
-        f"{NAME} was closed cleanly with {own['first']:,} records committed, and started again: {stores}. Of "
-        f"{own['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old."
+        f"{NAME} was closed cleanly with {parameters['first']:,} records committed, and started again: {stores}. Of "
+        f"{parameters['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old."
     )
-    as_it_should = bool(anew) == (own["stores"] == "in-memory")
+    as_it_should = bool(anew) == (parameters["stores"] == "in-memory")
     return Exercise(asked > 0 and as_it_should, reason, all_steps_tried=True)
 
 
-def facts(own: Mapping[str, Any]) -> dict[str, int]:
+def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
     """What the checks need to know."""
-    waits = {"waits": 1} if own["grace"] else {}
-    return {"retention": own["retention"] if own["stores"] == VERSIONED else 0, **waits}
+    waits = {"waits": 1} if parameters["grace"] else {}
+    return {"retention": parameters["retention"] if parameters["stores"] == VERSIONED else 0, **waits}
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -318,9 +326,9 @@ SYSTEM = System(
 
 def system(trial: Trial) -> System:
     """The topology; the changelog of a versioned table keeps its history."""
-    own = values(trial)
-    history = {"versions-changelog": versioned(own["retention"])}
-    return replace(SYSTEM, kept=history if own["stores"] == VERSIONED else {})
+    parameters = values(trial)
+    history = {"versions-changelog": versioned(parameters["retention"])}
+    return replace(SYSTEM, kept=history if parameters["stores"] == VERSIONED else {})
 
 
 SCENARIO = Scenario(

@@ -166,31 +166,31 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses an in-memory store with transactions, a deletion downstream of an answer that is not published before
     it, or that nothing holds up, a producer that gives up a transaction, and a release that needs its state updater.
     """
-    if own["guarantee"] == "exactly_once_v2" and own["stores"] != "rocksdb":
+    if parameters["guarantee"] == "exactly_once_v2" and parameters["stores"] != "rocksdb":
         return (
             "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory no process "
             "aborts the transaction of a process that was killed, until it times out; leave stores out."
         )
-    if own["delete"] == "downstream" and own["published"] != "output":
+    if parameters["delete"] == "downstream" and parameters["published"] != "output":
         return (
-            f"delete=downstream does not go with published={own['published']}, since there the record is deleted after "
-            "its answer is published; set published=output."
+            f"delete=downstream does not go with published={parameters['published']}, since there the record is "
+            "deleted after its answer is published; set published=output."
         )
-    if own["parted.by"] == "timeout" and own["guarantee"] == "exactly_once_v2":
+    if parameters["parted.by"] == "timeout" and parameters["guarantee"] == "exactly_once_v2":
         return (
             "parted.by=timeout does not go with guarantee=exactly_once_v2, since a producer that gives up in a "
             "transaction takes its thread along; leave one of them out."
         )
-    if own["parted.by"] != "crash" and own["delete"] == "downstream":
+    if parameters["parted.by"] != "crash" and parameters["delete"] == "downstream":
         return (
-            f"parted.by={own['parted.by']} does not go with delete=downstream, where no topic refuses and all is "
-            "committed meanwhile; leave one of them out."
+            f"parted.by={parameters['parted.by']} does not go with delete=downstream, where no topic refuses and "
+            "all is committed meanwhile; leave one of them out."
         )
-    return refuse_no_state_updater(cell, own) or refuse_restarts(cell)
+    return refuse_no_state_updater(cell, parameters) or refuse_restarts(cell)
 
 
 def workload(trial: Trial) -> Workload:
@@ -203,27 +203,27 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `deleter`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": own["caching"],
-        "stores": own["stores"],
-        "delete": own["delete"],
+        "caching": parameters["caching"],
+        "stores": parameters["stores"],
+        "delete": parameters["delete"],
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
-        **PARTED[own["parted.by"]],
-        **state_updater(own),
-        **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
+        **PARTED[parameters["parted.by"]],
+        **state_updater(parameters),
+        **(small_write_buffer(parameters["write.buffer.bytes"]) if parameters["write.buffer.bytes"] else {}),
     }
 
 
@@ -232,14 +232,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Put, let topics refuse, delete, take the task away, heal, let somebody go on, drain."""
-    own = lab.parameters
-    lab.measure(downstream=int(own["delete"] == "downstream"))
+    parameters = lab.parameters
+    lab.measure(downstream=int(parameters["delete"] == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
-    refusing = REFUSING[own["published"]]
+    refusing = REFUSING[parameters["published"]]
     taking = [role for role in (CHANGELOG, OUTPUT) if role not in refusing]
     # Downstream of the answer nothing is deleted before it is published, so no topic needs to refuse.
-    downstream = own["delete"] == "downstream"
-    frozen, timed_out = own["parted.by"] == "rebalance", own["parted.by"] == "timeout"
+    downstream = parameters["delete"] == "downstream"
+    frozen, timed_out = parameters["parted.by"] == "rebalance", parameters["parted.by"] == "timeout"
     with lab.phase("put"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
@@ -267,7 +267,7 @@ def drive(lab: Lab) -> Exercise:
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
-        on_disk = {STORE: _deleted_on_disk(lab, committed)} if own["guarantee"] == "exactly_once_v2" else {}
+        on_disk = {STORE: _deleted_on_disk(lab, committed)} if parameters["guarantee"] == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         begin = len(puts) + committed
         trusted = timed_out and _is_trusted(instance)
@@ -303,7 +303,7 @@ def drive(lab: Lab) -> Exercise:
     parted = refused and all(grown[role] > committed for role in taking)
     ahead, behind = *taking, *refusing
     reason = (
-        f"{TAKEN[own['parted.by']]} when {grown[ahead]:,} records of {_named(ahead)} and {grown[behind]:,} of "
+        f"{TAKEN[parameters['parted.by']]} when {grown[ahead]:,} records of {_named(ahead)} and {grown[behind]:,} of "
         f"{_named(behind)} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
     if on_disk:

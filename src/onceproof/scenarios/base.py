@@ -275,12 +275,12 @@ def refuse_restart_pair(cell: Cell) -> str | None:
     return cell.streams.refuse_restart_on(cell.restart_on) if cell.restart_on else None
 
 
-def rolls(own: Mapping[str, Any]) -> bool:
+def rolls(parameters: Mapping[str, Any]) -> bool:
     """Whether, by these values of parameters, the application moves to the other release instance by instance."""
-    return chosen(own) is rolling_bounce.FAULT
+    return chosen(parameters) is rolling_bounce.FAULT
 
 
-def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+def refuse_rolling(cell: Cell, parameters: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
     """Why instances cannot move one by one to the other release of a cell, or not back, if they cannot.
 
     Args:
@@ -290,8 +290,10 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
     """
     if cell.restart_on is None:
         return "a rolling bounce takes a second release; name it with --roll-to."
-    for one, other in [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)][: 1 + bool(own.get(BACK))]:
-        asked = bool(own[UPGRADE_FROM])
+    for one, other in [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)][
+        : 1 + bool(parameters.get(BACK))
+    ]:
+        asked = bool(parameters[UPGRADE_FROM])
         if reason := one.refuse_roll_to(other, upgrade_from=asked) or (
             one.refuse_restart_on(other) if on_disk else None
         ):
@@ -299,16 +301,16 @@ def refuse_rolling(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) 
     return None
 
 
-def refuse_fault_of_disk(own: Mapping[str, Any], *, on_disk: bool) -> str | None:
+def refuse_fault_of_disk(parameters: Mapping[str, Any], *, on_disk: bool) -> str | None:
     """Refuses a fault that strikes stores on disk, where these are in memory."""
-    if on_disk or chosen(own) not in OF_DISK:
+    if on_disk or chosen(parameters) not in OF_DISK:
         return None
-    return f"the fault {own['fault']} is of stores on disk; take stores=rocksdb, or another fault."
+    return f"the fault {parameters['fault']} is of stores on disk; take stores=rocksdb, or another fault."
 
 
-def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refuse_membership(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why the releases of a cell lack the membership that is asked for, if they do (`MEMBERSHIP`)."""
-    if own[PROTOCOL] == "classic":
+    if parameters[PROTOCOL] == "classic":
         return None
     sides = (("Kafka Streams", cell.streams), ("Kafka Streams", cell.running), ("a broker of Kafka", cell.broker))
     for side, release in sides:
@@ -316,7 +318,7 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
             return (
                 f"{side} {release} lacks group.protocol=streams (KIP-1071, early access in 4.1); take 4.2.0 or later."
             )
-        if own[STATIC] and not release.has_static_streams_members:
+        if parameters[STATIC] and not release.has_static_streams_members:
             return (
                 f"{side} {release} lacks static membership with group.protocol=streams; take 4.4.0 or later, or leave "
                 "one of them out."
@@ -324,9 +326,9 @@ def refuse_membership(cell: Cell, own: Mapping[str, Any]) -> str | None:
     return None
 
 
-def refuse_stores(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refuse_stores(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why a release of a cell lacks the stores that are asked for (`TRANSACTIONAL_STORES`), if it does."""
-    asked = own.get(TRANSACTIONAL, False)
+    asked = parameters.get(TRANSACTIONAL, False)
     at = {"no": (), "from the restart on": (cell.running,), "until the restart": (cell.streams,)}
     for release in at.get(asked, (cell.streams, cell.running)) if asked else ():
         if not release.has_transactional_stores:
@@ -334,9 +336,9 @@ def refuse_stores(cell: Cell, own: Mapping[str, Any]) -> str | None:
     return None
 
 
-def refuse_no_state_updater(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refuse_no_state_updater(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why a release of a cell cannot do without its state updater, if it has to (`STATE_UPDATER`)."""
-    for release in () if own["state.updater"] else (cell.streams, cell.running):
+    for release in () if parameters["state.updater"] else (cell.streams, cell.running):
         if not release.can_do_without_state_updater:
             return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
     return None
@@ -401,12 +403,12 @@ class Scenario:
 
     def refuse_trial(self, trial: Trial) -> str | None:
         """Why a trial cannot be run with its own values, if it cannot."""
-        own = self.values(trial)
+        parameters = self.values(trial)
         return (
-            refuse_stores(trial.cell, own)
-            or self.refusal(trial.cell, own)
+            refuse_stores(trial.cell, parameters)
+            or self.refusal(trial.cell, parameters)
             or self._refuse_claimed(trial)
-            or refuse_fault(trial.cell.streams, own)
+            or refuse_fault(trial.cell.streams, parameters)
         )
 
     def _refuse_claimed(self, trial: Trial) -> str | None:
@@ -424,7 +426,7 @@ class Scenario:
 
     def uses(self, trial: Trial) -> dict[str, tuple[Value, ...]]:
         """What its application uses in a trial: for each feature (`model.application`) the values that apply."""
-        config, app, system, own = self.config(trial), self.app(trial), self.system(trial), self.values(trial)
+        config, app, system, parameters = self.config(trial), self.app(trial), self.system(trial), self.values(trial)
         is_cached = bool(app.get("caching")) and config.get(trial.cell.running.cache_size_config) != "0"
         return {
             "guarantee": (config["processing.guarantee"],),
@@ -432,7 +434,7 @@ class Scenario:
             "caching": (is_cached,),
             "standbys": (config["num.standby.replicas"] != "0",),
             "static_membership": ("group.instance.id" in config,),
-            "transactional_stores": (own.get(TRANSACTIONAL, False) not in (False, "no"),),
+            "transactional_stores": (parameters.get(TRANSACTIONAL, False) not in (False, "no"),),
             "state_updater": ("__state.updater.enabled__" not in config,),
             "protocol": (config.get(PROTOCOL, "classic"),),
             "quotas": ("quotas" in self.features,),
@@ -522,41 +524,41 @@ def runs_its_task(instance: Instance) -> bool:
     return instance.state == "RUNNING" and bool(instance.tasks("active"))
 
 
-def runtime(own: Mapping[str, Any]) -> dict[str, str]:
+def runtime(parameters: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for the requested Java."""
-    return {"onceproof.java": str(own[JAVA])} if own[JAVA] else {}
+    return {"onceproof.java": str(parameters[JAVA])} if parameters[JAVA] else {}
 
 
-def membership(own: Mapping[str, Any]) -> dict[str, str]:
+def membership(parameters: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for the requested membership."""
-    static = {"group.instance.id": INSTANCE} if own[STATIC] else {}
-    return static | ({PROTOCOL: own[PROTOCOL]} if own[PROTOCOL] != "classic" else {})
+    static = {"group.instance.id": INSTANCE} if parameters[STATIC] else {}
+    return static | ({PROTOCOL: parameters[PROTOCOL]} if parameters[PROTOCOL] != "classic" else {})
 
 
-def transactional_stores(own: Mapping[str, Any], *, restarted: bool = False) -> dict[str, str]:
+def transactional_stores(parameters: Mapping[str, Any], *, restarted: bool = False) -> dict[str, str]:
     """The configuration that `TRANSACTIONAL_STORES` asks for, before the restart of a scenario or after it.
 
     It is empty for a trial that never has them, as older releases do not know it.
     """
-    asked = own[TRANSACTIONAL]
+    asked = parameters[TRANSACTIONAL]
     if asked in (False, "no"):
         return {}
     has = asked in (True, "yes", "from the restart on" if restarted else "until the restart")
     return {"enable.transactional.statestores": str(has).lower()}
 
 
-def state_updater(own: Mapping[str, Any]) -> dict[str, str]:
+def state_updater(parameters: Mapping[str, Any]) -> dict[str, str]:
     """The configuration that `STATE_UPDATER` asks for."""
-    return {} if own["state.updater"] else {"__state.updater.enabled__": "false"}
+    return {} if parameters["state.updater"] else {"__state.updater.enabled__": "false"}
 
 
-def rejoining(own: Mapping[str, Any]) -> dict[str, str]:
+def rejoining(parameters: Mapping[str, Any]) -> dict[str, str]:
     """The configuration for an instance that has its tasks at once when it is started again.
 
     Under a fault there is another one, which takes them over. Under the streams protocol a member leaves its group when
     it is closed, so nothing waits for it.
     """
-    return {"group.instance.id": INSTANCE} if chosen(own) is None and own[PROTOCOL] == "classic" else {}
+    return {"group.instance.id": INSTANCE} if chosen(parameters) is None and parameters[PROTOCOL] == "classic" else {}
 
 
 def recycled_returns(lab: Lab) -> list[Return]:

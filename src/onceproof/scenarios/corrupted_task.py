@@ -72,13 +72,13 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Records of keys drawn from the seed; the n-th record of a key has the value n."""
-    own, rng = values(trial), random.Random(trial.seed)
+    parameters, rng = values(trial), random.Random(trial.seed)
     numbers: Counter[int] = Counter()
     made = []
-    for key in rng.choices(range(own["keys"]), k=own["records"] + own["rest"]):
+    for key in rng.choices(range(parameters["keys"]), k=parameters["records"] + parameters["rest"]):
         numbers[key] += 1
         made.append((key, numbers[key]))
-    return Workload(made[: own["records"]], made[own["records"] :])
+    return Workload(made[: parameters["records"]], made[parameters["records"] :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -93,14 +93,14 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         "group.instance.id": NAME,  # so that it rejoins the group at once
-        **transactional_stores(own),
+        **transactional_stores(parameters),
     }
 
 
@@ -112,13 +112,13 @@ SLOWLY = {"restore.consumer.max.poll.records": "1"}  # of a process that is clos
 
 def drive(lab: Lab) -> Exercise:
     """Fill the store, have the task restored, close in the middle of that, start again, drain."""
-    own, first = lab.parameters, lab.workload.first
-    slowly = {"restore.pause.ms": own["pause"]}
-    corrupted = {"corrupt.after": len(first)} if own["corrupt"] else {}
+    parameters, first = lab.parameters, lab.workload.first
+    slowly = {"restore.pause.ms": parameters["pause"]}
+    corrupted = {"corrupt.after": len(first)} if parameters["corrupt"] else {}
     with lab.phase("fill"):
         instance = lab.start_instance(NAME, config=SLOWLY, app=slowly | corrupted)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        if own["corrupt"]:
+        if parameters["corrupt"]:
             lab.produce("rest", lab.workload.second)
         else:
             lab.stop_instance(NAME)
@@ -133,16 +133,16 @@ def drive(lab: Lab) -> Exercise:
             lab.note("interrupted", store=begun["store"], end=begun["end"], open={"input": behind(first, PARTITIONS)})
     with lab.phase("drain"):
         lab.start_instance(NAME)
-        if not own["corrupt"]:
+        if not parameters["corrupt"]:
             lab.produce("rest", lab.workload.second)
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
         f"The application was closed {'while' if interrupted else 'after'} {_lacking(instance):,} records of a "
-        f"store were restored{', its task having been corrupted' if own['corrupt'] else ' at a start'}."
+        f"store were restored{', its task having been corrupted' if parameters['corrupt'] else ' at a start'}."
     )
-    return Exercise(interrupted and own["corrupt"], reason, all_steps_tried=interrupted)
+    return Exercise(interrupted and parameters["corrupt"], reason, all_steps_tried=interrupted)
 
 
 def _restored(instance: Instance) -> Mapping[str, Any]:

@@ -51,7 +51,7 @@ def lacking(cells: Iterable[Cell], brokers: Iterable[Release], catalogue: Mappin
     """
     asked = list(brokers)
     groups = groupby(cells, lambda cell: cell.scenario)
-    return [cell for scenario, own in groups for cell in _of_scenario(scenario, own, asked, catalogue[scenario])]
+    return [cell for scenario, blocks in groups for cell in _of_scenario(scenario, blocks, asked, catalogue[scenario])]
 
 
 def _of_scenario(scenario: str, cells: Iterable[Cell], brokers: list[Release], offer: Offer) -> Iterator[Cell]:

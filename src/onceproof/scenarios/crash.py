@@ -201,100 +201,105 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys in an order drawn from the seed; key and value are equal."""
-    own = values(trial)
-    keys = list(range(own["committed"] + own["burst"]))
+    parameters = values(trial)
+    keys = list(range(parameters["committed"] + parameters["burst"]))
     random.Random(trial.seed).shuffle(keys)
     records = [(key, key) for key in keys]
-    preloaded = 0 if own["first.age"] else own["committed"]  # those have their own times
+    preloaded = 0 if parameters["first.age"] else parameters["committed"]  # those have their own times
     return Workload(records[:preloaded], records[preloaded:])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": own["caching"],
-        **({"partitions": PARTITIONS} if own["topology"] == "enumerator" else {"stores": own["stores"]}),
-        **({"punctuate.ms": own["punctuate.ms"]} if own["punctuate.ms"] else {}),
+        "caching": parameters["caching"],
+        **({"partitions": PARTITIONS} if parameters["topology"] == "enumerator" else {"stores": parameters["stores"]}),
+        **({"punctuate.ms": parameters["punctuate.ms"]} if parameters["punctuate.ms"] else {}),
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "producer.transaction.timeout.ms": str(TIMES_OUT_AFTER if _in_memory(own) else TRANSACTION_TIMEOUT),
+        "producer.transaction.timeout.ms": str(TIMES_OUT_AFTER if _in_memory(parameters) else TRANSACTION_TIMEOUT),
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
-        **({"group.instance.id": INSTANCE} if own[STATIC] else {}),
-        **runtime(own),
+        **({"group.instance.id": INSTANCE} if parameters[STATIC] else {}),
+        **runtime(parameters),
         # The task stays where it is, whatever instance joins.
-        **({"acceptable.recovery.lag": "0"} if rolls(own) else {}),
-        **(small_write_buffer(own["write.buffer.bytes"]) if own["write.buffer.bytes"] else {}),
-        **({trial.cell.running.cache_size_config: str(own["cache.bytes"])} if own["caching"] else {}),
-        **state_updater(own),
-        **transactional_stores(own),
+        **({"acceptable.recovery.lag": "0"} if rolls(parameters) else {}),
+        **(small_write_buffer(parameters["write.buffer.bytes"]) if parameters["write.buffer.bytes"] else {}),
+        **({trial.cell.running.cache_size_config: str(parameters["cache.bytes"])} if parameters["caching"] else {}),
+        **state_updater(parameters),
+        **transactional_stores(parameters),
     }
 
 
-def _in_memory(own: Mapping[str, Any]) -> bool:
-    return bool(own["stores"] == "in-memory")
+def _in_memory(parameters: Mapping[str, Any]) -> bool:
+    return bool(parameters["stores"] == "in-memory")
 
 
-def _takes_uncommitted(own: Mapping[str, Any]) -> bool:
+def _takes_uncommitted(parameters: Mapping[str, Any]) -> bool:
     """Whether the killed process leaves entries of its open transaction on disk."""
-    return not _in_memory(own) and own[TRANSACTIONAL] in ("no", "from the restart on")
+    return not _in_memory(parameters) and parameters[TRANSACTIONAL] in ("no", "from the restart on")
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses parameters that do not go together, or that the releases cannot run with."""
-    if own["topology"] == "enumerator" and (own["stores"], own["punctuate.ms"]) != ("rocksdb", 0):
+    if parameters["topology"] == "enumerator" and (parameters["stores"], parameters["punctuate.ms"]) != ("rocksdb", 0):
         return "stores and punctuate.ms are settings of topology=dedup; leave them out with the enumerator."
-    if reason := _refuse_kind(cell, own):
+    if reason := _refuse_kind(cell, parameters):
         return reason
-    if own["during"] == "restoration" and own["kills"] > 1:
+    if parameters["during"] == "restoration" and parameters["kills"] > 1:
         return "kills goes with during=running, since a restoration is interrupted once; leave one of them out."
-    if rolls(own) and (own["during"], own["kills"], own[STATIC], own[BACK]) != ("running", 1, True, False):
+    if rolls(parameters) and (parameters["during"], parameters["kills"], parameters[STATIC], parameters[BACK]) != (
+        "running",
+        1,
+        True,
+        False,
+    ):
         return (
             "a rolling bounce goes with during=running, one kill, static membership, which gives the task back to the "
             "instance that was killed, and no way back; leave the others out."
         )
-    if reason := refuse_no_state_updater(cell, own):
+    if reason := refuse_no_state_updater(cell, parameters):
         return reason
     restart = cell.restart_on
-    static = own[STATIC]
+    static = parameters[STATIC]
     if restart and static and cell.streams.decodes_assignments_of_newest and not restart.decodes_assignments_of_newest:
         return (
             f"a static member gets its old assignment back, and {restart} cannot decode the one of {cell.streams}; "
             "restart on 3.2.0 or later."
         )
-    return refuse_rolling(cell, own) if rolls(own) else refuse_restart_pair(cell)
+    return refuse_rolling(cell, parameters) if rolls(parameters) else refuse_restart_pair(cell)
 
 
-def _refuse_kind(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def _refuse_kind(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a kind of store that the releases lack, or that does not go with the other parameters."""
-    kind = own["stores"]
+    kind = parameters["stores"]
     if kind == "versioned":
         for release in sorted({cell.streams, cell.running}):
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
-        if own["caching"]:
+        if parameters["caching"]:
             return "a versioned store cannot be cached; leave out caching, or take another kind of store."
-    if own["first.age"] and kind not in ("window", "session"):
+    if parameters["first.age"] and kind not in ("window", "session"):
         return "first.age is for stores with segments; take stores=window or stores=session, or leave it out."
-    if own["first.age"] >= KEPT_MINUTES:
-        return f"the store keeps {KEPT_MINUTES} minutes; take a smaller first.age than {own['first.age']}."
-    if own["punctuate.ms"] and kind in ("versioned", "window", "session"):
+    if parameters["first.age"] >= KEPT_MINUTES:
+        return f"the store keeps {KEPT_MINUTES} minutes; take a smaller first.age than {parameters['first.age']}."
+    if parameters["punctuate.ms"] and kind in ("versioned", "window", "session"):
         return f"the keys of the punctuator are below 0, where a {kind} store is not checked; leave punctuate.ms out."
-    if _in_memory(own) and own["during"] == "restoration":
+    if _in_memory(parameters) and parameters["during"] == "restoration":
         return "of a store in memory nothing is left when its restoration is interrupted; take one on disk."
-    if _in_memory(own) and own["commit.interval.ms"] >= TIMES_OUT_AFTER:
+    if _in_memory(parameters) and parameters["commit.interval.ms"] >= TIMES_OUT_AFTER:
         return (
             f"of a store in memory the open transaction must time out, after {TIMES_OUT_AFTER:,} ms; set a shorter "
             "commit.interval.ms."
@@ -393,10 +398,10 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
 
     After kills `before`, it first processes again what they left in open transactions.
     """
-    own = lab.parameters
-    instance = lab.start_instance(NAME, config={"commit.interval.ms": str(own["commit.interval.ms"])})
+    parameters = lab.parameters
+    instance = lab.start_instance(NAME, config={"commit.interval.ms": str(parameters["commit.interval.ms"])})
     lab.await_("the instance to run its task", lambda: runs_its_task(instance))
-    if rolls(own):
+    if rolls(parameters):
         second = lab.start_instance(SECOND)
         lab.await_("both instances to run", lambda: runs_its_task(instance) and second.state == "RUNNING")
     known, again = lab.committed(), lab.end("input") - lab.committed()
@@ -423,7 +428,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
         f"Killed while RUNNING, with {in_transaction:,} processed records in the open transaction and {committed:,} of "
         f"the burst committed; {left.sentence}."
     )
-    exercised = (left.uncommitted if _takes_uncommitted(own) else in_transaction) > 0
+    exercised = (left.uncommitted if _takes_uncommitted(parameters) else in_transaction) > 0
     return Exercise(exercised, reason, all_steps_tried=in_transaction > 0)
 
 
@@ -606,9 +611,9 @@ def initialised(store: str, log: str, events: Sequence[Event], now: Sequence[str
     crash = next((e for e in reversed(events) if e["event"] == "crash"), {})
     on_disk = crash.get("on_disk", {}).get(store, 0)
     starts = [n for n, e in enumerate(events) if e["event"] == "instance" and e["action"] == "started"]
-    own = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
-    restores = [e for e in own if e["event"] == "restore"]
-    restored = [e for e in own if e["event"] == "restored"]
+    events_of_store = [e for e in events[starts[-1] if starts else 0 :] if e.get("store") == store]
+    restores = [e for e in events_of_store if e["event"] == "restore"]
+    restored = [e for e in events_of_store if e["event"] == "restored"]
     start = restores[-1]["from"] if restores else 0
     trusted = next((said for said in TRUSTED.pattern.finditer(log) if said["store"] == store), None)
     not_empty = (said for said in NOT_EMPTY.pattern.finditer(log) if said["store"] == store)
@@ -696,16 +701,16 @@ STORES = {"dedup": ("seen",), "enumerator": ("counter", "ids")}
 
 def system(trial: Trial) -> System:
     """The topology that is killed; its checkpoint is sampled if there can be one, and it is killed while RUNNING."""
-    own = values(trial)
-    sampled = own["during"] == "running" and not _in_memory(own)
+    parameters = values(trial)
+    sampled = parameters["during"] == "running" and not _in_memory(parameters)
     recovery = ("checkpoint", "wipe", "state") if sampled else ("wipe", "state")
-    if own["topology"] == "enumerator":
+    if parameters["topology"] == "enumerator":
         return replace(enumerator.SYSTEM, promises=(*enumerator.SYSTEM.promises, *recovery))
     return System(
         topology="dedup",
-        roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[own["stores"]])},
+        roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[parameters["stores"]])},
         promises=("deliveries", "output-order", "changelog", *recovery, "stores"),
-        kept=_kept(own["stores"]),
+        kept=_kept(parameters["stores"]),
     )
 
 

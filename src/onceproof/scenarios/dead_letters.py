@@ -94,17 +94,17 @@ def workload(trial: Trial) -> Workload:
     The value of poison is its key below 0, that of the others is drawn from the seed. The handler leaves the partition
     of the queue to the producer: keys are those for which it chooses as the input does.
     """
-    own, rng = values(trial), random.Random(trial.seed)
-    run, partitions = own["good"] + own["poison"], own["partitions"]
+    parameters, rng = values(trial), random.Random(trial.seed)
+    run, partitions = parameters["good"] + parameters["poison"], parameters["partitions"]
     keys = filter(partial(_stays, partitions), count())
 
     def good(key: int) -> tuple[int, int]:
         return key, rng.randint(0, 1_000_000)
 
-    first = [good(key) for key in islice(keys, own["committed"])]
+    first = [good(key) for key in islice(keys, parameters["committed"])]
     flow = [
-        good(key) if number % run < own["good"] else (key, -key)
-        for number, key in enumerate(islice(keys, own["records"]))
+        good(key) if number % run < parameters["good"] else (key, -key)
+        for number, key in enumerate(islice(keys, parameters["records"]))
     ]
     return Workload(first, [*flow, *map(good, islice(keys, LAST))])
 
@@ -139,18 +139,18 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
-    name, handler = HANDLERS[own["failing"]]
+    parameters = values(trial)
+    name, handler = HANDLERS[parameters["failing"]]
     queue = {"errors.dead.letter.queue.topic.name": trial.topic(QUEUE)} if has_queue(trial) else {}
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "buffered.records.per.partition": str(own["buffered"]),
+        "buffered.records.per.partition": str(parameters["buffered"]),
         name: f"org.apache.kafka.streams.errors.{handler}",
         **queue,
-        **membership(own),
+        **membership(parameters),
     }
 
 
@@ -159,17 +159,19 @@ def has_queue(trial: Trial) -> bool:
     return min(trial.cell.streams, trial.cell.running) >= QUEUE_FROM
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a workload without poison, and a handler that a release does not have."""
-    if own["records"] <= own["good"]:
-        return f"none of {own['records']} records would be skipped; raise records above good={own['good']}."
+    if parameters["records"] <= parameters["good"]:
+        return (
+            f"none of {parameters['records']} records would be skipped; raise records above good={parameters['good']}."
+        )
     oldest = min(cell.streams, cell.running)
-    if own["failing"] == PROCESSING and oldest < PROCESSING_FROM:
+    if parameters["failing"] == PROCESSING and oldest < PROCESSING_FROM:
         return (
             f"Kafka Streams {oldest} has no handler of exceptions in the processing (KIP-1033); choose "
             f"{PROCESSING_FROM} or later, or failing={DESERIALIZATION}."
         )
-    return refuse_group(cell, own, on_disk=False)
+    return refuse_group(cell, parameters, on_disk=False)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------

@@ -243,10 +243,10 @@ class Application:
         rng = random.Random(seed)
         side_by_side = []
         for number, one in enumerate(self.declares.input):
-            own = list(self._of_file(one) if one.generate is None else _generated(one, one.generate, rng))
-            turns = (0 if one.is_global else (place + 1) / len(own) for place in range(len(own)))
+            records = list(self._of_file(one) if one.generate is None else _generated(one, one.generate, rng))
+            turns = (0 if one.is_global else (place + 1) / len(records) for place in range(len(records)))
             side_by_side += [
-                (turn, number, one, nth, drawn) for nth, (turn, drawn) in enumerate(zip(turns, own, strict=True))
+                (turn, number, one, nth, drawn) for nth, (turn, drawn) in enumerate(zip(turns, records, strict=True))
             ]
         side_by_side.sort(key=lambda item: item[:2])
         return [

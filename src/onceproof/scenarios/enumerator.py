@@ -178,22 +178,22 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `enumerator`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "partitions": PARTITIONS,
-        "stores": own["stores"],
-        "caching": own["caching"],
+        "stores": parameters["stores"],
+        "caching": parameters["caching"],
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration of the reproduction."""
-    own = values(trial)
+    parameters = values(trial)
     chosen = {
-        trial.cell.running.cache_size_config: own["cache.bytes"],
-        "acceptable.recovery.lag": own["acceptable.recovery.lag"],
+        trial.cell.running.cache_size_config: parameters["cache.bytes"],
+        "acceptable.recovery.lag": parameters["acceptable.recovery.lag"],
     }
     return {
         "processing.guarantee": "exactly_once_v2",
@@ -201,20 +201,20 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         **{name: str(value) for name, value in chosen.items() if value >= 0},
         **({} if trial.cell.running.removed_threads_leave_group else SHORT_SESSION),
-        **membership(own),
-        **transactional_stores(own),
-        **runtime(own),
+        **membership(parameters),
+        **transactional_stores(parameters),
+        **runtime(parameters),
     }
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why its releases cannot be run like this, or not one after the other."""
-    on_disk = own["stores"] == "rocksdb"
-    if reason := refuse_fault_of_disk(own, on_disk=on_disk):
+    on_disk = parameters["stores"] == "rocksdb"
+    if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
-    if rolls(own):
-        return refuse_membership(cell, own) or refuse_rolling(cell, own, on_disk=on_disk)
-    return refuse_membership(cell, own) or (refuse_restart_pair(cell) if on_disk else None)
+    if rolls(parameters):
+        return refuse_membership(cell, parameters) or refuse_rolling(cell, parameters, on_disk=on_disk)
+    return refuse_membership(cell, parameters) or (refuse_restart_pair(cell) if on_disk else None)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------

@@ -61,20 +61,24 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys with values drawn from the seed; the first record of the second part is valid forever."""
-    own, rng = values(trial), random.Random(trial.seed)
-    records = [(key, rng.randrange(1, FOREVER)) for key in range(own["committed"] + 1 + own["later"])]
-    first, (key, _), later = records[: own["committed"]], records[own["committed"]], records[own["committed"] + 1 :]
+    parameters, rng = values(trial), random.Random(trial.seed)
+    records = [(key, rng.randrange(1, FOREVER)) for key in range(parameters["committed"] + 1 + parameters["later"])]
+    first, (key, _), later = (
+        records[: parameters["committed"]],
+        records[parameters["committed"]],
+        records[parameters["committed"] + 1 :],
+    )
     return Workload(first, [(key, FOREVER), *later])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `copy`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "punctuate.ms": own["punctuate.ms"],
-        "forever.ms": str(own["forever"]),
+        "punctuate.ms": parameters["punctuate.ms"],
+        "forever.ms": str(parameters["forever"]),
     }
 
 
@@ -95,16 +99,18 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Commit some, have one come that is valid forever, and see whether its thread goes on."""
-    own, first, second = lab.parameters, lab.workload.first, lab.workload.second
+    parameters, first, second = lab.parameters, lab.workload.first, lab.workload.second
     with lab.phase("first records"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
     with lab.phase("forever"):
         everything = len(first) + len(second)
         lab.produce("forever", second)
-        lab.holds_within(REACHED_WITHIN, lambda: _punctuations(instance, own) > 1 or lab.committed() >= everything)
-        if (times := _punctuations(instance, own)) > 1:
-            lab.note("spinning", instance=NAME, at=own["forever"], times=times)
+        lab.holds_within(
+            REACHED_WITHIN, lambda: _punctuations(instance, parameters) > 1 or lab.committed() >= everything
+        )
+        if (times := _punctuations(instance, parameters)) > 1:
+            lab.note("spinning", instance=NAME, at=parameters["forever"], times=times)
             lab.note("exercised")
         lab.await_(
             f"{len(second):,} records to be committed, the first of which is valid forever",
@@ -114,9 +120,9 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    after = own["forever"] + own["punctuate.ms"] - END
+    after = parameters["forever"] + parameters["punctuate.ms"] - END
     due = f"{after:,} ms after the end of time" if after > 0 else f"{-after:,} ms before the end of time"
-    times = _punctuations(instance, own)
+    times = _punctuations(instance, parameters)
     often = "once" if times == 1 else f"{times:,} times"
     reason = (
         f"The punctuator was called {often} at the time of the record that is valid forever; an interval later it is "
@@ -125,10 +131,10 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(times > 0 and after > 0, reason, all_steps_tried=True)
 
 
-def _punctuations(instance: Instance, own: Mapping[str, Any]) -> int:
+def _punctuations(instance: Instance, parameters: Mapping[str, Any]) -> int:
     """How often the punctuator was called at the time of the record that is valid forever, as far as it is reported."""
     punctuated = instance.last.get("punctuated", {"at": None, "times": 0})
-    return int(punctuated["times"]) if punctuated["at"] == own["forever"] else 0
+    return int(punctuated["times"]) if punctuated["at"] == parameters["forever"] else 0
 
 
 # --- system --------------------------------------------------------------------------------------------------

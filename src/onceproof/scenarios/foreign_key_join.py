@@ -123,26 +123,26 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses changes that cannot be generated, or whose result does not differ from none; and a restart."""
-    if own["absent"] > 1:
-        return f"absent is {own['absent']:g}, but must be a share from 0 to 1."
-    if own["right"] >= DELETED:
-        return f"right is {own['right']:,}, but a row has no place for more than {DELETED - 1:,} foreign keys."
-    races = own["race"] != "none"
-    if races and not own["absent"]:
+    if parameters["absent"] > 1:
+        return f"absent is {parameters['absent']:g}, but must be a share from 0 to 1."
+    if parameters["right"] >= DELETED:
+        return f"right is {parameters['right']:,}, but a row has no place for more than {DELETED - 1:,} foreign keys."
+    races = parameters["race"] != "none"
+    if races and not parameters["absent"]:
         return "rows race only to foreign keys that are absent; add --set absent=0.5."
-    if own["race"] == "null" and not own["no.key"]:
+    if parameters["race"] == "null" and not parameters["no.key"]:
         return "race=null makes foreign keys null; add --set no.key=true."
-    if own["join"] == "left" and own["no.key"] and not races:
+    if parameters["join"] == "left" and parameters["no.key"] and not races:
         return "a left join gives a result also where there is no foreign key; add --set no.key=false."
-    return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_at_least_once(parameters) or refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
 
 
 def last_key(trial: Trial) -> int:
     """The first of the last records' keys."""
-    own = values(trial)
-    return int(own["left"] + own["right"])
+    parameters = values(trial)
+    return int(parameters["left"] + parameters["right"])
 
 
 def last_records(trial: Trial) -> list[tuple[int, int]]:
@@ -150,16 +150,16 @@ def last_records(trial: Trial) -> list[tuple[int, int]]:
 
     A way leads from a partition of the input through one of each table; which have which key Kafka's partitioner knows.
     """
-    own = values(trial)
-    asked = _there(own) if own["partitions"] > 1 else [0]
-    senders = own["partitions"]
+    parameters = values(trial)
+    asked = _there(parameters) if parameters["partitions"] > 1 else [0]
+    senders = parameters["partitions"]
     first = last_key(trial)
     return [(first + senders * place + sender, key + 1) for place, key in enumerate(asked) for sender in range(senders)]
 
 
-def _there(own: Mapping[str, Any]) -> range:
+def _there(parameters: Mapping[str, Any]) -> range:
     """The keys of the right table."""
-    return range(max(1, round(own["right"] * (1 - own["absent"]))))
+    return range(max(1, round(parameters["right"] * (1 - parameters["absent"]))))
 
 
 def workload(trial: Trial) -> Workload:
@@ -168,37 +168,37 @@ def workload(trial: Trial) -> Workload:
     Of several partitions the right table changes first: a result that it changes has the timestamp of the right record
     also where the left one is younger, so that a task which is behind would leave an older one than the replay says.
     """
-    own = values(trial)
+    parameters = values(trial)
     rng = random.Random(trial.seed)
-    right, left = range(own["right"]), range(own["right"], own["right"] + own["left"])
+    right, left = range(parameters["right"]), range(parameters["right"], parameters["right"] + parameters["left"])
 
     def of_right(key: int) -> tuple[int, int]:
         return key, -rng.randint(1, 1_000_000)
 
     def of_left(key: int) -> tuple[int, int]:
-        return key, NULL if own["no.key"] and rng.random() < 0.3 else rng.choice(right) + 1
+        return key, NULL if parameters["no.key"] and rng.random() < 0.3 else rng.choice(right) + 1
 
-    there = _there(own)
+    there = _there(parameters)
     first = [of_right(key) for key in there]
-    if own["race"] != "none":
+    if parameters["race"] != "none":
         first += [(key, rng.choice(there) + 1) for key in left]
-        return Workload(first, [*_races(own, rng, left, right), *last_records(trial)])
+        return Workload(first, [*_races(parameters, rng, left, right), *last_records(trial)])
     first += [of_left(key) for key in left]
     second = [
         of_right(rng.choice(there)) if rng.random() < 1 / 7 else of_left(rng.choice(left))
-        for _ in range(own["records"])
+        for _ in range(parameters["records"])
     ]
-    if own["partitions"] > 1:
+    if parameters["partitions"] > 1:
         second.sort(key=lambda record: record[1] >= NULL)
     return Workload(first, [*second, *last_records(trial)])
 
 
-def _races(own: Mapping[str, Any], rng: random.Random, left: range, right: range) -> list[tuple[int, int]]:
+def _races(parameters: Mapping[str, Any], rng: random.Random, left: range, right: range) -> list[tuple[int, int]]:
     """Two changes of each row of the left table, `apart` records from one another."""
-    between = RACES[own["race"]]
+    between = RACES[parameters["race"]]
     changed = []
-    for begin in range(0, len(left), own["apart"]):
-        rows = [(key, rng.choice(right) + 1) for key in left[begin : begin + own["apart"]]]
+    for begin in range(0, len(left), parameters["apart"]):
+        rows = [(key, rng.choice(right) + 1) for key in left[begin : begin + parameters["apart"]]]
         changed += [(key, asked if between is None else between) for key, asked in rows]
         changed += [(key, ATTRIBUTE + asked) for key, asked in rows]
     return changed
@@ -206,14 +206,14 @@ def _races(own: Mapping[str, Any], rng: random.Random, left: range, right: range
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `foreign-key-join`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "join": own["join"],
-        "partitions": own["partitions"],
-        "caching": own["caching"],
-        "stores": own["stores"],
+        "join": parameters["join"],
+        "partitions": parameters["partitions"],
+        "caching": parameters["caching"],
+        "stores": parameters["stores"],
         "last.key": last_key(trial),
         "last.keys": len(last_records(trial)),
     }
@@ -221,13 +221,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **membership(own),
+        **membership(parameters),
     }
 
 
@@ -236,22 +236,22 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Make both tables, change them, wait for the results of the last records."""
-    own = lab.parameters
-    lab.measure(join=JOINS.index(own["join"]))
+    parameters = lab.parameters
+    lab.measure(join=JOINS.index(parameters["join"]))
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        fault, fault_outcome = chosen(own), None
+        fault, fault_outcome = chosen(parameters), None
         if fault:
             start_other(lab)
-        races = own["race"] != "none"
+        races = parameters["race"] != "none"
         if races:
-            lab.await_(f"the results of {own['left']:,} rows", lambda: lab.end("output") >= own["left"])
+            lab.await_(f"the results of {parameters['left']:,} rows", lambda: lab.end("output") >= parameters["left"])
             lab.await_internal_drained()
     with lab.phase("changes"):
         begin = 0
-        if own["partitions"] > 1:
+        if parameters["partitions"] > 1:
             begin = sum(value < NULL for _, value in second)
             if begin:
                 lab.produce("right", second[:begin])
@@ -272,13 +272,13 @@ def drive(lab: Lab) -> Exercise:
     if races:
         dropped = instance.last["joined"]["dropped"]
         reason = (
-            f"{own['left']:,} rows with a result changed twice; {dropped:,} answers were dropped, as the row had "
-            "changed meanwhile."
+            f"{parameters['left']:,} rows with a result changed twice; {dropped:,} answers were dropped, as the row "
+            "had changed meanwhile."
         )
         return Exercise(dropped > 0, reason, all_steps_tried=True)
     changed = changes([(key, value) for key, value in (*first, *second) if value >= NULL])
-    if own["join"] == "left":
-        tasks = own["partitions"]
+    if parameters["join"] == "left":
+        tasks = parameters["partitions"]
         reason = (
             f"{changed.to_another:,} foreign keys changed to another one, of a table of {tasks} "
             f"partition{'s' if tasks > 1 else ''}, before the last result came."

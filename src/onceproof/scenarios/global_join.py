@@ -117,41 +117,41 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Entries of keys drawn from the seed, with values below 0; then records, each of its own key, that ask for one."""
-    own = values(trial)
+    parameters = values(trial)
     rng = random.Random(trial.seed)
-    keys = range(own["keys"])
+    keys = range(parameters["keys"])
     entries = [(key, -rng.randint(1, 1_000_000)) for key in rng.choices(keys, k=len(keys))]
     asking = [
-        (len(keys) + number, NO_KEY if rng.random() < own["no.key"] else rng.choice(keys) + 1)
-        for number in range(own["records"])
+        (len(keys) + number, NO_KEY if rng.random() < parameters["no.key"] else rng.choice(keys) + 1)
+        for number in range(parameters["records"])
     ]
     return Workload(entries, asking)
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `global-join`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "caching": False,
-        "stores": own["stores"],
-        "table": own["table"],
-        **({"added": own["added"]} if own["added"] else {}),
+        "stores": parameters["stores"],
+        "table": parameters["table"],
+        **({"added": parameters["added"]} if parameters["added"] else {}),
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **rejoining(own),
-        **membership(own),
-        **(small_write_buffer(WRITE_BUFFER) if own["killed"] else {}),
+        **rejoining(parameters),
+        **membership(parameters),
+        **(small_write_buffer(WRITE_BUFFER) if parameters["killed"] else {}),
     }
 
 
@@ -226,25 +226,28 @@ def _is_flushed(directory: Path) -> bool:
     return False
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses an impossible share, a release that promises nothing about these records, a processor that a table does
     not have, a zombie without transactions that would fence it, or a restart.
     """
-    if own["no.key"] > 1:
-        return f"no.key is {own['no.key']:g}, but must be a share from 0 to 1."
+    if parameters["no.key"] > 1:
+        return f"no.key is {parameters['no.key']:g}, but must be a share from 0 to 1."
     oldest = min(cell.streams, cell.running)
-    if own["table"] != "global-store" and oldest < PROMISED_FROM:
+    if parameters["table"] != "global-store" and oldest < PROMISED_FROM:
         return (
             f"Kafka Streams {oldest} drops records that ask for no key by contract (KIP-962); choose "
             f"{PROMISED_FROM} or later."
         )
-    if own["added"] and own["table"] != "global-store":
-        return f"added={own['added']} is what a global store's processor adds; set table=global-store, or leave it out."
-    if own["killed"] and chosen(own):
-        return f"its only instance is killed before there is another one; leave out fault={own['fault']}."
-    if chosen(own) is pause.FAULT and own["guarantee"] == "at_least_once":
+    if parameters["added"] and parameters["table"] != "global-store":
+        return (
+            f"added={parameters['added']} is what a global store's processor adds; set table=global-store, or leave it "
+            "out."
+        )
+    if parameters["killed"] and chosen(parameters):
+        return f"its only instance is killed before there is another one; leave out fault={parameters['fault']}."
+    if chosen(parameters) is pause.FAULT and parameters["guarantee"] == "at_least_once":
         return "the fault pause takes transactions to be fenced; leave it out, or guarantee=at_least_once."
-    return refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -72,36 +72,37 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a group that does not move to another release, or cannot."""
-    if not rolls(own):
-        return f"its group must have instances of two releases; leave out fault={own['fault']}."
-    if GROUPS % own["partitions"]:
+    if not rolls(parameters):
+        return f"its group must have instances of two releases; leave out fault={parameters['fault']}."
+    if GROUPS % parameters["partitions"]:
         return (
-            f"a group must be in one partition, so partitions must divide {GROUPS}, and {own['partitions']} does not."
+            f"a group must be in one partition, so partitions must divide {GROUPS}, and {parameters['partitions']} "
+            "does not."
         )
-    return refuse_rolling(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_rolling(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
 
 
 def workload(trial: Trial) -> Workload:
     """A value for each key, then changes, both drawn from the seed."""
-    own, rng = values(trial), random.Random(trial.seed)
+    parameters, rng = values(trial), random.Random(trial.seed)
 
     def changed(key: int) -> tuple[int, int]:
         return key, rng.randint(1, 1_000_000)
 
-    first = [changed(key) for key in range(own["keys"])]
-    return Workload(first, [changed(rng.randrange(own["keys"])) for _ in range(own["records"])])
+    first = [changed(key) for key in range(parameters["keys"])]
+    return Workload(first, [changed(rng.randrange(parameters["keys"])) for _ in range(parameters["records"])])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `grouped-table`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "stores": own["stores"],
-        "caching": own["caching"],
+        "stores": parameters["stores"],
+        "caching": parameters["caching"],
     }
 
 

@@ -68,14 +68,14 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys in an order drawn from the seed; key and value are equal. The burst is of the busy partition."""
-    own = values(trial)
-    first = list(range(own["committed"]))
+    parameters = values(trial)
+    first = list(range(parameters["committed"]))
     burst = [
         key
-        for key in range(own["committed"], own["committed"] + PARTITIONS * own["burst"])
-        if not own["idle"] or partition_of_key(key, PARTITIONS) == BUSY
-    ][: own["burst"]]
-    begin = own["committed"] + PARTITIONS * own["burst"]
+        for key in range(parameters["committed"], parameters["committed"] + PARTITIONS * parameters["burst"])
+        if not parameters["idle"] or partition_of_key(key, PARTITIONS) == BUSY
+    ][: parameters["burst"]]
+    begin = parameters["committed"] + PARTITIONS * parameters["burst"]
     rng = random.Random(trial.seed)
     rng.shuffle(first)
     rng.shuffle(burst)
@@ -114,8 +114,8 @@ def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
 
 def drive(lab: Lab) -> Exercise:
     """Fill an open transaction, let the idle task move, kill, start again, drain."""
-    own, first = lab.parameters, lab.workload.first
-    burst, rest = lab.workload.second[: own["burst"]], lab.workload.second[own["burst"] :]
+    parameters, first = lab.parameters, lab.workload.first
+    burst, rest = lab.workload.second[: parameters["burst"]], lab.workload.second[parameters["burst"] :]
     with lab.phase("first records"):
         lab.start_instance(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -131,7 +131,7 @@ def drive(lab: Lab) -> Exercise:
         kept = [task for thread in instance.threads if thread["thread"] == stays["thread"] for task in thread["active"]]
         committed = lab.committed() - len(first)
         lab.note("revoked", kept=kept, committed=committed, open={"input": behind(first, PARTITIONS)})
-        if own["kill"]:
+        if parameters["kill"]:
             lab.kill_instance(NAME)
         else:
             lab.stop_instance(NAME)
@@ -141,7 +141,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    return _exercise(own, kept, len(burst) - committed)
+    return _exercise(parameters, kept, len(burst) - committed)
 
 
 def _dealt(instance: Instance) -> list[int]:
@@ -150,15 +150,15 @@ def _dealt(instance: Instance) -> list[int]:
     return [len(thread["active"]) for thread in instance.threads] if running else []
 
 
-def _exercise(own: Mapping[str, Any], kept: list[str], uncommitted: int) -> Exercise:
+def _exercise(parameters: Mapping[str, Any], kept: list[str], uncommitted: int) -> Exercise:
     stayed = kept == [f"0_{BUSY}"]
-    idle = "idle" if own["idle"] else "busy"
-    ended = "killed" if own["kill"] else "closed"
+    idle = "idle" if parameters["idle"] else "busy"
+    ended = "killed" if parameters["kill"] else "closed"
     reason = (
         f"The thread kept task {', '.join(kept)}; the other one, which was {idle}, was revoked. {uncommitted:,} "
         f"records of the burst were processed and not committed when the process was {ended}."
     )
-    return Exercise(stayed and uncommitted > 0 and own["idle"], reason, all_steps_tried=stayed)
+    return Exercise(stayed and uncommitted > 0 and parameters["idle"], reason, all_steps_tried=stayed)
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -80,12 +80,12 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys with values drawn from the seed: of both partitions, then of the last one only, then of both."""
-    own, rng = values(trial), random.Random(trial.seed)
-    of_last = (key for key in count(own["committed"]) if partition_of_key(key, PARTITIONS) == PARTITIONS - 1)
-    flow = list(islice(of_last, own["flow"]))
-    rest = range(flow[-1] + 1, flow[-1] + 1 + own["rest"])
-    records = [(key, rng.randrange(1, 2**31)) for key in (*range(own["committed"]), *flow, *rest)]
-    return Workload(records[: own["committed"]], records[own["committed"] :])
+    parameters, rng = values(trial), random.Random(trial.seed)
+    of_last = (key for key in count(parameters["committed"]) if partition_of_key(key, PARTITIONS) == PARTITIONS - 1)
+    flow = list(islice(of_last, parameters["flow"]))
+    rest = range(flow[-1] + 1, flow[-1] + 1 + parameters["rest"])
+    records = [(key, rng.randrange(1, 2**31)) for key in (*range(parameters["committed"]), *flow, *rest)]
+    return Workload(records[: parameters["committed"]], records[parameters["committed"] :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -95,13 +95,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration; the application is classic at first all the same."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        PROTOCOL: STREAMS if own["migrated"] else CLASSIC,
+        PROTOCOL: STREAMS if parameters["migrated"] else CLASSIC,
     }
 
 
@@ -115,17 +115,17 @@ def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
 
 def drive(lab: Lab) -> Exercise:
     """Commit under one protocol, go over to the other, let the log forget, and have the broker start again."""
-    own, first = lab.parameters, lab.workload.first
-    flow, rest = lab.workload.second[: own["flow"]], lab.workload.second[own["flow"] :]
+    parameters, first = lab.parameters, lab.workload.first
+    flow, rest = lab.workload.second[: parameters["flow"]], lab.workload.second[parameters["flow"] :]
     with lab.phase("classic"):
         lab.start_instance(BEFORE, config={PROTOCOL: CLASSIC})
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         lab.stop_instance(BEFORE, leave_group=True)
     with lab.phase("migration"):
-        if own["compacted"]:
+        if parameters["compacted"]:
             lab.compact_positions()
         lab.start_instance(SINCE)
-        bulk = lab.produce("flow", flow, rate=own["rate"])
+        bulk = lab.produce("flow", flow, rate=parameters["rate"])
         lab.holds_within(COMPACTED_WITHIN, lambda: bulk.done() or _is_forgotten(lab.group_records()))
         bulk.full_speed()
         lab.await_drained()

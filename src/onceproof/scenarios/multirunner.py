@@ -134,10 +134,10 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def program_of(trial: Trial) -> list[int]:
     """The instances to toggle, in order."""
-    own = values(trial)
-    if own["program"] == "random":
-        return draw_program(random.Random(trial.seed), own["instances"])
-    return [int(word) for word in own["program"].split()]
+    parameters = values(trial)
+    if parameters["program"] == "random":
+        return draw_program(random.Random(trial.seed), parameters["instances"])
+    return [int(word) for word in parameters["program"].split()]
 
 
 def refuse_program(text: str, instances: int) -> str | None:
@@ -175,23 +175,23 @@ def draw_program(rng: random.Random, instances: int) -> list[int]:
             return program
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses an invalid program, a fault under which the promises cannot hold, and releases.
 
     The application moves to another release by rolling only.
     """
-    if own["program"] != "random" and (reason := refuse_program(own["program"], own["instances"])):
+    if parameters["program"] != "random" and (reason := refuse_program(parameters["program"], parameters["instances"])):
         return reason
-    return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=own["stores"] == "rocksdb")
+    return refuse_at_least_once(parameters) or refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
 
 
 def workload(trial: Trial) -> Workload:
     """Records of keys drawn from the seed; the n-th record of a key has the value n. None is preloaded."""
-    own = values(trial)
+    parameters = values(trial)
     rng = random.Random(trial.seed)
     numbers: Counter[int] = Counter()
     second = []
-    for key in rng.choices(range(own["keys"]), k=own["records"]):
+    for key in rng.choices(range(parameters["keys"]), k=parameters["records"]):
         numbers[key] += 1
         second.append((key, numbers[key]))
     return Workload([], second)
@@ -199,28 +199,28 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `counting`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": own["caching"],
-        "stores": own["stores"],
+        "caching": parameters["caching"],
+        "stores": parameters["stores"],
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
-    leaves = own["leave.group"] and trial.cell.running.removed_threads_leave_group
+    parameters = values(trial)
+    leaves = parameters["leave.group"] and trial.cell.running.removed_threads_leave_group
     return {
-        "processing.guarantee": own["guarantee"],
-        "num.standby.replicas": str(own["standbys"]),
-        "num.stream.threads": str(own["threads"]),
+        "processing.guarantee": parameters["guarantee"],
+        "num.standby.replicas": str(parameters["standbys"]),
+        "num.stream.threads": str(parameters["threads"]),
         "commit.interval.ms": "100",
         # One that stopped without leaving is missed after this time, and only then its tasks move.
         **({} if leaves else {"main.consumer.session.timeout.ms": "4000"}),
-        **membership(own),
-        **runtime(own),
+        **membership(parameters),
+        **runtime(parameters),
     }
 
 
@@ -231,23 +231,23 @@ def drive(lab: Lab) -> Exercise:
     """Run the program while records flow, then drain."""
     program = program_of(lab.trial)
     running: dict[int, Instance] = {}
-    own = lab.parameters
+    parameters = lab.parameters
     all_tried = True
     with lab.phase("program"):
-        bulk = lab.produce("flow", lab.workload.second, own["rate"])
+        bulk = lab.produce("flow", lab.workload.second, parameters["rate"])
         for counter, number in enumerate(program):
             lab.note("step", action=f"[{counter}] {'stop' if number in running else 'start'}", instance=_name(number))
             if number in running:
-                lab.stop_instance(running.pop(number).name, own["leave.group"])
+                lab.stop_instance(running.pop(number).name, parameters["leave.group"])
             else:
                 running[number] = lab.start_instance(_name(number), log=f"{counter}.{_name(number)}")
             if running:
-                _await_stable(lab, list(running.values()), own, bulk)
+                _await_stable(lab, list(running.values()), parameters, bulk)
                 before = _processed(running)
-                enough = before + own["records.per.step"]
+                enough = before + parameters["records.per.step"]
                 lab.holds_within(PROCESSED_WITHIN, partial(_has_processed, running, enough, bulk))
                 all_tried = all_tried and _processed(running) >= enough
-    fault, fault_outcome = chosen(own), None
+    fault, fault_outcome = chosen(parameters), None
     if fault:
         with lab.phase("fault"):
             fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
@@ -273,9 +273,9 @@ def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> 
     return _processed(running) >= records or bulk.done()
 
 
-def _await_stable(lab: Lab, running: Sequence[Instance], own: Mapping[str, Any], bulk: Bulk) -> None:
+def _await_stable(lab: Lab, running: Sequence[Instance], parameters: Mapping[str, Any], bulk: Bulk) -> None:
     """Wait for the group; even on a slow machine there must be records left when it is stable."""
-    tasks = {f"0_{p}" for p in range(own["partitions"])}
+    tasks = {f"0_{p}" for p in range(parameters["partitions"])}
 
     def stable() -> bool:
         bulk.make_last(LASTS)

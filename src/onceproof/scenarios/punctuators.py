@@ -98,10 +98,10 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why it cannot be run with these values."""
-    on_disk = own["stores"] == "rocksdb"
-    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
+    on_disk = parameters["stores"] == "rocksdb"
+    return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
 class Held(NamedTuple):
@@ -117,17 +117,17 @@ def generated(trial: Trial) -> list[Held]:
 
     The last ones, one a partition, are due at once, and so young that all others are due then, too.
     """
-    own, rng = values(trial), random.Random(trial.seed)
+    parameters, rng = values(trial), random.Random(trial.seed)
     made = [
         Held(
             number,
-            rng.randint(own["wait"] // 2, own["wait"]),
-            number - (rng.randrange(own["jitter"]) if rng.random() < OUT_OF_ORDER else 0),
+            rng.randint(parameters["wait"] // 2, parameters["wait"]),
+            number - (rng.randrange(parameters["jitter"]) if rng.random() < OUT_OF_ORDER else 0),
         )
-        for number in range(own["first"] + own["records"])
+        for number in range(parameters["first"] + parameters["records"])
     ]
-    end = len(made) + own["wait"] + own["interval"]
-    return [*made, *(Held(len(made) + place, 0, end) for place in range(own["partitions"]))]
+    end = len(made) + parameters["wait"] + parameters["interval"]
+    return [*made, *(Held(len(made) + place, 0, end) for place in range(parameters["partitions"]))]
 
 
 def workload(trial: Trial) -> Workload:
@@ -137,29 +137,29 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `outbox`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "punctuate.ms": own["interval"],
-        "clock": own["clock"],
-        "stores": own["stores"],
+        "punctuate.ms": parameters["interval"],
+        "clock": parameters["clock"],
+        "stores": parameters["stores"],
         "caching": False,
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": str(own["commit.interval.ms"]),
+        "commit.interval.ms": str(parameters["commit.interval.ms"]),
         # With less, the second instance is given no task where a buffer's changelog is longer than that.
         "acceptable.recovery.lag": "1000000",
-        **membership(own),
-        **transactional_stores(own),
+        **membership(parameters),
+        **transactional_stores(parameters),
     }
 
 
@@ -168,12 +168,12 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
-    own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
-    lab.measure(clock=CLOCKS.index(own["clock"]), interval=own["interval"])
+    parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    lab.measure(clock=CLOCKS.index(parameters["clock"]), interval=parameters["interval"])
     begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
-    by_stream_time = own["clock"] == "stream-time"
-    first, last = slice(own["first"]), slice(-own["partitions"], None)
-    flow = slice(own["first"], -own["partitions"])
+    by_stream_time = parameters["clock"] == "stream-time"
+    first, last = slice(parameters["first"]), slice(-parameters["partitions"], None)
+    flow = slice(parameters["first"], -parameters["partitions"])
 
     def times(of: slice) -> list[int] | None:
         """By the wall clock a record is made when it is sent."""
@@ -184,7 +184,7 @@ def drive(lab: Lab) -> Exercise:
         instance = lab.start_instance(NAME)
         lab.await_("the instance to work", lambda: runs_its_task(instance))  # from now on a wait by the wall clock runs
         lab.produce("first", records[first], timestamps=times(first))
-        lab.await_(f"{own['first']:,} records to be committed", lambda: lab.committed() >= own["first"])
+        lab.await_(f"{parameters['first']:,} records to be committed", lambda: lab.committed() >= parameters["first"])
         lab.stop_instance(NAME, leave_group=True)
     before = len(lab.events)
     with lab.phase("again"):
@@ -202,10 +202,10 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("empty"):
         lab.produce("last", records[last], timestamps=times(last))
         lab.await_drained()
-        ends = {partition_of_key(record.key, own["partitions"]): record.key for record in made}
+        ends = {partition_of_key(record.key, parameters["partitions"]): record.key for record in made}
         lab.await_("the buffers to be empty", lambda: emptied(lab) == ends)
         if not by_stream_time:  # no record of the input is processed in the last transaction, so nothing marks its end
-            lab.holds_within(2 * own["commit.interval.ms"] / 1_000, lambda: False)
+            lab.holds_within(2 * parameters["commit.interval.ms"] / 1_000, lambda: False)
     with lab.phase("leave"):
         lab.close_instances()
     return exercise
@@ -221,7 +221,7 @@ def _held(lab: Lab) -> int:
 
 def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exercise:
     """What is concluded without a fault from who had which tasks, what was restored, and how much was held back."""
-    who = " and ".join(f"{name} ({', '.join(own) or 'no task'})" for name, own in sorted(tasks.items()))
+    who = " and ".join(f"{name} ({', '.join(parameters) or 'no task'})" for name, parameters in sorted(tasks.items()))
     buffers = f"restored from the beginning: {', '.join(anew)}" if anew else "no buffer was restored"
     reason = f"{who} released {held:,} records that another one had held back; {buffers}."
     return Exercise(bool(anew) and held > 0, reason, all_steps_tried=True)

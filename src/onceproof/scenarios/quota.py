@@ -114,23 +114,26 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a load under which any release fails: more lag would accumulate than fits into a transaction."""
-    load = (own["record.bytes"] + OVERHEAD) * 1_000 / own["sleep.ms"]
-    backlog, fits = (load - own["rate"]) * own["seconds"], own["rate"] * own["transaction.timeout.ms"] / 1_000
+    load = (parameters["record.bytes"] + OVERHEAD) * 1_000 / parameters["sleep.ms"]
+    backlog, fits = (
+        (load - parameters["rate"]) * parameters["seconds"],
+        parameters["rate"] * parameters["transaction.timeout.ms"] / 1_000,
+    )
     if backlog > fits:
         return (
-            f"in {own['seconds']} s the load of {load:,.0f} bytes/s outruns the quota of {own['rate']:,} by "
-            f"{backlog:,.0f} bytes, but only {fits:,.0f} go through within a transaction timeout: every release would "
-            "fail; raise rate, or lower seconds or record.bytes."
+            f"in {parameters['seconds']} s the load of {load:,.0f} bytes/s outruns the quota of "
+            f"{parameters['rate']:,} by {backlog:,.0f} bytes, but only {fits:,.0f} go through within a transaction "
+            "timeout: every release would fail; raise rate, or lower seconds or record.bytes."
         )
     return refuse_restarts(cell)
 
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys in order, one for each time the generator can wake up, each its own value. None is preloaded."""
-    own = values(trial)
-    return Workload([], [(key, key) for key in range(int(own["seconds"] * 1_000 / own["sleep.ms"]))])
+    parameters = values(trial)
+    return Workload([], [(key, key) for key in range(int(parameters["seconds"] * 1_000 / parameters["sleep.ms"]))])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -145,16 +148,16 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration of the reproduction."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": str(own["commit.interval.ms"]),
-        "producer.transaction.timeout.ms": str(own["transaction.timeout.ms"]),
-        "producer.request.timeout.ms": str(own["request.timeout.ms"]),
+        "commit.interval.ms": str(parameters["commit.interval.ms"]),
+        "producer.transaction.timeout.ms": str(parameters["transaction.timeout.ms"]),
+        "producer.request.timeout.ms": str(parameters["request.timeout.ms"]),
         # Kafka refuses a delivery timeout below the request timeout.
-        "producer.delivery.timeout.ms": str(max(120_000, own["request.timeout.ms"])),
+        "producer.delivery.timeout.ms": str(max(120_000, parameters["request.timeout.ms"])),
         "onceproof.log.transactions": "DEBUG",  # when their requests are due, and when they are sent
     }
 
@@ -164,29 +167,29 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Set the quota, let the load flow until it fails or the time is over, lift the quota, drain."""
-    own = lab.parameters
+    parameters = lab.parameters
     with lab.phase("start"):
         instance = lab.start_instance(NAME)
         lab.await_("the instance to run its task", lambda: runs_its_task(instance))
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
-        lab.set_producer_quota(client, own["rate"])
+        lab.set_producer_quota(client, parameters["rate"])
     with lab.phase("throttled"):
         watch = Watch(lab, Log(instance.log))
-        load = lab.produce("load", lab.workload.second, 1_000 / own["sleep.ms"])
-        lab.holds_within(own["seconds"] + 5.0, lambda: watch.look(load.delivered) or load.done())
+        load = lab.produce("load", lab.workload.second, 1_000 / parameters["sleep.ms"])
+        lab.holds_within(parameters["seconds"] + 5.0, lambda: watch.look(load.delivered) or load.done())
         load.stop()
-        _require_pace(lab.events, 1_000 / own["sleep.ms"])
+        _require_pace(lab.events, 1_000 / parameters["sleep.ms"])
         throttled, (request, waited) = _throttle(lab.events), watch.requests.longest(int(lab.now() * 1_000))
         if waited > 2 * throttled["max"] + 1_000:
             lab.note("held", request=request, ms=waited)
         for failure in watch.failures:
             lab.note("exception", **failure)
-        seconds = load.delivered * own["sleep.ms"] / 1_000
+        seconds = load.delivered * parameters["sleep.ms"] / 1_000
         lab.note(
             "load",
             **throttled,
             lag=watch.lag,
-            explained=_explained_lag(own, seconds),
+            explained=_explained_lag(parameters, seconds),
             generator_throttle_ms=round(load.throttled * 1_000),
             stall_ms=_longest_stall(lab.events),
         )
@@ -195,7 +198,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    throttled_for, failing_takes = watch.since_throttle(), own["request.timeout.ms"] / 1_000
+    throttled_for, failing_takes = watch.since_throttle(), parameters["request.timeout.ms"] / 1_000
     enough = throttled_for >= failing_takes + MARGIN or bool(watch.failures)
     reason = (
         f"The producer was throttled for up to {throttled['max']:,.0f} ms, {throttled['avg']:,.0f} ms on average; the "
@@ -227,15 +230,15 @@ def _require_pace(events: Sequence[Event], rate: float) -> None:
         )
 
 
-def _explained_lag(own: Mapping[str, Any], seconds: float) -> int:
+def _explained_lag(parameters: Mapping[str, Any], seconds: float) -> int:
     """Records of lag that a load of this many seconds leaves, if the quota lets through what it promises."""
-    bytes_each = own["record.bytes"] + OVERHEAD
-    return max(0, int(seconds * 1_000 / own["sleep.ms"] - seconds * own["rate"] / bytes_each))
+    bytes_each = parameters["record.bytes"] + OVERHEAD
+    return max(0, int(seconds * 1_000 / parameters["sleep.ms"] - seconds * parameters["rate"] / bytes_each))
 
 
-def _explained_throttle(own: Mapping[str, Any]) -> float:
+def _explained_throttle(parameters: Mapping[str, Any]) -> float:
     """The longest throttle in ms that one request can ask for: the broker reads the next one only after it."""
-    seconds: float = max(BATCH, own["record.bytes"] + OVERHEAD) / own["rate"]
+    seconds: float = max(BATCH, parameters["record.bytes"] + OVERHEAD) / parameters["rate"]
     return 1_000 * (WINDOW_STEP + seconds)
 
 
@@ -399,9 +402,9 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
     return rows
 
 
-def _compare_slowdown(load: Event, own: Mapping[str, Any]) -> Iterator[Comparison]:
+def _compare_slowdown(load: Event, parameters: Mapping[str, Any]) -> Iterator[Comparison]:
     """Throttle and lag of a load, compared with what the parameters explain."""
-    longest, explained = load["max"], _explained_throttle(own)
+    longest, explained = load["max"], _explained_throttle(parameters)
     slight = f"throttled for {explained:,.0f} ms at most, which the quota explains, or twice that"
     yield _comparison(
         "long-throttle" if longest > 2 * explained else None,
@@ -409,7 +412,7 @@ def _compare_slowdown(load: Event, own: Mapping[str, Any]) -> Iterator[Compariso
         f"{longest:,.0f} ms at most, {load['avg']:,.0f} on average",
         "slowdown",
     )
-    lag, allowed = load["lag"], 2 * load["explained"] + int(WINDOW * 1_000 / own["sleep.ms"])
+    lag, allowed = load["lag"], 2 * load["explained"] + int(WINDOW * 1_000 / parameters["sleep.ms"])
     slow = f"a lag of about {load['explained']:,} records, which the quota explains, {allowed:,} at most"
     yield _comparison("runaway-lag" if lag > allowed else None, slow, f"{lag:,} records", "slowdown")
 

@@ -70,11 +70,11 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `scans`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        **{name: own[name] for name in ("caching", "stores", "reach", "all.every")},
+        **{name: parameters[name] for name in ("caching", "stores", "reach", "all.every")},
     }
 
 
@@ -94,26 +94,26 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Put, start again, delete and scan, drain."""
-    own = lab.parameters
-    lab.measure(reach=own["reach"], all_every=own["all.every"])
+    parameters = lab.parameters
+    lab.measure(reach=parameters["reach"], all_every=parameters["all.every"])
     puts, deletes = lab.workload.first, lab.workload.second
     with lab.phase("put"):
         instance = lab.start_instance(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
-        if own["restart"]:
+        if parameters["restart"]:
             lab.stop_instance(NAME)
     with lab.phase("scan"):
-        if own["restart"]:
+        if parameters["restart"]:
             instance = lab.start_instance(NAME)
-            lab.note("cold", open={"input": behind(puts, own["partitions"])})
+            lab.note("cold", open={"input": behind(puts, parameters["partitions"])})
         lab.produce("deletes", deletes)
         lab.await_drained()
         # What it reports about itself may come a little later.
         lab.await_(f"{len(deletes):,} scans to be reported", lambda: instance.processed >= len(deletes))
     with lab.phase("leave"):
         lab.close_instances()
-    cold = own["caching"] and instance.processed == len(deletes)  # it put nothing itself
-    scans = scans_behind_others(puts, deletes, own) if cold else 0
+    cold = parameters["caching"] and instance.processed == len(deletes)  # it put nothing itself
+    scans = scans_behind_others(puts, deletes, parameters) if cold else 0
     reason = (
         f"The process deleted and scanned {len(deletes):,} times, {scans:,} times with a key in the store before the "
         "deleted one that was not in its cache."
@@ -122,15 +122,15 @@ def drive(lab: Lab) -> Exercise:
 
 
 def scans_behind_others(
-    puts: Sequence[tuple[int, int]], deletes: Sequence[tuple[int, int]], own: Mapping[str, Any]
+    puts: Sequence[tuple[int, int]], deletes: Sequence[tuple[int, int]], parameters: Mapping[str, Any]
 ) -> int:
     """How many scans met an existing key before the one that had just been deleted."""
     there = {key for key, _ in puts}
     number = 0
     for key, _ in deletes:
         there.discard(key)
-        begin = 0 if key % own["all.every"] == 0 else key - own["reach"]
-        number += any(k in there and (key - k) % own["partitions"] == 0 for k in range(begin, key))
+        begin = 0 if key % parameters["all.every"] == 0 else key - parameters["reach"]
+        number += any(k in there and (key - k) % parameters["partitions"] == 0 for k in range(begin, key))
     return number
 
 

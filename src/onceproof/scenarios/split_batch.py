@@ -61,9 +61,9 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys with values drawn from the seed."""
-    own, rng = values(trial), random.Random(trial.seed)
-    records = [(key, rng.randrange(1, 2**31)) for key in range(own["committed"] + own["burst"])]
-    return Workload(records[: own["committed"]], records[own["committed"] :])
+    parameters, rng = values(trial), random.Random(trial.seed)
+    records = [(key, rng.randrange(1, 2**31)) for key in range(parameters["committed"] + parameters["burst"])]
+    return Workload(records[: parameters["committed"]], records[parameters["committed"] :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -73,14 +73,14 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
         "group.instance.id": NAME,  # so that it rejoins the group at once
-        "producer.batch.size": str(own["batch.bytes"]),
+        "producer.batch.size": str(parameters["batch.bytes"]),
         "producer.linger.ms": "60000",  # only a flush sends
         "producer.delivery.timeout.ms": "120000",
         # Without a store nothing aborts the transaction of the process that was killed before it is over.

@@ -106,57 +106,59 @@ def workload(trial: Trial) -> Workload:
     First those of all partitions in step, then what comes of all but the first partition, then what comes of that;
     under a fault all in step.
     """
-    own = values(trial)
+    parameters = values(trial)
     rng = random.Random(trial.seed)
     made = [
-        (rng.randrange(own["keys"]), number if rng.random() < 0.5 else -number)
-        for number in range(1, own["records"] + 1)
+        (rng.randrange(parameters["keys"]), number if rng.random() < 0.5 else -number)
+        for number in range(1, parameters["records"] + 1)
     ]
-    last = own["records"] + own["window"] + own["grace"] + 1
-    closing = [(own["keys"] + place, last) for place in range(own["partitions"])]  # neighbours: one a partition
-    half = _in_step(own)
+    last = parameters["records"] + parameters["window"] + parameters["grace"] + 1
+    closing = [
+        (parameters["keys"] + place, last) for place in range(parameters["partitions"])
+    ]  # neighbours: one a partition
+    half = _in_step(parameters)
     rest = [*made[half:], *closing]
-    if chosen(own) is None and not _is_asymmetric(own):
-        rest.sort(key=lambda record: partition_of_key(record[0], own["partitions"]) == FIRST)
+    if chosen(parameters) is None and not _is_asymmetric(parameters):
+        rest.sort(key=lambda record: partition_of_key(record[0], parameters["partitions"]) == FIRST)
     return Workload([], [*made[:half], *rest])
 
 
-def _before(own: Mapping[str, Any]) -> int:
+def _before(parameters: Mapping[str, Any]) -> int:
     """How much older one of the right stream may be, in ms."""
-    return int(own["before"] or own["window"])
+    return int(parameters["before"] or parameters["window"])
 
 
-def _is_asymmetric(own: Mapping[str, Any]) -> bool:
-    return bool(_before(own) != own["window"])
+def _is_asymmetric(parameters: Mapping[str, Any]) -> bool:
+    return bool(_before(parameters) != parameters["window"])
 
 
-def _in_step(own: Mapping[str, Any]) -> int:
-    return int(own["records"]) // 2
+def _in_step(parameters: Mapping[str, Any]) -> int:
+    return int(parameters["records"]) // 2
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `stream-join`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "join": own["join"],
+        "join": parameters["join"],
         "caching": False,
-        "window.ms": own["window"],
-        "grace.ms": own["grace"],
-        **({"before.ms": own["before"]} if _is_asymmetric(own) else {}),
+        "window.ms": parameters["window"],
+        "grace.ms": parameters["grace"],
+        **({"before.ms": parameters["before"]} if _is_asymmetric(parameters) else {}),
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
+        "processing.guarantee": parameters["guarantee"],
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        **membership(own),
+        **membership(parameters),
         "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     }
 
@@ -166,25 +168,25 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """All partitions in step, then all but the first ahead, then the first one; or in step under a fault."""
-    own = lab.parameters
-    lab.measure(**facts(own))
-    if fault := chosen(own):
+    parameters = lab.parameters
+    lab.measure(**facts(parameters))
+    if fault := chosen(parameters):
         return _with_fault(lab, fault)
-    if _is_asymmetric(own):
+    if _is_asymmetric(parameters):
         return _all_in_step(lab)
-    records, half = lab.workload.second, _in_step(own)
+    records, half = lab.workload.second, _in_step(parameters)
     in_step, rest = records[:half], records[half:]
-    ahead = [record for record in rest if partition_of_key(record[0], own["partitions"]) != FIRST]
+    ahead = [record for record in rest if partition_of_key(record[0], parameters["partitions"]) != FIRST]
     behind = rest[len(ahead) :]
     # The youngest record is made now.
-    begin = int(lab.now() * 1_000) - own["lead"] - max(abs(value) for _, value in records)
+    begin = int(lab.now() * 1_000) - parameters["lead"] - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
         instance = lab.start_instance(NAME)
         lab.produce("in-step", in_step, timestamps=[begin + abs(value) for _, value in in_step])
         lab.await_(f"{half:,} records to be committed", lambda: lab.committed() >= half)
     tasks = instance.tasks("active")
     with lab.phase("ahead"):
-        lab.produce("ahead", ahead, timestamps=[begin + own["lead"] + abs(value) for _, value in ahead])
+        lab.produce("ahead", ahead, timestamps=[begin + parameters["lead"] + abs(value) for _, value in ahead])
         lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.committed() >= half + len(ahead))
     if ahead:
         lab.note("ahead", tasks=tasks, records=len(ahead))
@@ -194,20 +196,26 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"One instance had {len(tasks)} task{'' if len(tasks) == 1 else 's'} of a join ({own['join']}); when "
-        f"{len(ahead):,} records had come that were {own['lead']:,} ms ahead, {len(behind):,} came of another task."
+        f"One instance had {len(tasks)} task{'' if len(tasks) == 1 else 's'} of a join ({parameters['join']}); when "
+        f"{len(ahead):,} records had come that were {parameters['lead']:,} ms ahead, {len(behind):,} came of "
+        "another task."
     )
-    return Exercise(own["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
+    return Exercise(parameters["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
 
 
-def facts(own: Mapping[str, Any]) -> dict[str, int]:
+def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
     """What the checks need to know."""
-    return {"window": own["window"], "before": _before(own), "grace": own["grace"], "join": JOINS.index(own["join"])}
+    return {
+        "window": parameters["window"],
+        "before": _before(parameters),
+        "grace": parameters["grace"],
+        "join": JOINS.index(parameters["join"]),
+    }
 
 
 def _all_in_step(lab: Lab) -> Exercise:
     """All records in step, without a fault."""
-    own, records = lab.parameters, lab.workload.second
+    parameters, records = lab.parameters, lab.workload.second
     begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
         lab.start_instance(NAME)
@@ -216,10 +224,10 @@ def _all_in_step(lab: Lab) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"{len(records):,} records of a join ({own['join']}) in which one of the right stream may be older by "
-        f"{_before(own):,} ms and younger by {own['window']:,} ms."
+        f"{len(records):,} records of a join ({parameters['join']}) in which one of the right stream may be older by "
+        f"{_before(parameters):,} ms and younger by {parameters['window']:,} ms."
     )
-    return Exercise(own["join"] != "inner", reason, all_steps_tried=True)
+    return Exercise(parameters["join"] != "inner", reason, all_steps_tried=True)
 
 
 def _with_fault(lab: Lab, fault: Fault) -> Exercise:
@@ -235,22 +243,24 @@ def _with_fault(lab: Lab, fault: Fault) -> Exercise:
     return Exercise.of(fault_outcome)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a release that does not wait for windows to close, a fault without transactions, or a restart."""
     oldest = min(cell.streams, cell.running)
-    if own["before"] > own["window"]:
-        return f"before is {own['before']}, but may be window ({own['window']}) at most; 0 is for the same."
+    if parameters["before"] > parameters["window"]:
+        return (
+            f"before is {parameters['before']}, but may be window ({parameters['window']}) at most; 0 is for the same."
+        )
     if oldest < WAITS_FROM:
         return (
             f"Kafka Streams {oldest} does not wait for a window to close before a record comes out of a join "
             f"alone (KIP-633); choose {WAITS_FROM} or later."
         )
-    if chosen(own) and own["join"] != "inner" and oldest < OWN_CLOCKS_FROM:
+    if chosen(parameters) and parameters["join"] != "inner" and oldest < OWN_CLOCKS_FROM:
         return (
             f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that what comes out would hang on which "
-            f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={own['fault']}."
+            f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters['fault']}."
         )
-    return refuse_at_least_once(own) or refuse_group(cell, own)
+    return refuse_at_least_once(parameters) or refuse_group(cell, parameters)
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -266,8 +276,11 @@ SYSTEM = System(
 
 def system(trial: Trial) -> System:
     """The topology; its changelogs keep records for as long as the parameters say."""
-    own = values(trial)
-    return replace(SYSTEM, kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(_before(own) + own["window"] + own["grace"])})
+    parameters = values(trial)
+    return replace(
+        SYSTEM,
+        kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(_before(parameters) + parameters["window"] + parameters["grace"])},
+    )
 
 
 SCENARIO = Scenario(

@@ -85,17 +85,20 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses partitions that part a sum, a fault of a disk that is not used, and another release."""
-    if TOTALS % own["partitions"]:
-        return f"a sum must be in one partition, so partitions must divide {TOTALS}, and {own['partitions']} does not."
-    on_disk = own["stores"] == "rocksdb"
-    return refuse_fault_of_disk(own, on_disk=on_disk) or refuse_group(cell, own, on_disk=on_disk)
+    if TOTALS % parameters["partitions"]:
+        return (
+            f"a sum must be in one partition, so partitions must divide {TOTALS}, and {parameters['partitions']} does "
+            "not."
+        )
+    on_disk = parameters["stores"] == "rocksdb"
+    return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
 def workload(trial: Trial) -> Workload:
     """A record of each table for each key; then changes in turn, a tenth of which delete what is there."""
-    own, rng = values(trial), random.Random(trial.seed)
+    parameters, rng = values(trial), random.Random(trial.seed)
     there: set[tuple[int, int]] = set()
 
     def changed(key: int, side: int) -> tuple[int, int]:
@@ -105,8 +108,8 @@ def workload(trial: Trial) -> Workload:
         there.add((key, side))
         return key, side * rng.randint(DELETED + 1, LARGEST)
 
-    first = [changed(key, side) for side in (1, -1) for key in range(own["keys"])]
-    return Workload(first, [changed(*one) for one in islice(_in_turn(own["keys"], rng), own["records"])])
+    first = [changed(key, side) for side in (1, -1) for key in range(parameters["keys"])]
+    return Workload(first, [changed(*one) for one in islice(_in_turn(parameters["keys"], rng), parameters["records"])])
 
 
 def _in_turn(keys: int, rng: random.Random) -> Iterator[tuple[int, int]]:
@@ -122,13 +125,13 @@ def _in_turn(keys: int, rng: random.Random) -> Iterator[tuple[int, int]]:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `table-join`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "join": own["join"],
+        "join": parameters["join"],
         "first.total": FIRST_TOTAL,
-        "stores": own["stores"],
+        "stores": parameters["stores"],
         "caching": False,
     }
 

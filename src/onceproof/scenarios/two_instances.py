@@ -24,10 +24,10 @@ WITHIN = 30.0  # seconds
 LASTS = 15.0  # seconds for which records flow that an instance must join meanwhile
 
 
-def refuse_at_least_once(own: Mapping[str, Any]) -> str | None:
+def refuse_at_least_once(parameters: Mapping[str, Any]) -> str | None:
     """Refuses a fault without transactions, under which a store may be ahead of what came out."""
-    fault = chosen(own)
-    if fault is None or own["guarantee"] != "at_least_once":
+    fault = chosen(parameters)
+    if fault is None or parameters["guarantee"] != "at_least_once":
         return None
     return (
         f"the fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
@@ -35,12 +35,12 @@ def refuse_at_least_once(own: Mapping[str, Any]) -> str | None:
     )
 
 
-def refuse_group(cell: Cell, own: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+def refuse_group(cell: Cell, parameters: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
     """Refuses a membership that the releases lack, and an application that moves to another release otherwise than
     instance by instance.
     """
-    moving = refuse_rolling(cell, own, on_disk=on_disk) if rolls(own) else refuse_restarts(cell)
-    return refuse_membership(cell, own) or moving
+    moving = refuse_rolling(cell, parameters, on_disk=on_disk) if rolls(parameters) else refuse_restarts(cell)
+    return refuse_membership(cell, parameters) or moving
 
 
 def start_other(lab: Lab) -> None:

@@ -180,27 +180,27 @@ def values(trial: Trial) -> dict[str, Any]:
     return values_of(trial, PARAMETERS, VARIANTS)
 
 
-def refusal(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why it cannot be run with these values."""
-    on_disk = own["stores"] == "rocksdb"
-    if reason := refuse_fault_of_disk(own, on_disk=on_disk):
+    on_disk = parameters["stores"] == "rocksdb"
+    if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
-    if reason := _refuse_on_close(cell, own):
+    if reason := _refuse_on_close(cell, parameters):
         return reason
-    if own["caching"] and not _finals_only(own):
+    if parameters["caching"] and not _finals_only(parameters):
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
-    if (own["first"] + own["records"] + 1) * MOST >= 1 << SUM_BITS:
+    if (parameters["first"] + parameters["records"] + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
-    if own["extended"] and (reason := _refuse_extended(own)):
+    if parameters["extended"] and (reason := _refuse_extended(parameters)):
         return reason
-    return refuse_at_least_once(own) or refuse_group(cell, own, on_disk=on_disk)
+    return refuse_at_least_once(parameters) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
-def _refuse_on_close(cell: Cell, own: Mapping[str, Any]) -> str | None:
+def _refuse_on_close(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Of windows that cannot come out when they close."""
-    if not own["on.close"]:
+    if not parameters["on.close"]:
         return None
-    if own["suppressed"]:
+    if parameters["suppressed"]:
         return "windows come out either from suppress or when they close; leave out suppressed or on.close."
     for release in (cell.streams, cell.running):
         if not release.since(HAS_ON_CLOSE):
@@ -208,34 +208,39 @@ def _refuse_on_close(cell: Cell, own: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _finals_only(own: Mapping[str, Any]) -> bool:
+def _finals_only(parameters: Mapping[str, Any]) -> bool:
     """Whether only the last result of a window comes out."""
-    return bool(own["suppressed"] or own["on.close"])
+    return bool(parameters["suppressed"] or parameters["on.close"])
 
 
-def retention(own: Mapping[str, Any]) -> int:
+def retention(parameters: Mapping[str, Any]) -> int:
     """Ms for which the store keeps windows."""
-    return KEPT if own["kept.longer"] else int(own["size"] + own["grace"])
+    return KEPT if parameters["kept.longer"] else int(parameters["size"] + parameters["grace"])
 
 
-def _refuse_extended(own: Mapping[str, Any]) -> str | None:
+def _refuse_extended(parameters: Mapping[str, Any]) -> str | None:
     """Refuses sessions that could not be extended as they must be."""
-    if own["kind"] != "session" or not own["caching"] or own["guarantee"] != AT_LEAST_ONCE or chosen(own):
+    if (
+        parameters["kind"] != "session"
+        or not parameters["caching"]
+        or parameters["guarantee"] != AT_LEAST_ONCE
+        or chosen(parameters)
+    ):
         return (
             "extended is for cached sessions without transactions and without a fault; take kind=session, caching=true "
             "and guarantee=at_least_once, or extended=0."
         )
-    if own["first"] > own["size"] * 2 // 3:
-        return f"the first records must be older than all others; take first={own['size'] * 2 // 3} or fewer."
+    if parameters["first"] > parameters["size"] * 2 // 3:
+        return f"the first records must be older than all others; take first={parameters['size'] * 2 // 3} or fewer."
     return None
 
 
-def _extended(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
+def _extended(parameters: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
     """Old sessions; records that begin sessions, and older ones that extend them; a younger one of each partition.
 
     After the restart one more of each of the sessions, and others.
     """
-    gap, keys, many = own["size"], own["keys"], own["extended"]
+    gap, keys, many = parameters["size"], parameters["keys"], parameters["extended"]
     sessions, others = range(keys, keys + many), keys + many  # keys
     begun, older, restart = gap * 5 // 3, gap * 5 // 6, gap * 2  # times
 
@@ -243,18 +248,18 @@ def _extended(own: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
         return Stamped(key, rng.randint(1, MOST), at)
 
     return [
-        *(drawn(rng.randrange(keys), at) for at in range(own["first"])),
+        *(drawn(rng.randrange(keys), at) for at in range(parameters["first"])),
         *(drawn(key, begun) for key in sessions),
         *(drawn(key, older) for key in sessions),
-        *(drawn(others + place, restart - gap // 12) for place in range(own["partitions"])),
+        *(drawn(others + place, restart - gap // 12) for place in range(parameters["partitions"])),
         *(drawn(key, restart) for key in sessions),
-        *(drawn(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + own["records"])),
+        *(drawn(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + parameters["records"])),
     ]
 
 
-def _before_restart(own: Mapping[str, Any]) -> int:
+def _before_restart(parameters: Mapping[str, Any]) -> int:
     """The number of records that are processed before the instance is restarted."""
-    return int(own["first"] + 2 * own["extended"] + own["partitions"])
+    return int(parameters["first"] + 2 * parameters["extended"] + parameters["partitions"])
 
 
 def generated(trial: Trial) -> list[Stamped]:
@@ -262,31 +267,35 @@ def generated(trial: Trial) -> list[Stamped]:
 
     The last ones, of neighbouring keys, one a partition, close all other windows.
     """
-    own, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
-    open_for = own["size"] + own["grace"]
+    parameters, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
+    open_for = parameters["size"] + parameters["grace"]
     # Late enough to be near a session that has closed, and not too late to begin one.
-    delay = open_for if own["kind"] == "session" and own["kept.longer"] else own["grace"]
-    if own["extended"]:
-        made = _extended(own, rng)
-        return [*made, *_closing(own, made[-1].at + 2 * open_for)]
-    for now in range(own["first"] + own["records"]):
-        at, late = now, TOO_LATE if now < own["first"] else own["late"]
+    delay = open_for if parameters["kind"] == "session" and parameters["kept.longer"] else parameters["grace"]
+    if parameters["extended"]:
+        made = _extended(parameters, rng)
+        return [*made, *_closing(parameters, made[-1].at + 2 * open_for)]
+    for now in range(parameters["first"] + parameters["records"]):
+        at, late = now, TOO_LATE if now < parameters["first"] else parameters["late"]
         if now >= 4 * open_for and rng.random() < late:
             at -= rng.randint(2 * open_for, 4 * open_for)
         elif rng.random() < OUT_OF_ORDER:
             at -= rng.randrange(delay)
-        made.append(Stamped(rng.randrange(own["keys"]), rng.randint(1, MOST), at))
-    return [*made, *_closing(own, len(made) + 2 * open_for)]
+        made.append(Stamped(rng.randrange(parameters["keys"]), rng.randint(1, MOST), at))
+    return [*made, *_closing(parameters, len(made) + 2 * open_for)]
 
 
-def _closing(own: Mapping[str, Any], end: int) -> list[Stamped]:
+def _closing(parameters: Mapping[str, Any], end: int) -> list[Stamped]:
     """The last record of each partition; their keys, which are neighbours, have no other.
 
     Once more, if results come out now and then: so that those come out that waited when the first of them was read.
     """
-    first = own["keys"] + own["extended"] + own["partitions"] if own["extended"] else own["keys"]
-    last = [Stamped(first + place, 1, end) for place in range(own["partitions"])]
-    return last * (2 if own["on.close"] else 1)
+    first = (
+        parameters["keys"] + parameters["extended"] + parameters["partitions"]
+        if parameters["extended"]
+        else parameters["keys"]
+    )
+    last = [Stamped(first + place, 1, end) for place in range(parameters["partitions"])]
+    return last * (2 if parameters["on.close"] else 1)
 
 
 def workload(trial: Trial) -> Workload:
@@ -296,32 +305,36 @@ def workload(trial: Trial) -> Workload:
 
 def app(trial: Trial) -> Mapping[str, Any]:
     """Settings of the topology `windows`."""
-    own = values(trial)
+    parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "kind": own["kind"],
-        "suppressed": own["suppressed"],
-        "on.close": own["on.close"],
-        "retention.ms": retention(own),
-        "size.ms": own["size"],
-        "grace.ms": own["grace"],
-        "stores": own["stores"],
-        "caching": own["caching"],
+        "kind": parameters["kind"],
+        "suppressed": parameters["suppressed"],
+        "on.close": parameters["on.close"],
+        "retention.ms": retention(parameters),
+        "size.ms": parameters["size"],
+        "grace.ms": parameters["grace"],
+        "stores": parameters["stores"],
+        "caching": parameters["caching"],
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
-    own = values(trial)
+    parameters = values(trial)
     return {
-        "processing.guarantee": own["guarantee"],
-        "num.standby.replicas": str(own["standbys"]),
+        "processing.guarantee": parameters["guarantee"],
+        "num.standby.replicas": str(parameters["standbys"]),
         "num.stream.threads": "1",
         # The cache is not to be flushed between a record and the older one; a probe of a changelog waits for a poll.
-        **({"commit.interval.ms": "3600000", "poll.ms": "1000"} if own["extended"] else {"commit.interval.ms": "100"}),
-        **membership(own),
-        **transactional_stores(own),
+        **(
+            {"commit.interval.ms": "3600000", "poll.ms": "1000"}
+            if parameters["extended"]
+            else {"commit.interval.ms": "100"}
+        ),
+        **membership(parameters),
+        **transactional_stores(parameters),
     }
 
 
@@ -330,14 +343,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: Lab) -> Exercise:
     """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
-    own, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
-    lab.measure(**facts(own))
+    parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    lab.measure(**facts(parameters))
     begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
     times = [begin + record.at for record in made]
-    if own["extended"]:
+    if parameters["extended"]:
         return _restarted(lab, times)
-    first, one_each = own["first"], own["partitions"]
-    last = one_each * (2 if own["on.close"] else 1)
+    first, one_each = parameters["first"], parameters["partitions"]
+    last = one_each * (2 if parameters["on.close"] else 1)
 
     def produce(name: str, of: slice, rate: float | None = None) -> Any:
         return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
@@ -382,7 +395,7 @@ def drive(lab: Lab) -> Exercise:
         bulk.await_delivered()
         produce("last", slice(len(made) - last, len(made) - last + one_each))
         lab.await_drained()
-        if own["on.close"]:
+        if parameters["on.close"]:
             since = lab.now()
             lab.await_("the next time that results come out", lambda: lab.now() > since + EMITTED_EVERY)
             produce("again", slice(-one_each, None))
@@ -395,8 +408,8 @@ def drive(lab: Lab) -> Exercise:
 
 def _restarted(lab: Lab, times: list[int]) -> Exercise:
     """Have sessions extended, start the only instance again, and have them go on."""
-    own, records = lab.parameters, lab.workload.second
-    before = _before_restart(own)
+    parameters, records = lab.parameters, lab.workload.second
+    before = _before_restart(parameters)
     with lab.phase("first"):
         instance = lab.start_instance(NAME)
         lab.produce("first", records[:before], timestamps=times[:before])
@@ -414,19 +427,19 @@ def _restarted(lab: Lab, times: list[int]) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"{own['extended']:,} sessions were extended by older records; {NAME} was closed cleanly, started again, and "
-        f"restored {restored} of {own['partitions']} partitions of the store."
+        f"{parameters['extended']:,} sessions were extended by older records; {NAME} was closed cleanly, started "
+        f"again, and restored {restored} of {parameters['partitions']} partitions of the store."
     )
     return Exercise(restored > 0, reason, all_steps_tried=True)
 
 
-def facts(own: Mapping[str, Any]) -> dict[str, int]:
+def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
     """What the checks need to know."""
     return {
-        "kind": KINDS.index(own["kind"]),
-        "size": own["size"],
-        "grace": own["grace"],
-        "suppressed": int(_finals_only(own)),
+        "kind": KINDS.index(parameters["kind"]),
+        "size": parameters["size"],
+        "grace": parameters["grace"],
+        "suppressed": int(_finals_only(parameters)),
     }
 
 
@@ -442,8 +455,8 @@ SYSTEM = System(
 
 def system(trial: Trial) -> System:
     """The topology; its changelogs keep records for as long as the parameters say."""
-    own = values(trial)
-    return replace(SYSTEM, kept={"windowed-sums-changelog": windowed(retention(own))})
+    parameters = values(trial)
+    return replace(SYSTEM, kept={"windowed-sums-changelog": windowed(retention(parameters))})
 
 
 SCENARIO = Scenario(

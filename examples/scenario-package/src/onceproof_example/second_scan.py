@@ -17,8 +17,8 @@ VARIANTS = variants_of(
 
 def drive(lab: Lab) -> Exercise:
     """Put, start again, delete half and scan, start again, delete the rest and scan."""
-    own = lab.parameters
-    lab.measure(reach=own["reach"], all_every=own["all.every"])
+    parameters = lab.parameters
+    lab.measure(reach=parameters["reach"], all_every=parameters["all.every"])
     puts, deletes = lab.workload.first, lab.workload.second
     half = len(deletes) // 2
     with lab.phase("put"):
@@ -27,7 +27,7 @@ def drive(lab: Lab) -> Exercise:
         lab.stop_instance(scan.NAME)
     with lab.phase("scan"):
         lab.start_instance(scan.NAME)
-        lab.note("cold", open={"input": behind(puts, own["partitions"])})
+        lab.note("cold", open={"input": behind(puts, parameters["partitions"])})
         lab.produce("deletes", deletes[:half])
         lab.await_(f"{half:,} deletions to be committed", lambda: lab.committed() >= len(puts) + half)
         lab.stop_instance(scan.NAME)
@@ -37,7 +37,7 @@ def drive(lab: Lab) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    scans = scan.scans_behind_others(puts, deletes, own) if own["caching"] else 0
+    scans = scan.scans_behind_others(puts, deletes, parameters) if parameters["caching"] else 0
     return Exercise(scans > 0, f"{scans:,} scans met a key that was not in the cache.", all_steps_tried=True)
 
 

@@ -174,16 +174,16 @@ def _without_fault(
     early = EarlyReplay(installation, first, clusters[0], folders)
 
     def drive(lane: tuple[Cluster, list[int]], world: World) -> list[_Done]:
-        cluster, own = lane
+        cluster, again = lane
         done: list[_Done] = []
         try:
-            for number in own:
+            for number in again:
                 heard = early if number == asked.first else None
                 done.append(_run(asked, asked.undisturbed(number), cluster, agenda, world, heard))
                 if done[-1].found.anomalies:
                     break
         finally:
-            if asked.first in own:
+            if asked.first in again:
                 early.run_is_over()
         return done
 
@@ -248,11 +248,11 @@ def _run(
     with agenda.doing(trial.cell.releases, _named(trial.parameters[FAULT], trial.plant)) as report:
         heard = early.heard(report) if early else report
         for attempt in range(ATTEMPTS):
-            own = replace(trial, number=trial.number + attempt * APART)
-            folder = asked.run.trial(own)
-            outcome = run_trial(own, folder, heard, cluster=cluster, world=world)
+            again = replace(trial, number=trial.number + attempt * APART)
+            folder = asked.run.trial(again)
+            outcome = run_trial(again, folder, heard, cluster=cluster, world=world)
             if outcome.void is None:
-                return _Done(own, outcome, Reading.read(folder.reader_file), str(folder.path))
+                return _Done(again, outcome, Reading.read(folder.reader_file), str(folder.path))
     raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
 
 
@@ -295,8 +295,8 @@ def with_replays(
     """
     wanted = {name: release for name, release in zip(REPLAYED, releases, strict=True) if name in promised and release}
     of = {release: replay_on(release) for release in sorted(set(wanted.values()))}
-    own, newest = (of[wanted[name]] if name in wanted else None for name in REPLAYED)
-    return replace(oracle, replayed=own, replayed_on_newest=newest)
+    again, newest = (of[wanted[name]] if name in wanted else None for name in REPLAYED)
+    return replace(oracle, replayed=again, replayed_on_newest=newest)
 
 
 def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:

@@ -151,14 +151,14 @@ def default_releases(application: Application, newest: Release) -> list[Release]
         UsageError: it is a command, and its file does not say which release that brings.
     """
     declares = application.declares
-    own = [Release.parse(declares.release)] if declares.release else []
+    declared = [Release.parse(declares.release)] if declares.release else []
     if not declares.command:
-        return list(dict.fromkeys([*own, newest]))
-    if not own:
+        return list(dict.fromkeys([*declared, newest]))
+    if not declared:
         raise UsageError(
             f"{application.name} is a command: name the release that it brings, by --streams or in {FILE}."
         )
-    return own
+    return declared
 
 
 def check_command(

@@ -48,15 +48,15 @@ def probing(
         UsageError: the external brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
-    own, first = None, Trial(run.run_id, cells[0], 0, seed)
+    started, first = None, Trial(run.run_id, cells[0], 0, seed)
     if external is None and needs_own_cluster(first):
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
             return run_alone(trial, folder, own_cluster(installation, trial, folder))
 
     elif external is None:
-        own = EmbeddedCluster.start(installation, cells[0].broker, run.path / "cluster")
-        run_one = partial(run_trial, cluster=own)
+        started = EmbeddedCluster.start(installation, cells[0].broker, run.path / "cluster")
+        run_one = partial(run_trial, cluster=started)
     else:
         check_access(external, first)
 
@@ -90,8 +90,8 @@ def probing(
     try:
         yield probe
     finally:
-        if own is not None:
-            own.stop()
+        if started is not None:
+            started.stop()
 
 
 def bisect_cell(

@@ -79,10 +79,10 @@ class Story:
     def schedule(self, settings: Settings, seed: int) -> Schedule | None:
         """The schedule of these settings, by the name of the variant that has most of them; None if it is refused."""
         whole = self.tidy(settings)
-        own = {name: value for name, value in whole.items() if value != self.domains.get(name, (None,))[0]}
-        fitting = [name for name, sets in self.variants.items() if sets.items() <= own.items()]
+        chosen = {name: value for name, value in whole.items() if value != self.domains.get(name, (None,))[0]}
+        fitting = [name for name, sets in self.variants.items() if sets.items() <= chosen.items()]
         variant = max(fitting, key=lambda name: len(self.variants[name]))  # the first of several
-        left = {name: own[name] for name in sorted(own) if name not in self.variants[variant]}
+        left = {name: chosen[name] for name in sorted(chosen) if name not in self.variants[variant]}
         if self.refuse(variant, left):
             return None
         return Schedule(self.scenario, variant, tuple(left.items()), seed)
@@ -246,13 +246,13 @@ class Corpus:
         """
         self._tried[pick.schedule.scenario] += 1
         self._known.add(replace(pick.schedule, seed=0))
-        own = frozenset(f"{pick.schedule.scenario}: {item}" for item in reached)
-        gained = own - self._seen.keys()
-        self._seen.update(own)
+        chosen = frozenset(f"{pick.schedule.scenario}: {item}" for item in reached)
+        gained = chosen - self._seen.keys()
+        self._seen.update(chosen)
         if signature:
             self._shown[signature] += 1
         if pick.parent is not None:
             self._kept[pick.parent].varied += 1
         if gained:
-            self._kept[self._tried.total()] = _Kept(pick.schedule, own, signature, exercised)
+            self._kept[self._tried.total()] = _Kept(pick.schedule, chosen, signature, exercised)
         return gained

@@ -73,9 +73,11 @@ def tidied(fixed: Settings, settings: Settings) -> Settings:
     """With what is fixed, as many brokers as the fault needs, and without parameters of other faults."""
     whole = {**settings, **fixed}
     fault_name = whole.get(FAULT, NONE)
-    own = {name: value for name, value in whole.items() if name != NODES and OWNERS.get(name, fault_name) == fault_name}
+    kept = {
+        name: value for name, value in whole.items() if name != NODES and OWNERS.get(name, fault_name) == fault_name
+    }
     nodes = max(FAULTS[fault_name].nodes if fault_name != NONE else 1, fixed.get(NODES, 1))
-    return own | ({NODES: nodes} if nodes > 1 else {})
+    return kept | ({NODES: nodes} if nodes > 1 else {})
 
 
 def refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:

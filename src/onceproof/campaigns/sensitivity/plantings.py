@@ -41,8 +41,8 @@ class Planting:
         A red that an incidental known issue explains to its last witness does not count: `unexplained` are the
         witnesses that none explains.
         """
-        own = set(anomalies) - by_chance(self.cell, unexplained, registry())
-        return bool(self.claim.breaches(own) if self.claim else own)
+        counted = set(anomalies) - by_chance(self.cell, unexplained, registry())
+        return bool(self.claim.breaches(counted) if self.claim else counted)
 
 
 def planned(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) -> list[tuple[Planting, Trial]]:

@@ -88,8 +88,8 @@ def records_around(run: RunFolder, trial: Trial, witnesses: Mapping[int, Witness
     at_place = {(row["role"], row["partition"], row["offset"]): row["key"] for row in close}
     with_key: dict[int, set[int]] = defaultdict(set)
     for number, witness in witnesses.items():
-        own = [witness.key] if witness.key is not None else [at_place.get(place) for place in places[number]]
-        for key in own:
+        keys = [witness.key] if witness.key is not None else [at_place.get(place) for place in places[number]]
+        for key in keys:
             if key is not None:
                 with_key[key].add(number)
     rows = [*close, *(rows_of_trial(table, trial, RECORD, field("key").isin(sorted(with_key))) or [])]
