@@ -86,7 +86,7 @@ def half_sentence(error: ValidationError, kind: Any, below: int = 0) -> str:
     Args:
         error: the library's.
         kind: the type that was asked for.
-        below: parts at the beginning of a place that nobody wrote.
+        below: parts at the beginning of a place that stand in no file.
     """
     all_wrong = error.errors(include_url=False)
     wrong = min(all_wrong, key=lambda one: one["type"] not in UNKNOWN)  # a slip of the pen first
