@@ -43,6 +43,19 @@ RED = {
     "LogicalKeyValueSegmentsReopenTest.shouldOpenExistingSegments()": "expected: <[0, 1, 3]> but was: <[]>",
     "LogicalKeyValueSegmentsReopenTest.shouldCleanUpExpiredSegmentsAfterReopen()": "expected: <null> but was: <[2]>",
     "ChangeLoggingSessionBytesStoreTimeTest.shouldNotLogSessionWithTimeBeforeItsEnd()": "an older record extended it",
+    "KStreamWindowAggregateEmitFinalRetentionTest.shouldEmitWindowIfStreamTimeSkipsTheNextOne()": "> but was: <[]>",
+    "KStreamWindowAggregateEmitFinalRetentionTest.shouldEmitAllWindowsThatClosedWithinTheEmitInterval()": (
+        "expected: <[0: 1, 60: 1, 120: 1]> but was: <[120: 1]>"
+    ),
+    "KStreamSessionWindowAggregateClosedSessionTest.shouldNotMergeClosedSessionWithLongerRetention(boolean)[1]": (
+        "but was: <[100 to 100: 1, 100 to 116: 3]>"
+    ),
+    "KStreamSessionWindowAggregateClosedSessionTest.shouldNotMergeClosedSessionWithLongerRetention(boolean)[2]": (
+        "but was: <[100 to 100: 1, 100 to 116: 3]>"
+    ),
+    "KStreamSessionWindowAggregateClosedSessionTest.shouldNotMergeClosedSessionThatIsCached()": (
+        "but was: <[100 to 100: 1, 100 to 116: 3]>"
+    ),
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldEvictRestoredRecords()": "[order-17, order-18]> but was: <[]>",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldBufferAfterRestore()": "it is not late",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldEvictRecordsOfBeforeReopen()": "expected: <[b, c]> but was: <[]>",
@@ -163,7 +176,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 12 if release == AFFECTED else 14  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 15 if release == AFFECTED else 17  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -196,7 +209,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 8
+    assert len(pages) == len(TICKETS) == 10
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()

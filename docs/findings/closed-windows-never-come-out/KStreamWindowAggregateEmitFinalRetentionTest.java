@@ -1,0 +1,74 @@
+package org.apache.kafka.streams.kstream.internals;
+
+import org.apache.kafka.common.serialization.IntegerSerializer;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.TestInputTopic;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.state.WindowStore;
+
+import org.junit.jupiter.api.Test;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+/** A window that has closed must come out however far stream time goes on at once, with the retention that the DSL sets. */
+public class KStreamWindowAggregateEmitFinalRetentionTest {
+
+    private static final Duration SIZE = Duration.ofHours(1);
+    private static final Duration GRACE = Duration.ofMinutes(5);
+
+    @Test
+    public void shouldEmitWindowThatClosesWithinTheNextOne() {
+        assertEquals(List.of("0: 1"), emitted(0L, 10, 70));
+    }
+
+    @Test
+    public void shouldEmitWindowIfStreamTimeSkipsTheNextOne() {
+        assertEquals(List.of("0: 1", "180: 3"), emitted(0L, 10, 180, 190, 200, 400));
+    }
+
+    @Test
+    public void shouldEmitAllWindowsThatClosedWithinTheEmitInterval() {
+        assertEquals(List.of("0: 1", "60: 1", "120: 1"), emitted(1_000L, 10, 70, 130, 190));
+    }
+
+    /** Windows that came out, by their start in minutes and the number of their records, which come at these minutes. */
+    private static List<String> emitted(final long emitInterval, final int... minutes) {
+        final Properties config = new Properties();
+        config.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, emitInterval);
+        final StreamsBuilder builder = new StreamsBuilder();
+        builder.stream("input", Consumed.with(Serdes.String(), Serdes.Integer()))
+            .groupByKey(Grouped.with(Serdes.String(), Serdes.Integer()))
+            .windowedBy(TimeWindows.ofSizeAndGrace(SIZE, GRACE))
+            .emitStrategy(EmitStrategy.onWindowClose())
+            .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>with(Serdes.String(), Serdes.Long())
+                .withCachingDisabled())
+            .toStream((key, count) -> key.window().start() / 60_000 + ": " + count)
+            .mapValues(count -> "")
+            .to("output", Produced.with(Serdes.String(), Serdes.String()));
+        try (TopologyTestDriver driver = new TopologyTestDriver(builder.build(), config)) {
+            final TestInputTopic<String, Integer> input =
+                driver.createInputTopic("input", new StringSerializer(), new IntegerSerializer());
+            for (final int minute : minutes) {
+                driver.advanceWallClockTime(Duration.ofMillis(400));
+                input.pipeInput("k", 1, minute * 60_000L);
+            }
+            return driver.createOutputTopic("output", new StringDeserializer(), new StringDeserializer())
+                .readKeyValuesToList().stream().map(result -> result.key).toList();
+        }
+    }
+}
