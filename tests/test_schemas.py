@@ -15,7 +15,7 @@ from onceproof.model.files import FaultOutcome, Planted, VerdictRow
 from onceproof.model.json_file import encoded
 from onceproof.model.release import Release
 from onceproof.model.verdict import Standing
-from tests.specimens.files import a_verdict, an_answer, an_answer_about_a_fix, an_exploration
+from tests.specimens.files import a_fuzzing, a_verdict, an_answer, an_answer_about_a_fix, an_exploration
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 CELL = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
@@ -81,6 +81,14 @@ def test_a_search_is_of_its_schema():
     validator.validate(answer)
     assert answer["schema"] == 1
     assert not validator.is_valid(answer | {"trials": "many"})
+
+
+def test_a_fuzzing_is_of_its_schema():
+    told = json.loads(json.dumps(encoded(a_fuzzing())))
+    validator = Draft202012Validator(published(Published.FUZZ))
+    validator.validate(told)
+    assert told["schema"] == 1
+    assert not validator.is_valid(told | {"cases": "many"})
 
 
 def test_a_schema_that_there_is_not_is_named():

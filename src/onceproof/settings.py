@@ -103,6 +103,11 @@ class Settings(BaseSettings):
         return self.home / "runs"
 
     @property
+    def fuzzings(self) -> Path:
+        """What `fuzz` found."""
+        return self.home / "fuzzings"
+
+    @property
     def explorations(self) -> Path:
         """Folder of all searches."""
         return self.home / "explorations"

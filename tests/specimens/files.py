@@ -4,6 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import Bisected
+from onceproof.campaigns.fuzz.fuzzing import Finding as FuzzFinding
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed
+from onceproof.campaigns.fuzz.relational import Difference
 from onceproof.campaigns.search.log import Exploration, Finding, Known
 from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
 from onceproof.cli.trials import TrialAnswer
@@ -235,3 +238,32 @@ def an_app_answer(*releases: OnRelease, **fields: Any) -> AppAnswer:
         releases=releases,
     )
     return replace(found, **fields)
+
+
+def a_fuzzing(**fields: Any) -> Fuzzed:
+    """A fuzzing with one finding."""
+    finding = FuzzFinding(
+        number=1,
+        title="unexpected of burst, table, foreignKeyJoin",
+        case_number=7,
+        cases=8,
+        after=1.5,
+        reds=2,
+        differences=(Difference("n0", "unexpected", "a = a|0/a|0"),),
+        case="s0 = burst in0",
+        folder="fuzzings/1/findings/1",
+    )
+    fuzzed = Fuzzed(
+        run="1",
+        streams="3.9.1",
+        against="3.9.0",
+        seed=1,
+        harness="0.2.0+00000000",
+        cases=100,
+        seconds=10.0,
+        red=2,
+        left_out={"it is not determined": 3},
+        findings=(finding,),
+        folder="fuzzings/1",
+    )
+    return replace(fuzzed, **fields)

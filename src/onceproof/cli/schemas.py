@@ -8,6 +8,7 @@ import typer
 
 from onceproof.advice.advice import SCHEMA as ADVICE
 from onceproof.advice.advice import Advice
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed
 from onceproof.campaigns.search.log import Exploration
 from onceproof.campaigns.verify_fix.answer import FixAnswer
 from onceproof.cli.panels import Panel
@@ -27,6 +28,7 @@ class Published(StrEnum):
     APP_RUN = "app-run"  # app run --json
     COMPARE = "compare"  # compare --json
     EXPLORE = "explore"  # explore --json
+    FUZZ = "fuzz"  # fuzz --json
     TRIAL = "trial"  # trial --json
     VERIFY_FIX = "verify-fix"  # verify-fix --json
     VERDICTS = "verdicts"  # verdicts.json of a run folder
@@ -37,6 +39,7 @@ FORMS: dict[Published, tuple[int, Any]] = {
     Published.APP_RUN: (AppAnswer.schema, AppAnswer),
     Published.COMPARE: (COMPARISON, CompareAnswer),
     Published.EXPLORE: (Exploration.schema, Exploration),
+    Published.FUZZ: (Fuzzed.schema, Fuzzed),
     Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
     Published.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
     Published.VERDICTS: (1, tuple[VerdictRow, ...]),
@@ -56,12 +59,12 @@ def schema(of: Published) -> dict[str, Any]:
 def schema_(
     of: Annotated[
         Published,
-        typer.Argument(metavar="NAME", help="advise, app-run, compare, explore, trial, verdicts or verify-fix."),
+        typer.Argument(metavar="NAME", help="advise, app-run, compare, explore, fuzz, trial, verdicts or verify-fix."),
     ],
 ) -> None:
     """Print the JSON schema of what a command prints with `--json`, or that of `verdicts.json`.
 
-    These commands have one: `advise`, `app run`, `compare`, `explore`, `trial` and `verify-fix`.
+    These commands have one: `advise`, `app run`, `compare`, `explore`, `fuzz`, `trial` and `verify-fix`.
 
     Exit: 0, 2 usage.
     """

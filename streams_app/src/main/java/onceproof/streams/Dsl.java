@@ -67,7 +67,7 @@ final class Dsl {
     }
 
     /** Since 3.2 (KIP-591) a builder that knows the configuration takes the kind of its stores from it. */
-    private static StreamsBuilder builder(Properties config) {
+    static StreamsBuilder builder(Properties config) {
         Class<?> type;
         try {
             type = Class.forName("org.apache.kafka.streams.TopologyConfig");
@@ -196,7 +196,7 @@ final class Dsl {
                 .to(topic, Produced.with(TEXT, TEXT));
     }
 
-    private static String text(Object key) {
+    static String text(Object key) {
         if (!(key instanceof Windowed)) {
             return String.valueOf(key);
         }

@@ -1,0 +1,275 @@
+"""Fuzzing: draws cases, runs them, judges them, and shrinks and writes down what is red."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from onceproof.campaigns.fuzz.grammar import Case, draw, smaller
+from onceproof.campaigns.fuzz.printing import NAME, unit_test, write_application
+from onceproof.campaigns.fuzz.relational import Difference, Judged, compared, judge
+from onceproof.campaigns.shrinking.reductions import shrink
+from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.json_file import JsonFile, replacing
+from onceproof.model.release import Release
+
+SHRUNK = 3  # reds that are shrunk of each signature; further ones are counted
+SHRINKING = 60.0  # seconds for a red, at most
+TOLD_EVERY = 5.0  # seconds between reports, after which the progress is written, too
+
+
+class Bench(Protocol):
+    """Where cases are run."""
+
+    def run(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """`outputs` by topic, or `failed`, of an encoded case.
+
+        Raises:
+            HarnessError: there is no answer.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A smallest case that is red.
+
+    Attributes:
+        number: from 1 on.
+        title: for people.
+        case_number: of the case that was drawn, so that `draw` gives it again.
+        cases: that had been run when it was found.
+        after: seconds of fuzzing until then.
+        reds: cases that looked like it, itself among them.
+        differences: what it shows, `topic`, `kind` and `told`.
+        case: the smallest one, as text.
+        folder: of `case.json`, the test, and the application.
+    """
+
+    number: int
+    title: str
+    case_number: int
+    cases: int
+    after: float
+    reds: int
+    differences: tuple[Difference, ...]
+    case: str
+    folder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fuzzed(JsonFile):
+    """`fuzzed.json`: what is fuzzed, and what it came to so far.
+
+    Attributes:
+        run: its name.
+        streams: the release.
+        against: that its outputs are compared with, too.
+        seed: from which all cases follow.
+        harness: the version of what draws and judges.
+        cases: that were run; the next one has this number.
+        seconds: of fuzzing.
+        red: cases that are red.
+        left_out: outputs that nothing can be said of, by the reason.
+        findings: each another smallest case.
+        folder: of all that was written.
+    """
+
+    schema: int = 1
+    run: str
+    streams: str
+    against: str | None
+    seed: int
+    harness: str
+    cases: int = 0
+    seconds: float = 0.0
+    red: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    folder: str
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of the command."""
+        if not self.cases:
+            return ExitCode.INCONCLUSIVE
+        return ExitCode.ANOMALY if self.findings else ExitCode.OK
+
+
+Signature = tuple[tuple[str, ...], tuple[str, ...]]  # kinds of differences and operations
+
+
+@dataclass
+class Fuzzer:
+    """Fuzzes a release.
+
+    Attributes:
+        path: the folder that takes what is found.
+        state: what the fuzzing came to so far.
+        bench: of the release.
+        other: of the release that it is compared with.
+        report: takes a sentence now and then.
+        clock: seconds.
+    """
+
+    path: Path
+    state: Fuzzed
+    bench: Bench
+    other: Bench | None = None
+    report: Callable[[str], object] = print
+    clock: Callable[[], float] = time.monotonic
+    _signatures: list[Signature] = field(default_factory=list)  # of the findings
+    _shrunk: Counter[Signature] = field(default_factory=Counter)
+    _left_out: Counter[str] = field(default_factory=Counter)
+
+    def fuzz(self, seconds: float) -> Fuzzed:
+        """Run cases for so many seconds, from where the fuzzing stands; at least one.
+
+        Raises:
+            HarnessError: a case got no answer, or the disk is full.
+        """
+        self._left_out.update(self.state.left_out)
+        for finding in self.state.findings:
+            self._remember(Case.decoded(json.loads(Path(finding.folder, "case.json").read_text())), finding.differences)
+        begin, before, told = self.clock(), self.state.seconds, self.clock()
+        while True:
+            number = self.state.cases
+            case = draw(self.state.seed, number, Release.parse(self.state.streams))
+            judged = self._judged(case)
+            self._left_out.update((judged.left_out or {}).values())
+            self.state = replace(self.state, cases=number + 1, seconds=round(before + self.clock() - begin, 1))
+            if judged.differences:
+                self._follow(number, case, judged)
+            now = self.clock()
+            if now - told > TOLD_EVERY:
+                told = now
+                self._write()
+                self.report(f"{self.state.cases:,} cases, {self.state.red:,} red, {len(self.state.findings)} findings")
+            if now - begin >= seconds:
+                self.state = replace(self.state, seconds=round(before + now - begin, 1))
+                self._write()
+                return self.state
+
+    def _judged(self, case: Case) -> Judged:
+        """What a case shows."""
+        release = Release.parse(self.state.streams)
+        answer = self.bench.run(case.encoded)
+        if "failed" in answer:
+            return Judged((Difference(case.leaves[0].name, "failed", answer["failed"]),))
+        judged = judge(case, answer["outputs"], release)
+        if self.other is None or judged.differences:
+            return judged
+        other = self.other.run(case.encoded)
+        told = [Difference(case.leaves[0].name, "differs", other["failed"])] if "failed" in other else []
+        return replace(judged, differences=tuple(told or compared(case, answer["outputs"], other["outputs"])))
+
+    def _follow(self, number: int, case: Case, judged: Judged) -> None:
+        """Count a red, and shrink it, unless enough like it were."""
+        self.state = replace(self.state, red=self.state.red + 1)
+        signature = (judged.kinds, case.operations)
+        like = next((place for place, one in enumerate(self._signatures) if _covers(signature, one)), None)
+        known = signature if like is None else self._signatures[like]
+        if self._shrunk[known] >= SHRUNK:
+            if like is not None:
+                self._count(like)
+            return
+        self.report(f"case {number} is red ({', '.join(judged.kinds)}): shrinking")
+        until = self.clock() + SHRINKING
+        wanted = set(judged.kinds)
+
+        def is_red(smaller_one: Case) -> bool:
+            return bool(smaller_one.records) and not wanted.isdisjoint(self._judged(smaller_one).kinds)
+
+        smallest = shrink(case, is_red, lambda: self.clock() < until, smaller)
+        shown = self._judged(smallest)
+        if not shown.differences:  # a result that differs from time to time
+            shown = judged
+            smallest = case
+        self._add(number, smallest, shown)
+
+    def _add(self, number: int, case: Case, shown: Judged) -> None:
+        signature = (shown.kinds, case.operations)
+        self._shrunk[signature] += 1
+        text = str(case)
+        for place, finding in enumerate(self.state.findings):
+            if finding.case == text:
+                self._count(place)
+                return
+        finding_number = len(self.state.findings) + 1
+        folder = self.path / "findings" / str(finding_number)
+        topic = shown.differences[0].topic
+        origin = f"{self.state.streams}: `onceproof fuzz --seed {self.state.seed}`, case {number}."
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / "case.json", json.dumps(case.encoded, indent=2))
+        _write(folder / f"{NAME}.java", unit_test(case, topic, origin))
+        write_application(case, folder / "app", list(dict.fromkeys(one.topic for one in shown.differences)))
+        title = f"{', '.join(shown.kinds)} of {', '.join(step.operation for step in case.steps)}"
+        finding = Finding(
+            number=finding_number,
+            title=title,
+            case_number=number,
+            cases=self.state.cases,
+            after=self.state.seconds,
+            reds=1,
+            differences=shown.differences,
+            case=text,
+            folder=str(folder),
+        )
+        self._signatures.append(signature)
+        self.state = replace(self.state, findings=(*self.state.findings, finding))
+        _write(folder / "finding.md", _page(finding, origin))
+        self.report(f"finding {finding.number}: {title}")
+
+    def _remember(self, case: Case, differences: tuple[Difference, ...]) -> None:
+        signature = (Judged(differences).kinds, case.operations)
+        self._signatures.append(signature)
+        self._shrunk[signature] += 1
+
+    def _count(self, place: int) -> None:
+        found = list(self.state.findings)
+        found[place] = replace(found[place], reds=found[place].reds + 1)
+        self.state = replace(self.state, findings=tuple(found))
+
+    def _write(self) -> None:
+        self.state = replace(self.state, left_out=dict(self._left_out))
+        self.state.write(self.path / "fuzzed.json")
+
+
+def _covers(one: Signature, other: Signature) -> bool:
+    """Whether a red may be of another one's kind: it shows the same and has its operations, and others."""
+    return one[0] == other[0] and set(other[1]) <= set(one[1])
+
+
+def _page(finding: Finding, origin: str) -> str:
+    told = "\n".join(f"- `{one.topic}`, {one.kind}: {one.told}" for one in finding.differences)
+    return (
+        f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{told}\n\n"
+        f"`{NAME}.java` asserts what must be. `app` is for `onceproof app run`.\n"
+    )
+
+
+def _write(file: Path, text: str) -> None:
+    with replacing(file) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def begun(root: Path, name: str, harness: str) -> Fuzzed:
+    """What the fuzzing of this name, or the `last` one, came to.
+
+    Raises:
+        UsageError: there is none, or another version of Onceproof began it.
+        HarnessError: its file is damaged.
+    """
+    files = sorted(root.glob("*/fuzzed.json"))
+    wanted = files[-1:] if name == "last" else [file for file in files if file.parent.name == name]
+    if not wanted:
+        raise UsageError(f"There is no fuzzing {name} in {root} that could go on; begin one with --streams.")
+    state = Fuzzed.read(wanted[0])
+    if state.harness != harness:
+        raise UsageError(
+            f"The fuzzing {state.run} was begun by {state.harness}, and this is {harness}, which draws or judges "
+            "otherwise: begin another one."
+        )
+    return state

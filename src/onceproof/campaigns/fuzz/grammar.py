@@ -1,0 +1,466 @@
+"""Topologies and records that are drawn by a seed, as values, and whatever is one reduction away from them.
+
+`onceproof.streams.Drawn` builds them, `relational` says what they must put out, `printing` prints them as Java: the
+four have the same operations. Keys and values are texts. A value is `foreign key|attribute`, or several of them that a
+burst takes apart, `;` between them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+from onceproof.model.release import OLDEST, Release
+
+BEGIN = 1_000_000  # epoch milliseconds, of the first record
+MOST_RECORDS = 24
+MOST_OPERATIONS = 5
+NEVER = 3_600_000  # milliseconds of grace that no case outlives
+MEMORY, ROCKSDB, VERSIONED = "memory", "rocksdb", "versioned"
+VERSIONED_SINCE = Release(3, 5, 0)
+TEXTS = "org.apache.kafka.common.serialization.Serdes$StringSerde"
+KEYS = "aaaabbc"  # skewed
+FOREIGN_KEYS = ("a", "a", "b", "c", "z", "z", "")  # z is the key of no record, and nothing stands for null
+
+
+class Kind(StrEnum):
+    """What a step makes."""
+
+    STREAM = "stream"
+    TABLE = "table"
+    WINDOWED = "windowed"  # a table whose keys have windows
+    GLOBAL = "global"
+
+
+SOURCES: Mapping[str, Kind] = {
+    "stream": Kind.STREAM,
+    "table": Kind.TABLE,
+    "burst": Kind.TABLE,  # a table of several updates by one record, none of which waits for what the last one did
+    "globalTable": Kind.GLOBAL,
+}
+# What each operation takes, and what it makes.
+OPERATIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
+    "filter": ((Kind.STREAM,), Kind.STREAM),
+    "mapValues": ((Kind.STREAM,), Kind.STREAM),
+    "selectKey": ((Kind.STREAM,), Kind.STREAM),
+    "merge": ((Kind.STREAM, Kind.STREAM), Kind.STREAM),
+    "repartition": ((Kind.STREAM,), Kind.STREAM),
+    "toTable": ((Kind.STREAM,), Kind.TABLE),
+    "count": ((Kind.STREAM,), Kind.TABLE),
+    "latest": ((Kind.STREAM,), Kind.TABLE),
+    "sum": ((Kind.STREAM,), Kind.TABLE),
+    "windows": ((Kind.STREAM,), Kind.WINDOWED),
+    "sessions": ((Kind.STREAM,), Kind.WINDOWED),
+    "lookup": ((Kind.STREAM, Kind.TABLE), Kind.STREAM),
+    "globalLookup": ((Kind.STREAM, Kind.GLOBAL), Kind.STREAM),
+    "streamJoin": ((Kind.STREAM, Kind.STREAM), Kind.STREAM),
+    "filterTable": ((Kind.TABLE,), Kind.TABLE),
+    "mapTable": ((Kind.TABLE,), Kind.TABLE),
+    "group": ((Kind.TABLE,), Kind.TABLE),
+    "tableJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
+    "foreignKeyJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
+}
+WEIGHTS: Mapping[str, int] = {"foreignKeyJoin": 4, "lookup": 2, "group": 2}  # of 1: how often others are drawn
+OPERATIONS_SINCE: Mapping[str, Release] = {"streamJoin": Release(3, 1, 0)}  # others since OLDEST
+WITH_VERSIONS = ("table", "burst", "toTable")  # that may be kept in a versioned store
+MAY_BE_KEPT = ("filterTable", "mapTable", "tableJoin")  # others that make tables must be
+IN_ONE_ORDER = ("merge", "lookup", "streamJoin", "globalLookup")  # of inputs that no record may reach both
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a topology.
+
+    Attributes:
+        name: of the stream or table that it makes, and of the topic that it is written to if no step goes on with it.
+        operation: of `SOURCES` or `OPERATIONS`.
+        operands: names of steps; of a source, that of its topic.
+        options: `store`, `cached`, `left`, `kind`, `size`, `grace`, `advance`, `final`, as far as it has them.
+    """
+
+    name: str
+    operation: str
+    operands: tuple[str, ...]
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it reads a topic."""
+        return self.operation in SOURCES
+
+    @property
+    def makes(self) -> Kind:
+        """What it makes."""
+        return SOURCES[self.operation] if self.is_source else OPERATIONS[self.operation][1]
+
+    @property
+    def is_versioned(self) -> bool:
+        """Whether it is kept with its history."""
+        return bool(self.options.get("store") == VERSIONED)
+
+    @property
+    def encoded(self) -> dict[str, Any]:
+        """As the program reads it."""
+        return {"as": self.name, "do": self.operation, "of": list(self.operands), **self.options}
+
+    @classmethod
+    def decoded(cls, data: Mapping[str, Any]) -> "Step":
+        """The reverse of `encoded`."""
+        options = {name: value for name, value in data.items() if name not in ("as", "do", "of")}
+        return cls(data["as"], data["do"], tuple(data["of"]), options)
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{name} {value}".lower() for name, value in self.options.items() if value is not False)
+        return f"{self.name} = {self.operation} {' '.join(self.operands)}{f' ({options})' if options else ''}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of an input: its topic, time in epoch milliseconds, key and value."""
+
+    topic: str
+    timestamp: int
+    key: str
+    value: str | None
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """The values that a burst takes it apart into."""
+        return (None,) if self.value is None else tuple(part or None for part in self.value.split(";"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A topology, its records in the order in which they are taken, and what else befalls it.
+
+    Attributes:
+        steps: each goes on with steps before it.
+        records: of the topics of the sources.
+        reopened: before which records, by their places, the stores are closed and opened again.
+        optimized: whether the topology is built with all optimizations.
+    """
+
+    steps: tuple[Step, ...]
+    records: tuple[Record, ...]
+    reopened: tuple[int, ...] = ()
+    optimized: bool = False
+
+    @property
+    def leaves(self) -> tuple[Step, ...]:
+        """The steps that no step goes on with: these are put out, but for global tables."""
+        used = {name for step in self.steps if not step.is_source for name in step.operands}
+        return tuple(step for step in self.steps if step.name not in used and step.makes is not Kind.GLOBAL)
+
+    @property
+    def since(self) -> Release:
+        """The first release that has what it uses."""
+        versioned = [VERSIONED_SINCE for step in self.steps if step.is_versioned]
+        return max((OLDEST, *versioned, *(OPERATIONS_SINCE.get(step.operation, OLDEST) for step in self.steps)))
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Of Kafka Streams."""
+        return {
+            "application.id": "fuzz",
+            "bootstrap.servers": "localhost:1",
+            "default.key.serde": TEXTS,
+            "default.value.serde": TEXTS,
+            "default.dsl.store": "rocksDB" if self.reopened else "in_memory",
+            "topology.optimization": "all" if self.optimized else "none",
+            # Records of an outer join that have no match are put out by the clock of the machine otherwise.
+            "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
+        }
+
+    @property
+    def encoded(self) -> dict[str, Any]:
+        """As the program reads it."""
+        return {
+            "topology": [step.encoded for step in self.steps],
+            "config": self.config,
+            "records": [[one.topic, one.timestamp, one.key, one.value] for one in self.records],
+            "reopened": list(self.reopened),
+            "outputs": [step.name for step in self.leaves],
+        }
+
+    @classmethod
+    def decoded(cls, data: Mapping[str, Any]) -> "Case":
+        """The reverse of `encoded`."""
+        return cls(
+            tuple(Step.decoded(step) for step in data["topology"]),
+            tuple(Record(*record) for record in data["records"]),
+            tuple(data["reopened"]),
+            data["config"]["topology.optimization"] == "all",
+        )
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Their names, sorted, each once."""
+        return tuple(sorted({step.operation for step in self.steps}))
+
+    def __str__(self) -> str:
+        lines = [str(step) for step in self.steps]
+        lines += [f"optimized: {self.optimized}"] if self.optimized else []
+        for place, record in enumerate(self.records):
+            lines += ["the stores are closed and opened again"] if place in self.reopened else []
+            lines.append(f"{record.topic} at {record.timestamp - BEGIN}: {record.key} = {record.value}")
+        return "\n".join(lines)
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def draw(seed: int, number: int, release: Release) -> Case:
+    """The case of this number of a search; the same for the same arguments, up to what the release does not have.
+
+    Args:
+        seed: of the search.
+        number: of the case, from 0 on.
+        release: that is searched: what it does not have is not drawn.
+    """
+    random = Random(f"{seed} {number}")
+    stores = [MEMORY] * 3
+    is_reopened = random.random() < 0.2
+    if is_reopened:
+        stores = [ROCKSDB]
+    if release.since(VERSIONED_SINCE):
+        stores.append(VERSIONED)
+    operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
+    steps = _steps(random, stores, operations)
+    is_ordered = random.random() < 0.4 or any(_takes_order(step, is_reopened) for step in steps)
+    records = _records(random, steps, is_ordered)
+    can_be_reopened = is_reopened and not any(_forgets(step) for step in steps)
+    reopened = (random.randrange(1, len(records)),) if can_be_reopened and len(records) > 1 else ()
+    if is_reopened and not reopened:
+        steps = tuple(_in_memory(step) for step in steps)
+    return Case(steps, records, reopened, optimized=random.random() < 0.3)
+
+
+def _in_memory(step: Step) -> Step:
+    """With its store in memory: RocksDB takes ten times as long, and here it makes no difference."""
+    is_on_disk = step.options.get("store") == ROCKSDB
+    return replace(step, options={**step.options, "store": MEMORY}) if is_on_disk else step
+
+
+def _takes_order(step: Step, is_reopened: bool) -> bool:
+    """Whether its results are determined only if no record is late."""
+    if step.operation == "streamJoin":
+        return bool(step.options["kind"] != "inner")
+    return is_reopened and step.operation == "windows"  # the time that it had seen is forgotten
+
+
+def _forgets(step: Step) -> bool:
+    """Whether it keeps something besides stores on the disk, which nothing restores here."""
+    is_outer = step.operation == "streamJoin" and step.options["kind"] != "inner"
+    return is_outer or step.operation == "globalTable" or bool(step.options.get("final"))
+
+
+def _steps(random: Random, stores: Sequence[str], operations: Sequence[str]) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    for number in range(random.choice((1, 2, 2, 2, 3))):
+        others = ("globalTable",) if number else ()  # with which alone there is no output
+        operation = random.choice(("stream", "stream", "table", "table", "burst", "burst", *others))
+        options = {} if SOURCES[operation] is not Kind.TABLE else _store(random, operation, stores)
+        steps.append(Step(f"s{number}", operation, (f"in{number}",), options))
+    for number in range(random.randint(1, MOST_OPERATIONS)):
+        if step := _operation(random, f"n{number}", steps, stores, operations):
+            steps.append(step)
+    return tuple(steps)
+
+
+def _operation(
+    random: Random, name: str, steps: Sequence[Step], stores: Sequence[str], operations: Sequence[str]
+) -> Step | None:
+    """An operation on some of the steps, preferably of those with which none goes on yet; None if there is none."""
+    leaves = {step.name for step in Case(tuple(steps), ()).leaves}
+    found = [
+        (operation, operands)
+        for operation in operations
+        for operands in _operands(operation, steps)
+        if any(step.name in leaves for step in operands)
+    ]
+    if not found:
+        return None
+    there = sorted({operation for operation, _ in found})
+    [operation] = random.choices(there, [WEIGHTS.get(one, 1) for one in there])
+    operands = random.choice([operands for one, operands in found if one == operation])
+    return Step(name, operation, tuple(step.name for step in operands), _options(random, operation, stores))
+
+
+def _operands(operation: str, steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
+    takes, _ = OPERATIONS[operation]
+    for first in steps:
+        if first.makes is not takes[0] or (first.is_versioned and operation in ("filterTable", "mapTable")):
+            continue
+        if len(takes) == 1:
+            yield (first,)
+            continue
+        for second in steps:
+            if second.makes is not takes[1] or second is first:
+                continue
+            if operation in IN_ONE_ORDER and topics_of(first, steps) & topics_of(second, steps):
+                continue
+            if operation == "lookup" and "store" not in second.options:
+                continue
+            yield (first, second)
+
+
+def topics_of(step: Step, steps: Sequence[Step]) -> set[str]:
+    """The topics that a step's records come from."""
+    if step.is_source:
+        return set(step.operands)
+    named = {one.name: one for one in steps}
+    return set().union(*(topics_of(named[name], steps) for name in step.operands))
+
+
+def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if operation in ("tableJoin", "streamJoin"):
+        options["kind"] = random.choice(("inner", "left", "outer"))
+    if operation in ("lookup", "globalLookup", "foreignKeyJoin"):
+        options["left"] = random.random() < 0.4
+    if operation == "windows":
+        options |= {"size": 60, "grace": random.choice((0, 30, NEVER)), "final": random.random() < 0.4}
+        options |= {"advance": 20} if random.random() < 0.4 else {}
+    if operation == "sessions":
+        options |= {"size": random.choice((10, 40)), "grace": NEVER}
+    if operation == "streamJoin":
+        options |= {"size": random.choice((10, 50)), "grace": NEVER if options["kind"] == "inner" else 0}
+    makes = OPERATIONS[operation][1]
+    if makes in (Kind.TABLE, Kind.WINDOWED) and (operation not in MAY_BE_KEPT or random.random() < 0.5):
+        options |= _store(random, operation, stores)
+    return options
+
+
+def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, Any]:
+    store = random.choice([one for one in stores if one != VERSIONED or operation in WITH_VERSIONS])
+    return {"store": store, "cached": store != VERSIONED and random.random() < 0.3}
+
+
+def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[Record, ...]:
+    sources = [step for step in steps if step.is_source]
+    records, now = [], BEGIN
+    for _ in range(random.randint(3, MOST_RECORDS)):
+        source = random.choice(sources)
+        now += random.choice((0, 0, 5, 10, 10, 20, 40, 90))
+        late = 0 if is_ordered else random.choice((0, 0, 0, 15, 50, 120))
+        value = _value(random, source)
+        records.append(Record(source.operands[0], max(BEGIN, now - late), random.choice(KEYS), value))
+    return tuple(records)
+
+
+def _value(random: Random, source: Step) -> str | None:
+    if random.random() < (0.05 if source.makes is Kind.STREAM else 0.15):
+        return None
+    if source.operation == "burst":
+        parts = [_one(random)]
+        for _ in range(random.choice((0, 1, 1, 2))):  # as often as not only the attribute changes
+            foreign = random.choice((parts[-1], _one(random))).partition("|")[0]
+            parts.append("" if random.random() < 0.15 else f"{foreign}|{random.randrange(10)}")
+        return ";".join(parts)
+    return _one(random)
+
+
+def _one(random: Random) -> str:
+    return f"{random.choice(FOREIGN_KEYS)}|{random.randrange(10)}"
+
+
+# --- shrinking -------------------------------------------------------------------------------------------------------
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Everything that is one reduction away: fewer steps, then fewer records, then plainer ones."""
+    if case.reopened:
+        yield replace(case, reopened=())
+    if case.optimized:
+        yield replace(case, optimized=False)
+    for step in reversed(case.steps):
+        yield from _without(case, step)
+    size = max(1, len(case.records) // 2)
+    while size:
+        for at in range(0, len(case.records) - size + 1, size):
+            yield _without_records(case, at, size)
+        size //= 2
+    for place, step in enumerate(case.steps):
+        for options in _plainer(step, on_disk=bool(case.reopened)):
+            yield replace(case, steps=(*case.steps[:place], replace(step, options=options), *case.steps[place + 1 :]))
+    for place, record in enumerate(case.records):
+        for plain in _plain(record):
+            yield replace(case, records=(*case.records[:place], plain, *case.records[place + 1 :]))
+
+
+def _without(case: Case, gone: Step) -> Iterator[Case]:
+    """Without a step: a leaf is left out; with another one, what goes on with it goes on with its operand."""
+    rest = tuple(step for step in case.steps if step is not gone)
+    named = {step.name: step for step in case.steps}
+    users = [step for step in rest if not step.is_source and gone.name in step.operands]
+    if not users:
+        topics = {topic for step in rest if step.is_source for topic in step.operands}
+        left = [(place, record) for place, record in enumerate(case.records) if record.topic in topics]
+        if left and Case(rest, ()).leaves:
+            reopened = {sum(place < at for place, _ in left) for at in case.reopened}
+            kept = tuple(sorted(at for at in reopened if 0 < at < len(left)))
+            yield replace(case, steps=rest, records=tuple(record for _, record in left), reopened=kept)
+        return
+    for name in () if gone.is_source else gone.operands:
+        if named[name].makes is gone.makes and not _clashes(named[name], gone, users):
+            yield replace(case, steps=tuple(_redirected(step, gone.name, name) for step in rest))
+
+
+def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
+    """Whether one that takes the place of another cannot be an operand of those that go on with that."""
+    for user in users:
+        other = [name for name in user.operands if name != gone.name]
+        if one.name in other or (one.is_versioned and user.operation in ("filterTable", "mapTable")):
+            return True
+        if user.operation == "lookup" and user.operands[1] == gone.name and "store" not in one.options:
+            return True
+    return False
+
+
+def _redirected(step: Step, gone: str, to: str) -> Step:
+    if step.is_source:
+        return step
+    return replace(step, operands=tuple(to if name == gone else name for name in step.operands))
+
+
+def _without_records(case: Case, at: int, size: int) -> Case:
+    records = (*case.records[:at], *case.records[at + size :])
+    reopened = {
+        at if at < place < at + size else place - size if place >= at + size else place for place in case.reopened
+    }
+    kept = tuple(sorted(place for place in reopened if 0 < place < len(records)))
+    return replace(case, records=records, reopened=kept)
+
+
+def _plainer(step: Step, *, on_disk: bool) -> Iterator[dict[str, Any]]:
+    options = dict(step.options)
+    if options.get("cached"):
+        yield {**options, "cached": False}
+    if options.get("store") == VERSIONED:
+        yield {**options, "store": ROCKSDB}
+    elif options.get("store") == ROCKSDB and not on_disk:
+        yield {**options, "store": MEMORY}
+    if options.get("final"):
+        yield {**options, "final": False}
+    if options.get("left"):
+        yield {**options, "left": False}
+    if "advance" in options:
+        yield {name: value for name, value in options.items() if name != "advance"}
+
+
+def _plain(record: Record) -> Iterator[Record]:
+    parts = () if record.value is None else record.value.split(";")
+    for at in range(len(parts)) if len(parts) > 1 else ():
+        yield replace(record, value=";".join((*parts[:at], *parts[at + 1 :])))
+    if record.key != "a":
+        yield replace(record, key="a")
+    for at, part in enumerate(parts):
+        foreign, bar, attribute = part.partition("|")
+        for plain in (f"{other}|{attribute}" for other in "az" if bar and foreign > other):
+            yield replace(record, value=";".join((*parts[:at], plain, *parts[at + 1 :])))
+        if bar and attribute not in ("0", "1"):
+            for digit in ("0", "1"):
+                yield replace(record, value=";".join((*parts[:at], f"{foreign}|{digit}", *parts[at + 1 :])))
+    if record.timestamp != BEGIN:
+        yield replace(record, timestamp=BEGIN)

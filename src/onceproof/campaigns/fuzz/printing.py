@@ -1,0 +1,384 @@
+"""A case as Java that stands alone: a test on TopologyTestDriver, which fails where it is red, and an application."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from onceproof.campaigns.fuzz.grammar import MEMORY, VERSIONED, Case, Kind, Step
+from onceproof.campaigns.fuzz.relational import Model
+from onceproof.model.json_file import replacing
+
+NAME = "DrawnTopologyTest"
+APPLICATION = "DrawnTopology"
+PACKAGE = "drawn"
+IMPORTS = """
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.state.*;
+"""
+HELPERS = """
+    static final Serde<String> TEXT = Serdes.String();
+
+    static Duration ms(long millis) {
+        return Duration.ofMillis(millis);
+    }
+
+    static List<String> parts(String value) {
+        if (value == null) {
+            return Collections.singletonList(null);
+        }
+        List<String> parts = new ArrayList<>();
+        for (String part : value.split(";", -1)) {
+            parts.add(part.isEmpty() ? null : part);
+        }
+        return parts;
+    }
+
+    static String head(String value) {
+        String head = value == null ? "" : value.split("\\\\|", 2)[0];
+        return head.isEmpty() ? null : head;
+    }
+
+    static String headOr(String value, String other) {
+        return head(value) == null ? other : head(value);
+    }
+
+    static boolean isOdd(String value) {
+        return value != null && !value.isEmpty() && value.charAt(value.length() - 1) % 2 == 1;
+    }
+
+    static String mapped(String value) {
+        return value == null ? null : value + "0";
+    }
+
+    static long weight(String value) {
+        return value.chars().sum();
+    }
+
+    static String pair(String one, String other) {
+        return (one == null ? "-" : one) + "/" + (other == null ? "-" : other);
+    }
+
+    static String text(Object key) {
+        if (!(key instanceof Windowed)) {
+            return String.valueOf(key);
+        }
+        Windowed<?> windowed = (Windowed<?>) key;
+        return windowed.key() + "@" + windowed.window().start() + "-" + windowed.window().end();
+    }
+"""
+TEST = """
+    private final List<TestRecord<String, String>> results = new ArrayList<>();
+
+    private Properties config(Path state) {{
+        Properties config = new Properties();
+{config}
+        config.put("state.dir", state.toString());
+        return config;
+    }}
+
+    private void take(TopologyTestDriver driver) {{
+        if (driver.producedTopicNames().contains("{output}")) {{
+            results.addAll(driver.createOutputTopic("{output}", new StringDeserializer(), new StringDeserializer())
+                    .readRecordsToList());
+        }}
+    }}
+
+    private static void pipe(TopologyTestDriver driver, String topic, long timestamp, String key, String value) {{
+        driver.createInputTopic(topic, new StringSerializer(), new StringSerializer()).pipeInput(key, value, timestamp);
+    }}
+
+    private static void copy(Path from, Path to) throws IOException {{ // closing a driver deletes its folder
+        try (Stream<Path> files = Files.walk(from)) {{
+            for (Path file : (Iterable<Path>) files::iterator) {{
+                Files.copy(file, to.resolve(from.relativize(file)));
+            }}
+        }}
+    }}
+"""
+TEST_IMPORTS = """
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.test.TestRecord;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+"""
+SUPPLIERS = {
+    (Kind.TABLE, MEMORY): 'Stores.inMemoryKeyValueStore("{0}-store")',
+    (Kind.TABLE, "rocksdb"): 'Stores.persistentTimestampedKeyValueStore("{0}-store")',
+    (Kind.TABLE, VERSIONED): 'Stores.persistentVersionedKeyValueStore("{0}-store", Duration.ofHours(1))',
+    (Kind.WINDOWED, MEMORY): 'Stores.inMemoryWindowStore("{0}-store", Duration.ofHours(1), ms({1}), false)',
+    (
+        Kind.WINDOWED,
+        "rocksdb",
+    ): 'Stores.persistentTimestampedWindowStore("{0}-store", Duration.ofHours(1), ms({1}), false)',
+}
+SESSIONS = {
+    MEMORY: 'Stores.inMemorySessionStore("{0}-store", Duration.ofHours(1))',
+    "rocksdb": 'Stores.persistentSessionStore("{0}-store", Duration.ofHours(1))',
+}
+JOINS = {"inner": "join", "left": "leftJoin", "outer": "outerJoin"}
+PAIR = "(one, other) -> pair(one, other)"
+
+
+def literal(text: str | None) -> str:
+    """A text as Java."""
+    return "null" if text is None else json.dumps(text)
+
+
+# --- the topology ----------------------------------------------------------------------------------------------------
+
+
+def topology(case: Case) -> str:
+    """The body of a method that gives the topology; `config` is that of Kafka Streams, or there is no such variable."""
+    lines = ["StreamsBuilder builder = new StreamsBuilder();"]
+    lines += [f"{_type(step)} {step.name} = {_expression(step)};" for step in case.steps]
+    for leaf in case.leaves:
+        stream = leaf.name if leaf.makes is Kind.STREAM else f"{leaf.name}.toStream()"
+        to_text = ".map((key, value) -> KeyValue.pair(text(key), value))"
+        lines.append(f'{stream}{to_text}.to("{leaf.name}", Produced.with(TEXT, TEXT));')
+    return "\n".join(f"        {line}" for line in lines)
+
+
+def _type(step: Step) -> str:
+    return {
+        Kind.STREAM: "KStream<String, String>",
+        Kind.TABLE: "KTable<String, String>",
+        Kind.WINDOWED: "KTable<Windowed<String>, String>",
+        Kind.GLOBAL: "GlobalKTable<String, String>",
+    }[step.makes]
+
+
+def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
+    one, two = (*step.operands, "")[:2]
+    kept, numbers = _materialized(step, "String", "TEXT"), _materialized(step, "Long", "Serdes.Long()")
+    also = f", {kept}" if kept else ""
+    grouped = f"{one}.groupByKey(Grouped.with(TEXT, TEXT))"
+    side = "leftJoin" if step.options.get("left") else "join"
+    kind = JOINS.get(step.options.get("kind", ""), "")
+    millis = {name: f"ms({step.options[name]})" for name in ("size", "grace", "advance") if name in step.options}
+    match step.operation:
+        case "stream":
+            return f'builder.stream("{one}", Consumed.with(TEXT, TEXT))'
+        case "table":
+            return f'builder.table("{one}", Consumed.with(TEXT, TEXT){also})'
+        case "burst":
+            source = f'builder.stream("{one}", Consumed.with(TEXT, TEXT))'
+            return f"{source}.flatMapValues(value -> parts(value)).toTable({kept})"
+        case "globalTable":
+            return f'builder.globalTable("{one}", Consumed.with(TEXT, TEXT))'
+        case "filter":
+            return f"{one}.filter((key, value) -> isOdd(value))"
+        case "mapValues":
+            return f"{one}.mapValues(value -> mapped(value))"
+        case "selectKey":
+            return f"{one}.selectKey((key, value) -> headOr(value, key))"
+        case "merge":
+            return f"{one}.merge({two})"
+        case "repartition":
+            return f"{one}.repartition(Repartitioned.with(TEXT, TEXT))"
+        case "toTable":
+            return f"{one}.toTable({kept})"
+        case "count":
+            return f"{grouped}.count({numbers}).mapValues(count -> String.valueOf(count))"
+        case "latest":
+            return f"{grouped}.reduce((all, value) -> value, {kept})"
+        case "sum":
+            summed = "aggregate(() -> 0L, (key, value, sum) -> sum + weight(value), "
+            return f"{grouped}.{summed}{numbers}).mapValues(sum -> String.valueOf(sum))"
+        case "windows":
+            advance = f".advanceBy({millis['advance']})" if "advance" in millis else ""
+            windows = f"TimeWindows.ofSizeAndGrace({millis['size']}, {millis['grace']}){advance}"
+            last = ".suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()))"
+            counted = f"{grouped}.windowedBy({windows}).count({numbers}){last if step.options['final'] else ''}"
+            return f"{counted}.mapValues(count -> String.valueOf(count))"
+        case "sessions":
+            windows = f"SessionWindows.ofInactivityGapAndGrace({millis['size']}, {millis['grace']})"
+            return f"{grouped}.windowedBy({windows}).count({numbers}).mapValues(count -> String.valueOf(count))"
+        case "lookup":
+            return f"{one}.{side}({two}, {PAIR}, Joined.with(TEXT, TEXT, TEXT))"
+        case "globalLookup":
+            return f"{one}.{side}({two}, (key, value) -> head(value), {PAIR})"
+        case "streamJoin":
+            windows = f"JoinWindows.ofTimeDifferenceAndGrace({millis['size']}, {millis['grace']})"
+            return f"{one}.{kind}({two}, {PAIR}, {windows}, StreamJoined.with(TEXT, TEXT, TEXT))"
+        case "filterTable":
+            return f"{one}.filter((key, value) -> isOdd(value){also})"
+        case "mapTable":
+            return f"{one}.mapValues(value -> mapped(value){also})"
+        case "group":
+            key = '(key, value) -> KeyValue.pair(headOr(value, "-"), value)'
+            sums = "(key, value, sum) -> sum + weight(value), (key, value, sum) -> sum - weight(value)"
+            summed = f"{one}.groupBy({key}, Grouped.with(TEXT, TEXT)).aggregate(() -> 0L, {sums}, {numbers})"
+            return f"{summed}.filter((key, sum) -> sum != 0).mapValues(sum -> String.valueOf(sum))"
+        case "tableJoin":
+            return f"{one}.{kind}({two}, {PAIR}{also})"
+        case "foreignKeyJoin":
+            return f"{one}.{side}({two}, value -> head(value), {PAIR}{also})"
+    raise ValueError(step.operation)
+
+
+def _materialized(step: Step, value: str, serde: str) -> str:
+    if "store" not in step.options:
+        return ""
+    store = step.options["store"]
+    supplier = SESSIONS[store] if step.operation == "sessions" else SUPPLIERS[step.makes, store]
+    cache = "" if store == VERSIONED else f".withCaching{'Enabled' if step.options['cached'] else 'Disabled'}()"
+    made = supplier.format(step.name, step.options.get("size"))
+    return f"Materialized.<String, {value}>as({made}).withKeySerde(TEXT).withValueSerde({serde}){cache}"
+
+
+# --- what is written -------------------------------------------------------------------------------------------------
+
+
+def unit_test(case: Case, topic: str, origin: str) -> str:
+    """A test on TopologyTestDriver that asserts what a topic must have.
+
+    Args:
+        case: that is red.
+        topic: whose output is wrong: the name of a leaf.
+        origin: a sentence that says where the case comes from.
+    """
+    leaf = next(step for step in case.leaves if step.name == topic)
+    config = "\n".join(f"        config.put({literal(k)}, {literal(v)});" for k, v in case.config.items())
+    return "\n".join(
+        [
+            IMPORTS.strip() + TEST_IMPORTS,
+            f"/** {origin} */",
+            f"class {NAME} {{",
+            HELPERS,
+            "    private static Topology topology(Properties config) {",
+            topology(case),
+            "        return builder.build(config);",
+            "    }",
+            TEST.format(config=config, output=topic),
+            "    @Test",
+            f"    void {topic}_has_what_its_operations_mean(@TempDir Path folder) throws IOException {{",
+            *_drivers(case),
+            *_asserted(case, leaf),
+            "    }",
+            "}",
+            "",
+        ]
+    )
+
+
+def _drivers(case: Case) -> Iterator[str]:
+    places = (0, *case.reopened, len(case.records))
+    for part, (begin, end) in enumerate(pairwise(places)):
+        state = f'folder.resolve("{part}")'
+        yield f"        Properties config{part} = config({state});"
+        start = f"Instant.ofEpochMilli({case.records[0].timestamp}L)"
+        opened = f"new TopologyTestDriver(topology(config{part}), config{part}, {start})"
+        yield f"        try (TopologyTestDriver driver = {opened}) {{"
+        for record in case.records[begin:end]:
+            words = f"{literal(record.topic)}, {record.timestamp}L, {literal(record.key)}, {literal(record.value)}"
+            yield f"            pipe(driver, {words});"
+        yield "            take(driver);"
+        if end != len(case.records):
+            yield f'            copy({state}, folder.resolve("{part + 1}"));'
+        yield "        }"
+
+
+def _asserted(case: Case, leaf: Step) -> Iterator[str]:
+    model = Model(case)
+    if leaf.makes is Kind.STREAM:
+        events = sorted(f"{e.key} = {e.value} at {e.timestamp}" for e in model.stream(leaf.name).events)
+        must = ", ".join(map(literal, events))
+        told = 'record.key() + " = " + record.value() + " at " + record.timestamp()'
+        all_told = f"results.stream().map(record -> {told}).sorted().collect(Collectors.toList())"
+        yield f"        List<String> all = {all_told};"
+        yield f"        assertEquals(List.of({must}), all);"
+        return
+    rows = sorted(model.table(leaf.name).rows(model.last).items())
+    yield "        Map<String, String> rows = new TreeMap<>();"
+    yield "        results.forEach(record -> rows.put(record.key(), record.value()));"
+    yield "        rows.values().removeIf(value -> value == null);"
+    yield "        Map<String, String> must = new TreeMap<>();"
+    for key, value in rows:
+        yield f"        must.put({literal(key)}, {literal(value)});"
+    yield "        assertEquals(must, rows);"
+
+
+def write_application(case: Case, folder: Path, topics: Sequence[str]) -> None:
+    """Write a folder that `onceproof app run` takes: the topology, its records, and the promise of a replay.
+
+    Args:
+        case: that is red.
+        folder: takes the files.
+        topics: whose output is wrong.
+
+    Raises:
+        HarnessError: the disk is full or read-only.
+    """
+    source = folder / "src" / PACKAGE / f"{APPLICATION}.java"
+    java = [
+        f"package {PACKAGE};",
+        "",
+        IMPORTS.strip(),
+        "",
+        "/** A topology that a search has drawn. */",
+        f"public final class {APPLICATION} {{",
+        HELPERS,
+        "    public static Topology topology(java.util.Properties config) {",
+        topology(case),
+        "        return builder.build(config);",
+        "    }",
+        "}",
+        "",
+    ]
+    _write(source, "\n".join(java))
+    _write(folder / "onceproof.toml", _toml(case, topics))
+    for topic in {topic for step in case.steps if step.is_source for topic in step.operands}:
+        records = [record for record in case.records if record.topic == topic]
+        lines = [json.dumps({"key": r.key, "value": r.value, "timestamp": r.timestamp}) for r in records]
+        _write(folder / f"{topic}.jsonl", "".join(f"{line}\n" for line in lines))
+
+
+def _toml(case: Case, topics: Sequence[str]) -> str:
+    config = {k: v for k, v in case.config.items() if k not in ("application.id", "bootstrap.servers")}
+    lines = [
+        f'class = "{PACKAGE}.{APPLICATION}#topology"',
+        'sources = ["src"]',
+        "partitions = 1",
+        "instances = 1",
+        "rate = 100",
+        'fault = "none"',
+        "",
+        "[properties]",
+        *(f"{literal(name)} = {literal(value)}" for name, value in config.items()),
+    ]
+    for step in case.steps:
+        if step.is_source:
+            lines += ["", "[[input]]", f'topic = "{step.operands[0]}"', f'file = "{step.operands[0]}.jsonl"']
+            lines += ["global = true"] if step.makes is Kind.GLOBAL else []
+    for topic in topics:
+        lines += ["", "[[output]]", f'topic = "{topic}"', 'promises = ["replay"]', 'compare = "final"']
+    return "\n".join([*lines, ""])
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as draft:
+        draft.write_text(text, encoding="utf-8")

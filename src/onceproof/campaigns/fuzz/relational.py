@@ -1,0 +1,437 @@
+"""What a topology must put out: what each operation of the DSL means, over all records at once and in plain Python.
+
+A stream is a list of events. A table is what it holds after each record of the input. A join is the pairs of its rows,
+an aggregation is made anew of the rows of a group: no operation here knows of changes, caches, subscriptions or the
+order in which internal topics are read. Tables are judged by what they hold in the end, streams by all that they have.
+Whatever is not determined is not judged, with a reason (`Judged.left_out`).
+
+A count of windows counts records without a value, too, on all releases, though its Javadoc says that it ignores them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from onceproof.campaigns.fuzz.grammar import Case, Kind, Step, topics_of
+from onceproof.model.release import OLDEST, Release
+
+# Since which left joins take a null foreign key for one without a match (KIP-962).
+NULL_KEYS: Mapping[str, Release] = {"foreignKeyJoin": Release(3, 7, 0), "globalLookup": Release(4, 1, 0)}
+SHOWN = 3  # differences that are named
+Rows = Mapping[str, str]
+Output = Sequence[tuple[int, str, str | None]]  # of a topic: timestamp, key and value
+
+
+@dataclass(frozen=True)
+class Event:
+    """One record of a stream, and the place of the record of the input that it comes from."""
+
+    place: int
+    timestamp: int
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """All events of a stream, in the order of their places."""
+
+    events: tuple[Event, ...]
+
+
+class Table:
+    """What a table holds after the record of the input at a place."""
+
+    def __init__(self, rows: Callable[[int], Rows]) -> None:
+        """A table by its rows after each place."""
+        self._rows = rows
+        self._known: dict[int, Rows] = {}
+
+    def rows(self, place: int) -> Rows:
+        """Its rows after a place."""
+        if place not in self._known:
+            self._known[place] = self._rows(place)
+        return self._known[place]
+
+    def row(self, place: int, key: str, timestamp: int) -> str | None:  # noqa: ARG002 - it has no versions
+        """What a record of a stream finds at its place."""
+        return self.rows(place).get(key)
+
+
+class Versioned(Table):
+    """A table with versions: the latest by timestamp counts, and a stream finds what was valid at its time."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        """A table of all changes."""
+        super().__init__(lambda place: self._until(place, None))
+        self.events = events
+
+    def row(self, place: int, key: str, timestamp: int) -> str | None:
+        """The version that was valid at the timestamp, as far as it has come by then."""
+        return self._until(place, timestamp).get(key)
+
+    def _until(self, place: int, timestamp: int | None) -> Rows:
+        latest: dict[str, Event] = {}
+        for event in self.events:
+            if event.place > place or (timestamp is not None and event.timestamp > timestamp):
+                continue
+            if event.key not in latest or event.timestamp >= latest[event.key].timestamp:
+                latest[event.key] = event
+        return {key: event.value for key, event in latest.items() if event.value is not None}
+
+
+# --- what is done to values ------------------------------------------------------------------------------------------
+
+
+def head(value: str | None) -> str | None:
+    """The foreign key of a value."""
+    return value.partition("|")[0] or None if value is not None else None
+
+
+def is_odd(value: str | None) -> bool:
+    """Whether its last character is odd."""
+    return bool(value) and ord(str(value)[-1]) % 2 == 1
+
+
+def weight(value: str) -> int:
+    """A number for a value."""
+    return sum(map(ord, value))
+
+
+def pair(one: str | None, other: str | None) -> str:
+    """What a join makes of two values."""
+    return f"{'-' if one is None else one}/{'-' if other is None else other}"
+
+
+# --- operations ------------------------------------------------------------------------------------------------------
+
+
+class Model:
+    """The streams and tables of a case, each made when it is asked for."""
+
+    def __init__(self, case: Case) -> None:
+        """The model of a case."""
+        self.case = case
+        self.steps = {step.name: step for step in case.steps}
+        self.last = len(case.records) - 1
+        self._made: dict[str, Stream | Table] = {}
+
+    def stream(self, name: str) -> Stream:
+        """The stream that a step makes."""
+        made = self._of(name)
+        if not isinstance(made, Stream):
+            raise TypeError(name)
+        return made
+
+    def table(self, name: str) -> Table:
+        """The table that a step makes."""
+        made = self._of(name)
+        if not isinstance(made, Table):
+            raise TypeError(name)
+        return made
+
+    def _of(self, name: str) -> Stream | Table:
+        if name not in self._made:
+            step = self.steps[name]
+            self._made[name] = getattr(self, f"_{step.operation}")(step)
+        return self._made[name]
+
+    def _events(self, step: Step) -> tuple[Event, ...]:
+        [topic] = step.operands
+        return tuple(
+            Event(place, record.timestamp, record.key, value)
+            for place, record in enumerate(self.case.records)
+            if record.topic == topic
+            for value in (record.parts if step.operation == "burst" else (record.value,))
+        )
+
+    def _stream(self, step: Step) -> Stream:
+        return Stream(self._events(step))
+
+    def _table(self, step: Step) -> Table:
+        return _kept(step, self._events(step))
+
+    _burst = _globalTable = _table  # noqa: N815 - the names of the operations
+
+    def _filter(self, step: Step) -> Stream:
+        return Stream(tuple(event for event in self.stream(step.operands[0]).events if is_odd(event.value)))
+
+    def _mapValues(self, step: Step) -> Stream:  # noqa: N802
+        return self._each(step, lambda event: (event.key, None if event.value is None else f"{event.value}0"))
+
+    def _selectKey(self, step: Step) -> Stream:  # noqa: N802
+        return self._each(step, lambda event: (head(event.value) or event.key, event.value))
+
+    def _repartition(self, step: Step) -> Stream:
+        return self.stream(step.operands[0])
+
+    def _each(self, step: Step, made: Callable[[Event], tuple[str, str | None]]) -> Stream:
+        return Stream(tuple(Event(e.place, e.timestamp, *made(e)) for e in self.stream(step.operands[0]).events))
+
+    def _merge(self, step: Step) -> Stream:
+        one, other = (self.stream(name).events for name in step.operands)
+        return Stream(tuple(sorted((*one, *other), key=lambda event: event.place)))
+
+    def _toTable(self, step: Step) -> Table:  # noqa: N802
+        return _kept(step, self.stream(step.operands[0]).events)
+
+    def _count(self, step: Step) -> Table:
+        return self._folded(step, lambda values: str(len(values)))
+
+    def _latest(self, step: Step) -> Table:
+        return self._folded(step, lambda values: values[-1])
+
+    def _sum(self, step: Step) -> Table:
+        return self._folded(step, lambda values: str(sum(map(weight, values))))
+
+    def _folded(self, step: Step, made: Callable[[Sequence[str]], str]) -> Table:
+        events = self.stream(step.operands[0]).events
+
+        def rows(place: int) -> Rows:
+            values: dict[str, list[str]] = defaultdict(list)
+            for event in events:
+                if event.place <= place and event.value is not None:
+                    values[event.key].append(event.value)
+            return {key: made(each) for key, each in values.items()}
+
+        return Table(rows)
+
+    def _windows(self, step: Step) -> Table:
+        size, grace = step.options["size"], step.options["grace"]
+        advance = step.options.get("advance", size)
+        counts, now = Counter[tuple[str, int]](), 0
+        for event in self.stream(step.operands[0]).events:
+            now = max(now, event.timestamp)
+            first = max(0, event.timestamp - size + advance) // advance * advance
+            starts = range(first, event.timestamp + 1, advance)
+            counts.update((event.key, start) for start in starts if start + size > now - grace)
+        is_final = step.options["final"]
+        return _constant(
+            {
+                f"{key}@{start}-{start + size}": str(count)
+                for (key, start), count in counts.items()
+                if not is_final or start + size + grace <= now
+            }
+        )
+
+    def _sessions(self, step: Step) -> Table:
+        gap = step.options["size"]
+        times: dict[str, list[int]] = defaultdict(list)
+        for event in self.stream(step.operands[0]).events:
+            times[event.key].append(event.timestamp)
+        sessions = {}
+        for key, each in times.items():
+            session: list[int] = []
+            for time in sorted(each):
+                if session and time - session[-1] > gap:
+                    sessions[f"{key}@{session[0]}-{session[-1]}"] = str(len(session))
+                    session = []
+                session.append(time)
+            sessions[f"{key}@{session[0]}-{session[-1]}"] = str(len(session))
+        return _constant(sessions)
+
+    def _lookup(self, step: Step) -> Stream:
+        return self._looked_up(step, lambda event: event.key)
+
+    def _globalLookup(self, step: Step) -> Stream:  # noqa: N802
+        return self._looked_up(step, lambda event: head(event.value))
+
+    def _looked_up(self, step: Step, key: Callable[[Event], str | None]) -> Stream:
+        stream, table = self.stream(step.operands[0]), self.table(step.operands[1])
+        found = []
+        for event in stream.events:
+            asked = key(event)
+            other = None if asked is None else table.row(event.place, asked, event.timestamp)
+            if event.value is not None and (other is not None or step.options["left"]):
+                found.append(Event(event.place, event.timestamp, event.key, pair(event.value, other)))
+        return Stream(tuple(found))
+
+    def _streamJoin(self, step: Step) -> Stream:  # noqa: N802
+        size, grace, kind = (step.options[name] for name in ("size", "grace", "kind"))
+        one, other = ([e for e in self.stream(name).events if e.value is not None] for name in step.operands)
+        pairs = [(a, b) for a in one for b in other if a.key == b.key and abs(a.timestamp - b.timestamp) <= size]
+        found = [
+            Event(max(a.place, b.place), max(a.timestamp, b.timestamp), a.key, pair(a.value, b.value)) for a, b in pairs
+        ]
+        alone = [(e, pair(e.value, None)) for e in one if kind != "inner" and e not in [a for a, _ in pairs]]
+        alone += [(e, pair(None, e.value)) for e in other if kind == "outer" and e not in [b for _, b in pairs]]
+        for event, value in alone:
+            due = [e.place for e in (*one, *other) if e.timestamp > event.timestamp + size + grace]
+            if due:
+                found.append(Event(min(due), event.timestamp, event.key, value))
+        return Stream(tuple(sorted(found, key=lambda event: event.place)))
+
+    def _filterTable(self, step: Step) -> Table:  # noqa: N802
+        return self._derived(step, lambda rows: {key: value for key, value in rows.items() if is_odd(value)})
+
+    def _mapTable(self, step: Step) -> Table:  # noqa: N802
+        return self._derived(step, lambda rows: {key: f"{value}0" for key, value in rows.items()})
+
+    def _group(self, step: Step) -> Table:
+        def grouped(rows: Rows) -> Rows:
+            sums = Counter[str]()
+            for value in rows.values():
+                sums[head(value) or "-"] += weight(value)
+            return {group: str(total) for group, total in sums.items()}
+
+        return self._derived(step, grouped)
+
+    def _tableJoin(self, step: Step) -> Table:  # noqa: N802
+        kind = step.options["kind"]
+
+        def joined(one: Rows, other: Rows) -> Rows:
+            keys = {"inner": one.keys() & other.keys(), "left": one.keys()}.get(kind, one.keys() | other.keys())
+            return {key: pair(one.get(key), other.get(key)) for key in keys}
+
+        return self._derived(step, joined)
+
+    def _foreignKeyJoin(self, step: Step) -> Table:  # noqa: N802
+        def joined(one: Rows, other: Rows) -> Rows:
+            found = {key: other.get(head(value) or "") for key, value in one.items()}
+            return {
+                key: pair(one[key], match) for key, match in found.items() if match is not None or step.options["left"]
+            }
+
+        return self._derived(step, joined)
+
+    def _derived(self, step: Step, made: Callable[..., Rows]) -> Table:
+        tables = [self.table(name) for name in step.operands]
+        return Table(lambda place: made(*(table.rows(place) for table in tables)))
+
+
+def _kept(step: Step, events: Sequence[Event]) -> Table:
+    if step.is_versioned:
+        return Versioned(events)
+
+    def rows(place: int) -> Rows:
+        latest = {event.key: event.value for event in events if event.place <= place}
+        return {key: value for key, value in latest.items() if value is not None}
+
+    return Table(rows)
+
+
+def _constant(rows: Rows) -> Table:
+    return Table(lambda _: rows)
+
+
+# --- judging ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a topic has in place of what it must have.
+
+    Attributes:
+        topic: of the output, which is the name of the step.
+        kind: `missing`, `unexpected` or `wrong` rows or records, or `twice` for a result that is final.
+        told: the first ones, for people.
+    """
+
+    topic: str
+    kind: str
+    told: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a case showed: differences, and topics that were not judged, with the reason."""
+
+    differences: tuple[Difference, ...] = ()
+    left_out: Mapping[str, str] | None = None
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Of the differences, sorted, each once."""
+        return tuple(sorted({difference.kind for difference in self.differences}))
+
+
+def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged:
+    """Hold what a release put out against what the case means.
+
+    Args:
+        case: that was run.
+        outputs: of each topic what was put out, in its order.
+        release: that ran it, since some semantics came with a release.
+    """
+    model, found, left_out = Model(case), [], {}
+    for leaf in case.leaves:
+        output = outputs.get(leaf.name, ())
+        if reason := undetermined(case, leaf, release):
+            left_out[leaf.name] = reason
+        elif leaf.makes is Kind.STREAM:
+            found += _compared_events(leaf.name, model.stream(leaf.name).events, output)
+        else:
+            found += _compared_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
+            found += _twice(leaf, output)
+    return Judged(tuple(found), left_out)
+
+
+def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
+    """Why nothing can be said of what a step puts out; None if it is determined."""
+    steps = {step.name: step for step in case.steps}
+    above = list(_above(leaf, steps))
+    times = [record.timestamp for record in case.records]
+    if leaf.is_versioned and times != sorted(times):
+        return "a versioned table passes on changes that come late, so the last one is not what it holds"
+    if any(step.operation == "tableJoin" and _is_diamond(step, case.steps) for step in above):
+        return "a record that changes both tables of a join makes it forget deletions, and pass on changes twice"
+    for step in above:
+        if not release.since(NULL_KEYS.get(step.operation, OLDEST)) and step.options["left"]:
+            return f"a left join drops null foreign keys before {NULL_KEYS[step.operation]} (KIP-962)"
+    return None
+
+
+def _is_diamond(step: Step, steps: Sequence[Step]) -> bool:
+    named = {one.name: one for one in steps}
+    one, other = (topics_of(named[name], steps) for name in step.operands)
+    return not one.isdisjoint(other)
+
+
+def _above(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
+    yield step
+    for name in () if step.is_source else step.operands:
+        yield from _above(steps[name], steps)
+
+
+def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
+    last = {key: value for _, key, value in output}
+    has = {key: value for key, value in last.items() if value is not None}
+    kinds = {
+        "missing": [f"{key} = {must[key]}" for key in must.keys() - has.keys()],
+        "unexpected": [f"{key} = {has[key]}" for key in has.keys() - must.keys()],
+        "wrong": [f"{key} = {has[key]}, not {must[key]}" for key in must.keys() & has.keys() if must[key] != has[key]],
+    }
+    return [Difference(topic, kind, "; ".join(sorted(told)[:SHOWN])) for kind, told in kinds.items() if told]
+
+
+def _compared_events(topic: str, events: Sequence[Event], output: Output) -> list[Difference]:
+    must = Counter((event.timestamp, event.key, event.value) for event in events)
+    has = Counter((timestamp, key, value) for timestamp, key, value in output)
+    kinds = {"missing": must - has, "unexpected": has - must}
+    return [
+        Difference(
+            topic, kind, "; ".join(f"{key} = {value} at {at}" for at, key, value in sorted(told, key=str)[:SHOWN])
+        )
+        for kind, told in kinds.items()
+        if told
+    ]
+
+
+def _twice(leaf: Step, output: Output) -> list[Difference]:
+    counts = Counter(key for _, key, _ in output)
+    twice = sorted(key for key, count in counts.items() if count > 1)
+    return [Difference(leaf.name, "twice", "; ".join(twice[:SHOWN]))] if leaf.options.get("final") and twice else []
+
+
+def compared(case: Case, one: Mapping[str, Output], other: Mapping[str, Output]) -> tuple[Difference, ...]:
+    """Where another release puts out something else: other rows in the end, or other records of a stream."""
+    found: list[Difference] = []
+    for leaf in case.leaves:
+        has, had = one.get(leaf.name, ()), other.get(leaf.name, ())
+        if leaf.makes is Kind.STREAM:
+            found += _compared_events(leaf.name, [Event(0, *record) for record in had], has)
+        else:
+            last = {key: value for _, key, value in had}
+            found += _compared_rows(leaf.name, {k: v for k, v in last.items() if v is not None}, has)
+    return tuple(replace(difference, kind="differs") for difference in found)

@@ -1,0 +1,58 @@
+"""The verb of `onceproof fuzz`: what is fuzzed, and for how long."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
+from onceproof.harness import harness_version
+from onceproof.lab.lane import Lane
+from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
+from onceproof.settings import get_settings
+
+
+def fuzz_version() -> str:
+    """The version of what draws, runs and judges cases."""
+    return harness_version("app", beside=Path(__file__).parent)
+
+
+def asked(run: str, streams: str, against: str | None, seed: int) -> Fuzzed:
+    """A fuzzing that begins.
+
+    Args:
+        run: its name.
+        streams: the release.
+        against: the release that its outputs are compared with; None for none.
+        seed: from which all cases follow.
+
+    Raises:
+        UsageError: a release is malformed, or both are the same.
+    """
+    release = Release.parse(streams)
+    if against is not None and release == Release.parse(against):
+        raise UsageError(f"{streams} is both releases, so nothing can differ: name another one with --against.")
+    folder = str(get_settings().fuzzings / run)
+    return Fuzzed(run=run, streams=streams, against=against, seed=seed, harness=fuzz_version(), folder=folder)
+
+
+def resumed(name: str) -> Fuzzed:
+    """The fuzzing of this name, or the `last` one; raises as `begun` does."""
+    return begun(get_settings().fuzzings, name, fuzz_version())
+
+
+def fuzz(state: Fuzzed, seconds: float, report: Callable[[str], object] = print) -> Fuzzed:
+    """Fuzz for so many seconds, from where it stands.
+
+    Raises:
+        UsageError: a release is not published.
+        HarnessError: a JVM could not be run, or ended.
+    """
+    installation, folder = get_settings().installation, Path(state.folder)
+    with ExitStack() as stack:
+        lanes = [
+            stack.enter_context(Lane(installation, Release.parse(release), folder / f"{release}.log"))
+            for release in (state.streams, state.against)
+            if release is not None
+        ]
+        return Fuzzer(folder, state, lanes[0], lanes[1] if state.against else None, report).fuzz(seconds)

@@ -1,0 +1,75 @@
+"""The command that searches without brokers, by topologies that it draws."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed
+from onceproof.cli.asking import JsonOption, exact_releases, new_run_id, seed_or_random
+from onceproof.cli.panels import Panel
+from onceproof.cli.terminal import out, progress
+from onceproof.model.errors import UsageError
+from onceproof.model.json_file import encoded
+
+group = typer.Typer()
+
+
+@group.command(rich_help_panel=Panel.BUG)
+def fuzz(
+    streams: Annotated[str | None, typer.Option(metavar="V", help="Kafka Streams release, or newest.")] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="V", help="Also compare what it puts out with this release.")
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.01, help="No case begins after so many.")] = 10.0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="From which all cases follow; by default a random one.")
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="ID|last", help="Go on with this fuzzing, as it was asked for.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw topologies and records, run them without brokers, and judge them by what they mean: docs/fuzzing.md.
+
+    Exit: 0 none is red, 1 at least one finding, 2 usage, 3 no case was run, 4 error.
+    """
+    from onceproof.campaigns.fuzz import verbs
+    from onceproof.lab.processes import interruptible
+
+    if resume is not None:
+        if streams or against or seed is not None:
+            raise UsageError(f"--resume {resume} goes on with what was asked for then: give --minutes beside it.")
+        state = verbs.resumed(resume)
+    elif streams is not None:
+        [streams], against = exact_releases([streams]), exact_releases([against])[0] if against else None
+        state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed))
+    else:
+        raise UsageError("Name a release to fuzz with --streams, or a fuzzing to go on with by --resume.")
+    with interruptible(), progress(f"{state.streams}, seed {state.seed}") as report:
+        fuzzed = verbs.fuzz(state, 60 * minutes, report)
+    if as_json:
+        print(json.dumps(encoded(fuzzed)))
+    else:
+        print_fuzzed(fuzzed)
+    raise typer.Exit(fuzzed.exit_code)
+
+
+def print_fuzzed(fuzzed: Fuzzed) -> None:
+    """What a fuzzing came to, for people."""
+    against = f" against {fuzzed.against}" if fuzzed.against else ""
+    out.print(
+        f"[bold]{fuzzed.streams}[/]{against}, seed {fuzzed.seed}: {fuzzed.cases:,} cases in "
+        f"{fuzzed.seconds / 60:.1f} minutes, {fuzzed.red:,} red"
+    )
+    for finding in fuzzed.findings:
+        found = f"case {finding.case_number}, after {finding.after:,.0f} s, {finding.reds:,} like it"
+        out.print(f"[bold red]finding {finding.number}[/]: {finding.title} ({found})", soft_wrap=True)
+        for difference in finding.differences:
+            out.print(f"  {difference.topic}, {difference.kind}: {difference.told}", markup=False, soft_wrap=True)
+        out.print(f"  {finding.folder}", markup=False, soft_wrap=True)
+    if not fuzzed.findings:
+        out.print("[green]every case puts out what its operations mean[/]")
+    for reason, count in fuzzed.left_out.items():
+        out.print(f"  [yellow]not judged[/], {count:,} outputs: {reason}", soft_wrap=True)
+    out.print(f"Folder  {fuzzed.folder}", markup=False, soft_wrap=True)

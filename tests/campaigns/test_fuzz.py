@@ -1,0 +1,259 @@
+"""Topologies that are drawn, what they mean, and a fuzzing whose release is the model itself, with or without a bug."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
+from onceproof.campaigns.fuzz.grammar import (
+    BEGIN,
+    MEMORY,
+    OPERATIONS,
+    SOURCES,
+    VERSIONED,
+    Case,
+    Kind,
+    Record,
+    Step,
+    draw,
+    smaller,
+)
+from onceproof.campaigns.fuzz.printing import unit_test
+from onceproof.campaigns.fuzz.relational import Model, compared, judge
+from onceproof.model.errors import ExitCode, UsageError
+from onceproof.model.release import Release
+
+NEWEST, OLDER = Release(4, 4, 0), Release(3, 4, 0)
+STORE = {"store": MEMORY, "cached": False}
+DRAWN = [draw(1, number, NEWEST) for number in range(300)]
+
+
+def a_case(*steps: Step, records: str) -> Case:
+    """Records are `topic key=value at`, a line each; a value may be null."""
+    read = []
+    for line in records.strip().splitlines():
+        topic, assigned, at = line.split()
+        key, _, value = assigned.partition("=")
+        read.append(Record(topic, BEGIN + int(at), key, None if value == "null" else value))
+    return Case(steps, tuple(read))
+
+
+def meant(case: Case, name: str) -> dict[str, str]:
+    """The rows in the end."""
+    model = Model(case)
+    return dict(model.table(name).rows(model.last))
+
+
+def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None]]]:
+    """What a release without a bug puts out in the end."""
+    model, outputs = Model(case), {}
+    for leaf in case.leaves:
+        if leaf.makes is Kind.STREAM:
+            outputs[leaf.name] = [(e.timestamp, e.key, e.value) for e in model.stream(leaf.name).events]
+        else:
+            outputs[leaf.name] = [(0, key, value) for key, value in model.table(leaf.name).rows(model.last).items()]
+    return outputs
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_draws_the_same_and_another_one_does_not():
+    assert [draw(1, number, NEWEST) for number in range(300)] == DRAWN
+    assert [draw(2, number, NEWEST) for number in range(300)] != DRAWN
+
+
+def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
+    assert {step.operation for case in DRAWN for step in case.steps} == {*OPERATIONS, *SOURCES}
+    assert any(step.is_versioned for case in DRAWN for step in case.steps)
+    assert not any(step.is_versioned for number in range(300) for step in draw(1, number, OLDER).steps)
+
+
+def test_a_case_is_read_back_as_it_was_written():
+    for case in DRAWN:
+        assert Case.decoded(json.loads(json.dumps(case.encoded))) == case
+
+
+def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
+    for case in DRAWN[:100]:
+        for one in smaller(case):
+            made: dict[str, Kind] = {}
+            for step in one.steps:
+                assert step.is_source or all(name in made for name in step.operands), f"{case}\n\n{one}"
+                made[step.name] = step.makes
+            assert one.leaves
+            assert all(0 < place < max(len(one.records), 1) for place in one.reopened)
+            assert one != case
+
+
+def test_no_case_on_the_disk_is_shrunk_into_memory_where_it_is_opened_again():
+    reopened = next(case for case in DRAWN if case.reopened)
+    stores = {step.options.get("store") for one in smaller(reopened) if one.reopened for step in one.steps}
+    assert MEMORY not in stores
+
+
+# --- what operations mean --------------------------------------------------------------------------------------------
+
+
+def test_a_foreign_key_join_has_the_rows_that_match_now():
+    left, right = Step("l", "burst", ("left",), STORE), Step("r", "table", ("right",), STORE)
+    records = """
+        right a=x|1 0
+        left k=a|1 0
+        left m=a|2 0
+        left k=z|1;z|2 0
+        left n=|3 0
+    """
+    inner = a_case(left, right, Step("j", "foreignKeyJoin", ("l", "r"), {"left": False, **STORE}), records=records)
+    assert meant(inner, "j") == {"m": "a|2/x|1"}
+    outer = a_case(left, right, Step("j", "foreignKeyJoin", ("l", "r"), {"left": True, **STORE}), records=records)
+    assert meant(outer, "j") == {"k": "z|2/-", "m": "a|2/x|1", "n": "|3/-"}
+    assert judge(outer, {}, OLDER).left_out == {"j": "a left join drops null foreign keys before 3.7.0 (KIP-962)"}
+
+
+def test_a_stream_finds_the_row_of_its_turn_or_the_version_of_its_time():
+    records = """
+        t a=x|1 0
+        t a=x|2 50
+        s a=y|0 20
+        t a=null 60
+        s a=y|1 70
+    """
+    stream = Step("s", "stream", ("s",))
+    look = Step("f", "lookup", ("s", "t"), {"left": True})
+    plain = Model(a_case(stream, Step("t", "table", ("t",), STORE), look, records=records))
+    assert [event.value for event in plain.stream("f").events] == ["y|0/x|2", "y|1/-"]
+    versioned = Model(a_case(stream, Step("t", "table", ("t",), {"store": VERSIONED}), look, records=records))
+    assert [event.value for event in versioned.stream("f").events] == ["y|0/x|1", "y|1/-"]
+
+
+def test_a_group_is_gone_with_its_last_row():
+    case = a_case(
+        Step("t", "table", ("t",), STORE),
+        Step("g", "group", ("t",), STORE),
+        records="t a=x|1 0\nt b=x|1 0\nt c=y|1 0\nt c=null 0",
+    )
+    assert meant(case, "g") == {"x": str(2 * sum(map(ord, "x|1")))}
+
+
+def test_windows_close_and_a_final_one_comes_once():
+    options = {"size": 60, "grace": 0, "final": True, **STORE}
+    windows = Step("w", "windows", ("s",), options)
+    case = a_case(Step("s", "stream", ("s",)), windows, records="s a=x|1 20\ns a=x|2 90\ns a=x|3 30")
+    assert meant(case, "w") == {"a@1000020-1000080": "1"}
+    twice = judge(case, {"w": [(0, key, value) for key, value in meant(case, "w").items()] * 2}, NEWEST)
+    assert twice.kinds == ("twice",)
+
+
+def test_an_outer_join_of_streams_puts_out_alone_what_can_have_no_match_any_more():
+    options = {"kind": "left", "size": 10, "grace": 0}
+    case = a_case(
+        Step("s", "stream", ("s",)),
+        Step("o", "stream", ("o",)),
+        Step("j", "streamJoin", ("s", "o"), options),
+        records="s a=x|1 0\no a=y|1 5\ns b=x|2 20\ns a=x|3 40",
+    )
+    values = [(event.key, event.value) for event in Model(case).stream("j").events]
+    assert values == [("a", "x|1/y|1"), ("b", "x|2/-")]  # that of 40 may still be met
+
+
+def test_late_changes_of_a_versioned_table_are_not_judged_by_the_last_record():
+    table = Step("t", "table", ("t",), {"store": VERSIONED})
+    late = a_case(table, records="t a=x|1 50\nt a=x|0 20")
+    assert list(judge(late, {}, NEWEST).left_out or {}) == ["t"]
+    assert judge(replace(late, records=late.records[:1]), {}, NEWEST).kinds == ("missing",)
+
+
+@pytest.mark.parametrize(
+    ("has", "kinds"),
+    [
+        ([(0, "a", "x|1"), (0, "b", "x|2")], ()),
+        ([(0, "a", "x|9"), (0, "a", "x|1"), (0, "b", "x|2"), (0, "c", None)], ()),  # the same in the end
+        ([(0, "a", "x|1")], ("missing",)),
+        ([(0, "a", "x|1"), (0, "b", "x|2"), (0, "c", "x|3")], ("unexpected",)),
+        ([(0, "a", "x|2"), (0, "b", "x|2")], ("wrong",)),
+    ],
+)
+def test_a_table_is_judged_by_its_last_rows(has, kinds):
+    case = a_case(Step("t", "table", ("t",), STORE), records="t a=x|1 0\nt b=x|2 0")
+    assert judge(case, {"t": has}, NEWEST).kinds == kinds
+
+
+def test_a_stream_is_judged_by_all_its_records_and_two_releases_by_each_other():
+    case = a_case(Step("s", "stream", ("s",)), records="s a=x|1 0\ns a=x|1 0")
+    once, twice = [(BEGIN, "a", "x|1")], [(BEGIN, "a", "x|1")] * 2
+    assert judge(case, {"s": twice}, NEWEST).kinds == ()
+    assert judge(case, {"s": once}, NEWEST).kinds == ("missing",)
+    assert [one.kind for one in compared(case, {"s": twice}, {"s": once})] == ["differs"]
+    assert compared(case, {"s": twice}, {"s": twice}) == ()
+
+
+# --- fuzzing ---------------------------------------------------------------------------------------------------------
+
+
+class Meant:
+    """A release that puts out what is meant; with a bug, but for the keys with which a filtered table ends."""
+
+    def __init__(self, bug: str = "") -> None:
+        self.bug = bug
+
+    def run(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        one = Case.decoded(case)
+        if self.bug in one.operations and self.bug == "sessions":
+            return {"failed": "StreamsException: in a processor"}
+        lost = [leaf.name for leaf in one.leaves if leaf.operation == self.bug]
+        return {"outputs": {topic: [] if topic in lost else output for topic, output in put_out(one).items()}}
+
+
+def fuzzed(tmp_path, bench: Meant, cases: int, other: Meant | None = None, state: Fuzzed | None = None) -> Fuzzed:
+    ticks = iter(range(10**9))
+    state = state or Fuzzed(run="r", streams="4.4.0", against=None, seed=1, harness="h", folder=str(tmp_path / "r"))
+    fuzzer = Fuzzer(tmp_path / "r", state, bench, other, report=lambda _: None, clock=lambda: next(ticks) / 1000)
+    return fuzzer.fuzz(cases * 4 / 1000)
+
+
+def test_a_release_without_a_bug_is_green(tmp_path):
+    done = fuzzed(tmp_path, Meant(), 400)
+    assert (done.red, done.findings, done.exit_code) == (0, (), ExitCode.OK)
+    assert done.cases > 100
+
+
+def test_a_bug_is_found_and_shrunk_to_what_it_takes(tmp_path):
+    done = fuzzed(tmp_path, Meant("filterTable"), 400)
+    assert done.exit_code is ExitCode.ANOMALY
+    smallest = min(done.findings, key=lambda finding: len(finding.case))
+    case = Case.decoded(json.loads((tmp_path / "r/findings" / str(smallest.number) / "case.json").read_text()))
+    assert len(case.steps) == 2
+    assert len(case.records) == 1
+    assert (tmp_path / "r/findings/1/app/onceproof.toml").exists()
+    assert "@Test" in (tmp_path / "r/findings/1/DrawnTopologyTest.java").read_text()
+
+
+def test_a_case_that_throws_is_red_and_so_is_one_that_another_release_sees_otherwise(tmp_path):
+    failed = fuzzed(tmp_path, Meant("sessions"), 400)
+    assert any("failed" in finding.title for finding in failed.findings)
+    differs = fuzzed(tmp_path / "other", Meant(), 400, other=Meant("filterTable"))
+    assert differs.findings
+    assert all(finding.title.startswith("differs") for finding in differs.findings)
+
+
+def test_a_fuzzing_goes_on_where_it_was_and_only_by_what_began_it(tmp_path):
+    before = fuzzed(tmp_path, Meant("filterTable"), 200)
+    state = begun(tmp_path, "last", "h")
+    assert state == before
+    after = fuzzed(tmp_path, Meant("filterTable"), 200, state=state)
+    assert after.cases > before.cases
+    assert after.findings[: len(before.findings)]
+    with pytest.raises(UsageError, match="draws or judges otherwise"):
+        begun(tmp_path, "r", "another")
+    with pytest.raises(UsageError, match="There is no fuzzing"):
+        begun(tmp_path, "other", "h")
+
+
+def test_a_test_is_printed_for_each_case_that_can_be_drawn():
+    for case in DRAWN:
+        for leaf in case.leaves:
+            assert f'"{leaf.name}", Produced' in unit_test(case, leaf.name, "drawn")
