@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search.log import ExplorationFolder, Tried, read_lines
-from onceproof.campaigns.search.verbs import asked_from_params, explore
-from onceproof.model.matrices import BROKER
+from onceproof.campaigns.search.verbs import asked_for, explore
 
 HEAD = "| target | schedules | found | minutes | median | trials |\n|---|---|---|---|---|---|"
 
@@ -89,20 +89,14 @@ def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searc
     """Search until the target is found."""
     with tempfile.TemporaryDirectory() as home:
         folder = ExplorationFolder(Path(home, "20260101T000000-0001"))
-        asked = asked_from_params(
-            {
-                "streams": target.streams,
-                "broker": BROKER,
-                "scenario": [],
-                "set": [],
-                "seed": seed,
-                "bisect": False,
-                "uniform": uniform,
-                "plant": target.name if target.plant else None,
-            },
-            folder.path.name,
-            seed,
+        request = ExploreRequest(
+            streams=(target.streams,),
+            seed=seed,
+            bisect=False,
+            uniform=uniform,
+            plant=target.name if target.plant else None,
         )
+        asked = asked_for(request, target.streams, folder.path.name, seed)
 
         def look(_phase: str) -> None:
             if any(map(target.is_shown_by, read_lines(folder.log_file))):

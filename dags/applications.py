@@ -20,9 +20,9 @@ from airflow.sdk import CronTriggerTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from onceproof.campaigns.application import verbs
+from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.params import APPLICATION_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
@@ -31,8 +31,7 @@ from onceproof.settings import get_settings
 def named_applications(params: Any = None) -> list[str]:
     """The folders of the applications that are run; skipped where there is none."""
     try:
-        refuse_unknown(params, APPLICATION_PARAMS)
-        found = verbs.applications(params["applications"] or [])
+        found = verbs.applications(ApplicationRequest.of_params(params).applications)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if not found:
@@ -46,15 +45,7 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {folder}")
     run = RunFolder(get_settings().runs / run_id)
     try:
-        wanted = verbs.app_run(
-            run,
-            folder,
-            params["streams"] or [],
-            broker=params["broker"],
-            seed=int(run_id[-4:], 16) if params["seed"] is None else params["seed"],
-            settings=[f"fault={params['fault']}"] if params["fault"] else [],
-            controls=params["controls"],
-        )
+        wanted = verbs.app_run(run, folder, ApplicationRequest.of_params(params), int(run_id[-4:], 16))
         answer = verbs.apply(wanted)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
@@ -70,7 +61,7 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     dagrun_timeout=timedelta(hours=12),
     is_paused_upon_creation=False,
     default_args={"retries": 0},  # a failure is a finding; a retry would hide it
-    params={name: Param(**schema) for name, schema in APPLICATION_PARAMS.items()},
+    params={name: Param(**schema) for name, schema in ApplicationRequest.params().items()},
     doc_md=__doc__,
     tags=["onceproof"],
 )

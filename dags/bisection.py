@@ -18,10 +18,10 @@ from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.campaigns.bisection import verbs
+from onceproof.campaigns.requests import BisectRequest
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.environment import of_the_lab
-from onceproof.pipeline.params import BISECT_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
@@ -31,9 +31,8 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     """Bisect; returns the path of `bisect.json`."""
     run_id = new_run_id(dag_run.run_after, dag_run.run_id)
     try:
-        refuse_unknown(params, BISECT_PARAMS)
         run = RunFolder(get_settings().runs / run_id)
-        search = verbs.search_from_params(params, seed=int(run_id[-4:], 16))
+        search = verbs.search_for(BisectRequest.of_params(params), seed=int(run_id[-4:], 16))
         print(verbs.as_table(verbs.bisect(run, search), search.title))
         return str(run.bisection_file)
     except OnceproofError as error:
@@ -47,7 +46,7 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     dagrun_timeout=timedelta(hours=12),
     is_paused_upon_creation=False,
     default_args={"retries": 0},  # a failure is a finding; a retry would hide it
-    params={name: Param(**schema) for name, schema in BISECT_PARAMS.items()},
+    params={name: Param(**schema) for name, schema in BisectRequest.params().items()},
     doc_md=__doc__,
     tags=["onceproof"],
 )

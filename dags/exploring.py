@@ -22,10 +22,10 @@ from airflow.sdk import CronTriggerTimetable, Param, PokeReturnValue, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from pendulum import local_timezone
 
+from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
 from onceproof.model.errors import OnceproofError
 from onceproof.pipeline import steps
-from onceproof.pipeline.params import EXPLORE_PARAMS, refuse_unknown
 from onceproof.settings import get_settings
 
 
@@ -35,8 +35,7 @@ def releases(params: Any = None, dag_run: Any = None) -> list[str]:
     if steps.is_late(dag_run):
         raise AirflowSkipException("Airflow was not up when the night began; trigger a run to search now.")
     try:
-        refuse_unknown(params, EXPLORE_PARAMS)
-        return steps.exact_releases(params["streams"])
+        return steps.exact_releases(ExploreRequest.of_params(params).streams)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
 
@@ -55,19 +54,19 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     """Search a release for a while; returns the path of `exploration.jsonl` when the time is up."""
     night = f"{dag_run.run_id} {streams}"
     run_id = steps.new_run_id(dag_run.run_after, night)
-    named = params["scenario"] or []
-    asking = {**params, "streams": streams, "scenario": named}
     try:
-        folder, asked = verbs.search_of(get_settings().explorations, night, asking, run_id, int(run_id[-4:], 16))
+        request = ExploreRequest.of_params(params)
+        root, drawn = get_settings().explorations, int(run_id[-4:], 16)
+        folder, asked = verbs.search_of(root, night, request, streams, run_id, drawn)
         before = folder.spent_before(night)
 
         def left() -> float:
             since, now = dag_run.run_after.astimezone(), datetime.now().astimezone()
-            return verbs.seconds_left(params, folder.spent - before, since, now)
+            return verbs.seconds_left(request, folder.spent - before, since, now)
 
         if (seconds := left()) > 0:
             folder.begin(night)
-            verbs.explore(folder, asked, min(seconds, verbs.SLICE), named=bool(named))
+            verbs.explore(folder, asked, min(seconds, verbs.SLICE), named=bool(request.scenario))
         if left() > 0:
             return PokeReturnValue(is_done=False)
         found = verbs.complaint(folder, before)
@@ -76,7 +75,7 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     if found:
         raise AirflowFailException(found)
     if folder.spent == before:
-        raise AirflowSkipException(f"Nothing was left of the night, which is over at {params['until']}.")
+        raise AirflowSkipException(f"Nothing was left of the night, which is over at {request.until}.")
     return PokeReturnValue(is_done=True, xcom_value=str(folder.log_file))
 
 
@@ -87,7 +86,7 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     dagrun_timeout=timedelta(days=2),
     is_paused_upon_creation=False,
     default_args={"retries": 0},  # a failure is a finding; a retry would hide it
-    params={name: Param(**schema) for name, schema in EXPLORE_PARAMS.items()},
+    params={name: Param(**schema) for name, schema in ExploreRequest.params().items()},
     doc_md=__doc__,
     tags=["onceproof"],
 )

@@ -18,10 +18,10 @@ from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.campaigns.qualification import verbs
+from onceproof.campaigns.requests import QualifyRequest
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.environment import of_the_lab
-from onceproof.pipeline.params import QUALIFY_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
@@ -32,10 +32,9 @@ BEFORE_TRIALS = 100  # the priority of its task
 def releases(params: Any = None) -> list[str]:
     """The releases that are looked at."""
     try:
-        refuse_unknown(params, QUALIFY_PARAMS)
+        return list(QualifyRequest.of_params(params).streams)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
-    return list(params["streams"])
 
 
 @task(
@@ -47,10 +46,9 @@ def releases(params: Any = None) -> list[str]:
 def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
     """Look at a release; returns the path of `qualification.json`."""
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
-    run, seed = RunFolder(get_settings().runs / run_id), params["seed"]
+    run = RunFolder(get_settings().runs / run_id)
     try:
-        asked = {"streams": streams, "broker": params["broker"], "scenario": params["scenario"]}
-        found = verbs.qualify(run, asked, int(run_id[-4:], 16) if seed is None else seed)
+        found = verbs.qualify(run, QualifyRequest.of_params(params), streams, int(run_id[-4:], 16))
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if complaint := verbs.complaint(found):
@@ -65,7 +63,7 @@ def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
     dagrun_timeout=timedelta(hours=6),
     is_paused_upon_creation=False,
     default_args={"retries": 0},  # a failure is a finding; a retry would hide it
-    params={name: Param(**schema) for name, schema in QUALIFY_PARAMS.items()},
+    params={name: Param(**schema) for name, schema in QualifyRequest.params().items()},
     doc_md=__doc__,
     tags=["onceproof"],
 )

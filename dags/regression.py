@@ -46,7 +46,7 @@ from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.environment import of_the_lab
-from onceproof.pipeline.params import PARAMS, refuse_unknown, request_from_params
+from onceproof.pipeline.request import RunRequest
 from onceproof.settings import get_settings
 from onceproof.spark import compiled_for, connector_jars, spark_environment
 
@@ -109,11 +109,10 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
     if steps.is_late(dag_run):
         raise AirflowSkipException("Airflow was not up at that time: a missed night is not made up for.")
     with one_sentence():
-        refuse_unknown(params, PARAMS)
-        run_id = params["run"] or steps.new_run_id(dag_run.run_after, dag_run.run_id)
-        connection = params["connection"]
-        request, asks = request_from_params(params), partial(client_properties, connection)
-        return str(steps.plan(run_id, request, dag_run.run_id, connection, asks).path)
+        asked = RunRequest.of_params(params)
+        run_id = asked.run or steps.new_run_id(dag_run.run_after, dag_run.run_id)
+        asks = partial(client_properties, asked.connection)
+        return str(steps.plan(run_id, asked.request, dag_run.run_id, asked.connection, asks).path)
 
 
 @task(doc_md=steps.stop_clusters.__doc__)
@@ -231,7 +230,7 @@ def collect_and_check() -> SparkSubmitOperator:
     # A failure is a finding; a retry would hide it. What is furthest along goes first: the first cell is driven while
     # others still get their topics.
     default_args={"retries": 0, "weight_rule": "upstream"},
-    params={name: Param(**schema) for name, schema in PARAMS.items()},
+    params={name: Param(**schema) for name, schema in RunRequest.params(matrix="nightly").items()},
     user_defined_macros={"connector_jars": connector_jars},
     doc_md=__doc__,
     tags=["onceproof"],

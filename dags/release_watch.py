@@ -26,15 +26,18 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.model.errors import OnceproofError
 from onceproof.pipeline import watch
-from onceproof.pipeline.params import WATCH_PARAMS, refuse_unknown
+from onceproof.pipeline.request import WatchRequest
+from onceproof.settings import get_settings
+
+PARAMS = WatchRequest.params(pre_releases=get_settings().pre_releases)
 
 
 @task(doc_md=watch.look.__doc__)
 def look(params: Any = None) -> list[dict[str, Any]]:
     """Look at what is published."""
     try:
-        refuse_unknown(params, WATCH_PARAMS)
-        return watch.look(**{name: params[name] for name in WATCH_PARAMS})
+        asked = WatchRequest.of_params(params)
+        return watch.look(matrix=asked.matrix, pre_releases=asked.pre_releases, catch_up=asked.catch_up)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
 
@@ -67,7 +70,7 @@ def trigger(name: str, dag_id: str) -> Any:
     dagrun_timeout=timedelta(hours=2),
     is_paused_upon_creation=False,
     default_args={"retries": 0},  # the next look is the retry
-    params={name: Param(**schema) for name, schema in WATCH_PARAMS.items()},
+    params={name: Param(**schema) for name, schema in PARAMS.items()},
     doc_md=__doc__,
     tags=["onceproof"],
 )

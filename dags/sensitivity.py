@@ -18,11 +18,11 @@ from typing import Any
 from airflow.sdk import CronTriggerTimetable, Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from onceproof.campaigns.requests import SensitivityRequest
 from onceproof.campaigns.sensitivity import verbs
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.environment import of_the_lab
-from onceproof.pipeline.params import SENSITIVITY_PARAMS, refuse_unknown
 from onceproof.pipeline.steps import exact_releases, new_run_id
 from onceproof.settings import get_settings
 
@@ -31,8 +31,7 @@ from onceproof.settings import get_settings
 def releases(params: Any = None) -> list[str]:
     """The releases that bugs are planted into."""
     try:
-        refuse_unknown(params, SENSITIVITY_PARAMS)
-        return exact_releases(params["streams"])
+        return exact_releases(SensitivityRequest.of_params(params).streams)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
 
@@ -43,9 +42,8 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
     try:
         run = RunFolder(get_settings().runs / run_id)
-        lists = {name: params[name] or [] for name in ("scenario", "plant")}
-        asked = {**{name: params[name] for name in SENSITIVITY_PARAMS}, **lists, "streams": streams}
-        answer = verbs.sense(run, verbs.sense_from_params(asked, seed=int(run_id[-4:], 16)))
+        asked = verbs.sense_for(SensitivityRequest.of_params(params), streams, seed=int(run_id[-4:], 16))
+        answer = verbs.sense(run, asked)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if answer["exit_code"]:
@@ -60,7 +58,7 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     dagrun_timeout=timedelta(hours=12),
     is_paused_upon_creation=False,
     default_args={"retries": 0},  # a failure is a finding; a retry would hide it
-    params={name: Param(**schema) for name, schema in SENSITIVITY_PARAMS.items()},
+    params={name: Param(**schema) for name, schema in SensitivityRequest.params().items()},
     doc_md=__doc__,
     tags=["onceproof"],
 )

@@ -80,7 +80,7 @@ def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(words, monkeyp
     folder, source = words
     done = []
 
-    def app_run(_run, folder, *_, seed, **__):
+    def app_run(_run, folder, _request, seed, _given):
         done.append(seed)
         if len(done) == 1:
             source.write_text(source.read_text() + "// mended\n")

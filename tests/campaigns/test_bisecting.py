@@ -8,19 +8,18 @@ import pytest
 
 from onceproof.campaigns.bisection import trials as bisection
 from onceproof.campaigns.bisection import verbs
-from onceproof.campaigns.bisection.verbs import as_table, bisect, search_from_params
+from onceproof.campaigns.bisection.verbs import as_table, bisect, search_for
+from onceproof.campaigns.requests import BisectRequest
 from onceproof.lab import java
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import read_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.params import BISECT_PARAMS
 from tests.pipeline.registry import Registry, registry
 from tests.specimens.brokers import external_cluster
 from tests.specimens.files import a_reading, an_outcome
 
 __all__ = ["registry"]
-DEFAULTS = {name: schema["default"] for name, schema in BISECT_PARAMS.items()}
 
 
 class Brokers:
@@ -73,10 +72,10 @@ def cardboard(registry: Registry, home, monkeypatch):
     ],
 )
 def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, releases):
-    search = search_from_params(DEFAULTS | {"from": from_, "to": to}, seed=7)
+    search = search_for(BisectRequest(**{"from": from_, "to": to}), seed=7)
     assert " ".join(map(str, search.releases)) == releases
     assert search.seed == 7
-    assert search_from_params(DEFAULTS | {"seed": 0}, seed=7).seed == 0
+    assert search_for(BisectRequest(**{"seed": 0}), seed=7).seed == 0
 
 
 @pytest.mark.parametrize(
@@ -95,14 +94,14 @@ def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, relea
 )
 def test_what_cannot_be_searched_is_a_sentence(cardboard, bad, said):
     with pytest.raises(UsageError) as refused:
-        search_from_params(DEFAULTS | bad, seed=7)
+        search_for(BisectRequest(**bad), seed=7)
     assert said in str(refused.value)
     assert not cardboard.path.exists()
 
 
 def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     said: list[str] = []
-    found = bisect(cardboard, search_from_params(DEFAULTS, seed=7), said.append)
+    found = bisect(cardboard, search_for(BisectRequest(), seed=7), said.append)
     boundaries = {b["line"]: (b["first_bad"], b["first_good"]) for b in found["boundaries"]}
     assert read_json(cardboard.bisection_file) == found
     assert boundaries == {"3.3": ("3.3.2", None), "3.4": ("3.4.0", "3.4.1")}
@@ -119,21 +118,21 @@ def test_what_begins_is_told_without_the_title_which_stands_before_all_that_is_t
         ("3.4.0", "1 release, at most 60 trials"),
     ):
         said: list[str] = []
-        bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0", "to": to}, seed=7), said.append)
+        bisect(cardboard, search_for(BisectRequest(**{"from": "3.4.0", "to": to}), seed=7), said.append)
         assert said[0].startswith(first_line)
 
 
 def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
     with pytest.raises(KeyboardInterrupt):
-        bisect(cardboard, search_from_params(DEFAULTS, seed=7))
+        bisect(cardboard, search_for(BisectRequest(), seed=7))
     assert Brokers.stopped == 1
     assert not (cardboard.path / "bisect.json").exists()
 
 
 def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(4, 0, 0), "lost-record"))
-    search = search_from_params(DEFAULTS, seed=7)
+    search = search_for(BisectRequest(), seed=7)
     assert search.issue.key == "KAFKA-14172"
     found = bisect(cardboard, search)
     assert found["bad"] == ["3.3.2", "3.4.0"]
@@ -143,13 +142,13 @@ def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
 
 def test_what_an_incidental_issue_shows_by_chance_makes_no_release_unknown(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
-    found = bisect(cardboard, search_from_params(DEFAULTS, seed=7))
+    found = bisect(cardboard, search_for(BisectRequest(), seed=7))
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
     assert "3.4.1" in found["good"]
 
 
 def test_where_no_issue_is_known_any_anomaly_counts(cardboard):
-    search = search_from_params(DEFAULTS | {"variant": "CACHING_DISABLED"}, seed=7)
+    search = search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7)
     assert search.issue is None
     assert bisect(cardboard, search)["bad"] == ["3.3.2", "3.4.0"]
 
@@ -166,7 +165,7 @@ def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(ca
 
     monkeypatch.setattr(bisection, "run_trial", once)
     said: list[str] = []
-    found = bisect(cardboard, search_from_params(DEFAULTS | {"variant": "CACHING_DISABLED"}, seed=7), said.append)
+    found = bisect(cardboard, search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7), said.append)
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
     assert "3.4.1" in found["good"]
     assert any("3.4.1: It showed torn-transaction, which a known issue shows there by chance." in line for line in said)
@@ -174,7 +173,7 @@ def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(ca
 
 def test_where_no_issue_is_known_a_release_that_always_shows_one_by_chance_is_not_good(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
-    found = bisect(cardboard, search_from_params(DEFAULTS | {"variant": "CACHING_DISABLED"}, seed=7))
+    found = bisect(cardboard, search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7))
     assert found["bad"] == ["3.3.2", "3.4.0"]
     assert "3.4.1" not in found["good"]
     assert list(found["unknown"]) == ["3.4.1"]
@@ -190,7 +189,7 @@ def test_a_witness_that_no_known_issue_explains_is_not_there_by_chance(cardboard
 
     registry.publish("3.7.2", "3.8.0", "4.2.1", "4.3.1")
     monkeypatch.setattr(bisection, "run_trial", show)
-    found = bisect(cardboard, search_from_params(DEFAULTS | {"scenario": "windows", "from": "3.7.2"}, seed=7))
+    found = bisect(cardboard, search_for(BisectRequest(**{"scenario": "windows", "from": "3.7.2"}), seed=7))
     assert (found["bad"], found["good"]) == (["3.8.0", "4.2.1", "4.3.1"], ["3.7.2"])
 
 
@@ -203,7 +202,7 @@ def test_what_is_only_told_is_no_red_because_something_else_stands_beside_it(car
 
     registry.publish("4.2.1", "4.3.1")
     monkeypatch.setattr(bisection, "run_trial", show)
-    found = bisect(cardboard, search_from_params(DEFAULTS | {"scenario": "crash", "from": "4.2.1"}, seed=7))
+    found = bisect(cardboard, search_for(BisectRequest(**{"scenario": "crash", "from": "4.2.1"}), seed=7))
     assert found["bad"] == ["4.2.1"]
     assert found["unknown"] == {"4.3.1": "It showed thread-died, which is not what is searched for."}
 
@@ -216,8 +215,8 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
         UsageError,
         match=r"More than one known issue concerns .*: name one with --issue; choose from KAFKA-14172, KAFKA-2",
     ):
-        search_from_params(DEFAULTS, seed=7)
-    assert search_from_params(DEFAULTS | {"issue": "KAFKA-2"}, seed=7).issue.key == "KAFKA-2"
+        search_for(BisectRequest(), seed=7)
+    assert search_for(BisectRequest(**{"issue": "KAFKA-2"}), seed=7).issue.key == "KAFKA-2"
 
 
 def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
@@ -230,7 +229,7 @@ def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, mo
     monkeypatch.setattr(bisection, "run_alone", run_there)
     monkeypatch.setattr(bisection, "lent", lambda external_cluster, _: external_cluster)
     monkeypatch.setattr(bisection, "check_access", lambda *arguments: asked.append(arguments))
-    found = bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), external=brokers)
+    found = bisect(cardboard, search_for(BisectRequest(**{"from": "3.4.0"}), seed=7), external=brokers)
     assert found["sure"]
     assert set(map(id, seen)) == {id(brokers)}
     assert len(asked) == 1 < len(seen)
@@ -243,4 +242,4 @@ def test_external_brokers_that_do_not_let_us_in_end_the_search_at_once(cardboard
 
     monkeypatch.setattr(bisection, "check_access", refuse)
     with pytest.raises(UsageError, match="cannot be reached"):
-        bisect(cardboard, search_from_params(DEFAULTS | {"from": "3.4.0"}, seed=7), external=external_cluster())
+        bisect(cardboard, search_for(BisectRequest(**{"from": "3.4.0"}), seed=7), external=external_cluster())

@@ -8,18 +8,21 @@ from itertools import count
 
 import pytest
 
+from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import explorer
 from onceproof.campaigns.search.log import Asked, ExplorationFolder, Log
-from onceproof.campaigns.search.verbs import asked_from_params, complaint, explore, search_of, seconds_left
+from onceproof.campaigns.search.verbs import asked_for, complaint, explore, search_of, seconds_left
 from onceproof.lab import agent, artifacts, java, releases
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
-from onceproof.pipeline.params import EXPLORE_PARAMS
 from tests.campaigns.test_exploring import Decreed, uncached
 from tests.specimens.files import a_finding, a_reading
 
-DEFAULTS = {name: schema["default"] for name, schema in EXPLORE_PARAMS.items()}
-PARAMS = {**DEFAULTS, "streams": "4.3.1", "scenario": ["enumerator"], "bisect": False}
+
+def request(**values):
+    return ExploreRequest(**{"streams": ["4.3.1"], "scenario": ["enumerator"], "bisect": False} | values)
+
+
 RUN, LATER = "20260101T000000-0001", "20260102T000000-0002"
 EAST = timezone(timedelta(hours=9))
 
@@ -29,9 +32,9 @@ def folder(home):
     return ExplorationFolder(home / "explorations" / RUN)
 
 
-def asked_in(folder, params, seed, night="tonight"):
+def asked_in(folder, asking, seed, night="tonight"):
     """What is asked in a folder, whose night begins."""
-    found, asked = search_of(folder.path.parent, night, params, folder.path.name, seed)
+    found, asked = search_of(folder.path.parent, night, asking, "4.3.1", folder.path.name, seed)
     found.begin(night)
     return asked
 
@@ -62,14 +65,14 @@ def lab(home, monkeypatch):
     return benches
 
 
-def test_what_is_asked_follows_from_the_params(lab):
-    asked = asked_from_params(PARAMS, RUN, seed=7)
+def test_what_is_asked_follows_from_the_request(lab):
+    asked = asked_for(request(), "4.3.1", RUN, seed=7)
     assert (asked.run, asked.streams, asked.scenarios, asked.seed) == (RUN, "4.3.1", ("enumerator",), 7)
     assert (asked.uniform, asked.plant, asked.bisect) == (False, None, False)
-    assert asked_from_params(PARAMS | {"seed": 0}, RUN, seed=7).seed == 0
-    assert asked_from_params(PARAMS | {"set": ["nodes=3"]}, RUN, seed=7).settings == ("nodes=3",)
-    assert asked_from_params(PARAMS | {"set": None}, RUN, seed=7).settings == ()
-    every = asked_from_params(PARAMS | {"scenario": []}, RUN, seed=7).scenarios
+    assert asked_for(request(**{"seed": 0}), "4.3.1", RUN, seed=7).seed == 0
+    assert asked_for(request(**{"set": ["nodes=3"]}), "4.3.1", RUN, seed=7).settings == ("nodes=3",)
+    assert asked_for(request(**{"set": None}), "4.3.1", RUN, seed=7).settings == ()
+    every = asked_for(request(**{"scenario": []}), "4.3.1", RUN, seed=7).scenarios
     assert "enumerator" in every
     assert "quota" not in every
 
@@ -78,13 +81,12 @@ def test_what_is_asked_follows_from_the_params(lab):
     ("bad", "said"),
     [
         ({"scenario": ["elevator"]}, "There is no scenario 'elevator'"),
-        ({"streams": "4.3.x"}, "'4.3.x' is not a Kafka release"),
         ({"plant": "weeds"}, "There is no plant 'weeds'"),
     ],
 )
 def test_what_cannot_be_searched_is_a_sentence(lab, folder, bad, said):
     with pytest.raises(UsageError, match=said):
-        asked_from_params(PARAMS | bad, RUN, seed=7)
+        asked_for(request(**bad), "4.3.1", RUN, seed=7)
     assert not folder.path.exists()
 
 
@@ -97,7 +99,7 @@ def test_what_cannot_be_searched_is_a_sentence(lab, folder, bad, said):
 )
 def test_what_no_scenario_can_be_set_to_is_a_sentence(lab, folder, bad, said):
     with pytest.raises(UsageError, match=said):
-        explore(folder, asked_from_params(PARAMS | {"set": [bad]}, RUN, seed=7), 50, lambda _: None)
+        explore(folder, asked_for(request(**{"set": [bad]}), "4.3.1", RUN, seed=7), 50, lambda _: None)
     assert not folder.path.exists()
 
 
@@ -107,12 +109,12 @@ def test_a_plant_must_fit_the_release(lab, monkeypatch):
 
     monkeypatch.setattr(agent, "check_plantable", refuse)
     with pytest.raises(UsageError, match="It does not fit"):
-        asked_from_params(PARAMS | {"plant": "no-abort"}, RUN, seed=7)
+        asked_for(request(**{"plant": "no-abort"}), "4.3.1", RUN, seed=7)
 
 
 def test_a_search_goes_on_as_it_was_begun(lab, folder):
-    first = explore(folder, asked_in(folder, PARAMS, seed=7), 50, lambda _: None)
-    asked = asked_in(folder, PARAMS | {"scenario": []}, seed=8)
+    first = explore(folder, asked_in(folder, request(), seed=7), 50, lambda _: None)
+    asked = asked_in(folder, request(**{"scenario": []}), seed=8)
     assert asked == Asked.read(folder.asked_file)
     assert asked.seed == 7
     exploration = explore(folder, asked, 50, lambda _: None)
@@ -122,7 +124,7 @@ def test_a_search_goes_on_as_it_was_begun(lab, folder):
 
 def test_a_finding_is_bisected_over_what_is_published(lab, folder):
     lab[0].shows_next = staticmethod(uncached)
-    [finding] = explore(folder, asked_in(folder, PARAMS | {"bisect": True}, seed=7), 600, lambda _: None).findings
+    [finding] = explore(folder, asked_in(folder, request(**{"bisect": True}), seed=7), 600, lambda _: None).findings
     assert finding.releases.bad == ("4.3.0", "4.3.1")
 
 
@@ -136,13 +138,13 @@ def test_sigterm_stops_the_brokers_and_keeps_the_lines(lab, folder):
 
     lab[0].shows_next = staticmethod(shows)
     with pytest.raises(KeyboardInterrupt):
-        explore(folder, asked_in(folder, PARAMS, seed=7), 600, lambda _: None)
+        explore(folder, asked_in(folder, request(), seed=7), 600, lambda _: None)
     assert lab[1].stopped
     assert len(Log(folder.log_file).lines) == 2
 
 
 def test_nobody_else_is_at_the_same_search(lab, folder):
-    asked = asked_in(folder, PARAMS, seed=7)
+    asked = asked_in(folder, request(), seed=7)
     with explorer.held(folder), pytest.raises(UsageError, match="is under way"):
         explore(folder, asked, 50, lambda _: None)
 
@@ -152,7 +154,7 @@ def test_nobody_else_is_at_the_same_search(lab, folder):
 
 def night(folder, name, run, drawn=7, **params):
     """Search in a night; returns the run of its search, the seconds before it, and what it came to."""
-    found, asked = search_of(folder.path.parent, name, PARAMS | params, run, drawn)
+    found, asked = search_of(folder.path.parent, name, request(**params), "4.3.1", run, drawn)
     found.begin(name)
     return found.path.name, found.spent_before(name), explore(found, asked, 50, lambda _: None)
 
@@ -187,7 +189,7 @@ def test_what_another_version_has_searched_is_left(lab, folder, monkeypatch):
 
 
 def test_a_search_that_no_night_asked_for_is_left(lab, folder):
-    explore(folder, asked_from_params(PARAMS, RUN, 7), 50, lambda _: None)
+    explore(folder, asked_for(request(), "4.3.1", RUN, 7), 50, lambda _: None)
     assert night(folder, "tuesday", LATER)[:2] == (LATER, 0)
 
 
@@ -205,19 +207,19 @@ def test_a_search_that_no_night_asked_for_is_left(lab, folder):
 )
 def test_the_night_ends_at_its_hour(since, now, hours):
     times = [datetime.fromisoformat(text).replace(tzinfo=EAST) for text in (since, now)]
-    assert seconds_left(PARAMS | {"until": "06:00"}, 0, *times) == hours * 3600
+    assert seconds_left(request(**{"until": "06:00"}), 0, *times) == hours * 3600
 
 
 def test_minutes_are_those_of_searching_and_the_hour_does_not_count():
     now = datetime(2026, 1, 2, 7, tzinfo=UTC)
-    assert seconds_left(PARAMS | {"minutes": 10}, 0, now, now) == 600
-    assert seconds_left(PARAMS | {"minutes": 10}, 450.0, now, now + timedelta(hours=5)) == 150
+    assert seconds_left(request(**{"minutes": 10}), 0, now, now) == 600
+    assert seconds_left(request(**{"minutes": 10}), 450.0, now, now + timedelta(hours=5)) == 150
 
 
 def test_without_either_nobody_knows_how_long():
     now = datetime(2026, 1, 2, 7, tzinfo=UTC)
     with pytest.raises(UsageError, match="set minutes or until"):
-        seconds_left(PARAMS | {"until": None}, 0, now, now)
+        seconds_left(request(**{"until": None}), 0, now, now)
 
 
 # --- what is said --------------------------------------------------------------------------------------------

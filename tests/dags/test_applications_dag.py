@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from onceproof.campaigns.application import verbs
+from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer, Judgement
-from onceproof.pipeline.params import APPLICATION_PARAMS
 from tests.specimens.files import an_app_answer, on_release
 
-DEFAULTS = {name: schema["default"] for name, schema in APPLICATION_PARAMS.items()}
+DEFAULTS = {name: schema["default"] for name, schema in ApplicationRequest.params().items()}
 
 
 @pytest.fixture(scope="module")
@@ -79,17 +79,17 @@ def cardboard(home, monkeypatch):
         (home / "applications" / name).mkdir(parents=True)
         (home / "applications" / name / "onceproof.toml").touch()
 
-    def app_run(run, folder, streams, **asked):
-        return run, folder, streams, asked
+    def app_run(run, folder, request, seed):
+        return run, folder, request, seed
 
     def apply(wanted):
-        run, folder, streams, asked = wanted
+        run, folder, request, seed = wanted
         is_bad = Path(folder).name == "bad"
         found = [
             on_release(streams=one, judgement=Judgement("red" if is_bad and one == "4.1.2" else "green"), reason="Why.")
-            for one in streams or ["4.4.0"]
+            for one in request.streams or ["4.4.0"]
         ]
-        answer = an_app_answer(*found, application=folder, broker=asked["broker"], seed=asked["seed"])
+        answer = an_app_answer(*found, application=folder, broker=request.broker, seed=seed)
         answer.write(run.app_file)
         return answer
 
@@ -116,9 +116,9 @@ def test_each_application_is_run_and_a_red_one_fails_its_task_in_a_sentence(dag,
 def test_where_nobody_says_on_which_releases_the_file_says_it(dag, database, cardboard, monkeypatch):
     asked = []
     app_run = verbs.app_run
-    monkeypatch.setattr(verbs, "app_run", lambda *args, **named: asked.append(args[2]) or app_run(*args, **named))
+    monkeypatch.setattr(verbs, "app_run", lambda *args: asked.append(args[2].streams) or app_run(*args))
     state, _ = run_it(dag, applications=["good"])
-    assert (state, asked) == ("success", [[]])
+    assert (state, asked) == ("success", [()])
 
 
 @pytest.mark.system

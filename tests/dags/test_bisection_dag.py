@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.requests import BisectRequest
 from onceproof.model.json_file import read_json
-from onceproof.pipeline.params import BISECT_PARAMS
 from tests.campaigns.test_bisecting import Brokers, cardboard
 
 __all__ = ["cardboard"]
-DEFAULTS = {name: schema["default"] for name, schema in BISECT_PARAMS.items()}
+DEFAULTS = {name: schema["default"] for name, schema in BisectRequest.params().items()}
 
 
 @pytest.fixture(scope="module")

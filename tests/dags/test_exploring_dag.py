@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
 from onceproof.campaigns.search.corpus import Schedule
 from onceproof.campaigns.search.explorer import search_version
 from onceproof.campaigns.search.log import Asked, Log, Purpose, Tried
-from onceproof.pipeline.params import EXPLORE_PARAMS
 from onceproof.scenarios import SCENARIOS
 from tests.specimens.files import a_finding
 
-DEFAULTS = {name: schema["default"] for name, schema in EXPLORE_PARAMS.items()}
+DEFAULTS = {name: schema["default"] for name, schema in ExploreRequest.params().items()}
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +89,8 @@ def cardboard(home, findings, monkeypatch):
     """Searches of one trial that takes as long as there is; returns what was searched, and for how long."""
     searched = []
 
-    def asked_from_params(params, run, seed):
-        fields = {name: params[name] for name in ("streams", "broker", "bisect")}
+    def asked_for(request, streams, run, seed):
+        fields = {"streams": streams, "broker": request.broker, "bisect": request.bisect}
         return Asked(
             run=run,
             **fields,
@@ -111,7 +111,7 @@ def cardboard(home, findings, monkeypatch):
         for finding in findings:
             finding.write(folder.finding(finding) / "finding.json")
 
-    monkeypatch.setattr(verbs, "asked_from_params", asked_from_params)
+    monkeypatch.setattr(verbs, "asked_for", asked_for)
     monkeypatch.setattr(verbs, "explore", explore)
     return searched
 

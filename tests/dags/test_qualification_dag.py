@@ -3,11 +3,11 @@
 import pytest
 
 from onceproof.campaigns.qualification import verbs
+from onceproof.campaigns.requests import QualifyRequest
 from onceproof.model.qualification import Part, Qualification, Row, Sight
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.params import QUALIFY_PARAMS
 
-DEFAULTS = {name: schema["default"] for name, schema in QUALIFY_PARAMS.items()}
+DEFAULTS = {name: schema["default"] for name, schema in QualifyRequest.params().items()}
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,9 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 @pytest.mark.system
 @pytest.mark.parametrize("sight", [Sight.SEEN, Sight.MISSING])
 def test_each_release_is_looked_at_and_one_that_does_not_qualify_fails(dag, database, home, monkeypatch, capfd, sight):
-    def qualify(run: RunFolder, params: dict[str, object], seed: int) -> Qualification:
-        fields = {"run": run.run_id, "streams": params["streams"], "broker": "4.4.0", "harness": "h", "scenarios": ()}
-        rows = (Row(Part.PHRASE, "fenced", sight, f"seed {seed}"),)
+    def qualify(run: RunFolder, request: QualifyRequest, streams: str, seed: int) -> Qualification:
+        fields = {"run": run.run_id, "streams": streams, "broker": "4.4.0", "harness": "h", "scenarios": ()}
+        rows = (Row(Part.PHRASE, "fenced", sight, f"seed {request.seed_or(seed)}"),)
         found = Qualification(**fields, trials=1, seconds=1.0, rows=rows)
         found.write(run.qualification_file)
         return found

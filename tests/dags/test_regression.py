@@ -11,7 +11,7 @@ from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
-from onceproof.pipeline.params import params_from_request
+from onceproof.pipeline.request import RunRequest
 from onceproof.results.history import stored_runs
 from onceproof.settings import get_settings
 from tests.pipeline.cardboard import BROKEN, FakeLab
@@ -188,7 +188,7 @@ REQUEST = Request("seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variant
 
 def run_it(dag, **params: object):
     # All params, because `dag.test` leaves those of one run in the DAG for the next.
-    run = dag.test(run_conf=params_from_request(REQUEST, RUN) | params)
+    run = dag.test(run_conf=RunRequest.of(REQUEST, RUN).model_dump(mode="json") | params)
     return run.state, {(t.task_id, t.map_index): t.state for t in run.get_task_instances()}
 
 

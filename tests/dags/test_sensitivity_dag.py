@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.requests import SensitivityRequest
 from onceproof.campaigns.sensitivity import verbs
 from onceproof.model.cell import Cell
 from onceproof.model.json_file import read_json
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.pipeline.params import SENSITIVITY_PARAMS
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 
-DEFAULTS = {name: schema["default"] for name, schema in SENSITIVITY_PARAMS.items()}
+DEFAULTS = {name: schema["default"] for name, schema in SensitivityRequest.params().items()}
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,12 @@ def found():
 def cardboard(home, found, monkeypatch):
     from onceproof.campaigns.sensitivity import plantings as sensitivity
 
-    def sense_from_params(params, seed):
-        release = Release.parse(params["streams"])
-        cell = Cell("enumerator", "DEFAULT_CONFIG", release, Release.parse(params["broker"]))
-        named = [plant(name) for name in params["plant"]]
+    def sense_for(request, streams, seed):
+        release = Release.parse(streams)
+        cell = Cell("enumerator", "DEFAULT_CONFIG", release, Release.parse(request.broker))
+        named = [plant(name) for name in request.plant]
         plantings = tuple(sensitivity.Planting(one, cell, one.claim("enumerator")) for one in named)
-        return verbs.Sense(release, cell.broker, plantings, params["trials"], seed, {})
+        return verbs.Sense(release, cell.broker, plantings, request.trials, seed, {})
 
     def try_planned(_installation, run, plan, broker, report, each, then):
         return [
@@ -89,7 +89,7 @@ def cardboard(home, found, monkeypatch):
             for _, t in plan
         ]
 
-    monkeypatch.setattr(verbs, "sense_from_params", sense_from_params)
+    monkeypatch.setattr(verbs, "sense_for", sense_for)
     monkeypatch.setattr(sensitivity, "try_planned", try_planned)
     monkeypatch.setattr(verbs, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
 

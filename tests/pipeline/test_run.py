@@ -117,15 +117,15 @@ class FakeApi:
 def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
     mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
     api = FakeApi(mine, killed)
-    with _connected(api, RUN, external_cluster(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as params:
-        assert params == {"connection": f"onceproof_brokers.{RUN}"}
-        assert api.known.keys() == {mine, params["connection"]}
-        answer = json.loads(api.known[params["connection"]]["extra"])
+    with _connected(api, RUN, external_cluster(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as name:
+        assert name == f"onceproof_brokers.{RUN}"
+        assert api.known.keys() == {mine, name}
+        answer = json.loads(api.known[name]["extra"])
         assert answer["ssl.truststore.certificates"] == "C"
     assert api.known.keys() == {mine}
     api.add_connection({"connection_id": killed})
-    with _connected(api, RUN, None) as params:  # a run on brokers of our own removes it, too
-        assert params == {}
+    with _connected(api, RUN, None) as name:  # a run on brokers of our own removes it, too
+        assert name == mine
         assert api.known.keys() == {mine}
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from onceproof.campaigns.application.verbs import app_run, default_releases
+from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.lab.plan import plan_of
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
@@ -128,15 +129,16 @@ def test_a_black_box_has_no_brokers_of_somebody_else(black_box):
         (["3.9.1", "4.3.1"], {}, "is a command, which brings its own release, but 2 are named: name the one that it"),
         (
             ["3.9.1"],
-            {"plant_name": "batch-lost"},
+            {"plant": "batch-lost"},
             "batch-lost can only be planted into a class path that is known here",
         ),
         (["3.9.1"], {"controls": True}, "controls can only be planted into a class path that is known here"),
     ],
 )
 def test_what_needs_the_class_path_of_a_black_box_is_refused(black_box, tmp_path, streams, options, sentence):
+    request = ApplicationRequest(streams=streams, **{"controls": False} | options)
     with pytest.raises(UsageError, match=sentence):
-        app_run(RunFolder(tmp_path), str(tmp_path), streams, broker="3.9.1", seed=1, **options)
+        app_run(RunFolder(tmp_path), str(tmp_path), request, seed=1)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ def run(
     With --watch Ctrl-C ends it.
     """
     from onceproof.campaigns.application import verbs
+    from onceproof.campaigns.requests import ApplicationRequest
     from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.processes import interruptible
 
@@ -162,19 +163,23 @@ def run(
     if brokers is not None:
         external = ExternalCluster.read(get_settings().installation, brokers, Release.parse(broker).claimed)
     seed = seed_or_random(seed)
+    request = ApplicationRequest(
+        streams=tuple(names),
+        broker=broker,
+        fault=fault,
+        controls=controls,
+        settings=(*set_, *([f"nodes={nodes}"] if nodes else [])),
+        roll_to=rolled,
+        plant=plant_,
+    )
 
     def one_round() -> AppAnswer:
         wanted = verbs.app_run(
             RunFolder(get_settings().runs / new_run_id()),
             str(folder.absolute()),
-            names,
-            broker=broker,
-            seed=seed,
-            settings=[*set_, *([f"fault={fault}"] if fault else []), *([f"nodes={nodes}"] if nodes else [])],
-            roll_to=rolled,
-            plant_name=plant_,
-            controls=controls,
-            external=external,
+            request,
+            seed,
+            external,
         )
         for warning in wanted.warnings:
             err.print(warning, markup=False, soft_wrap=True)

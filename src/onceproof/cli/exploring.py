@@ -61,6 +61,7 @@ def explore(
 
     Exit: 0 none found, 1 at least one, 2 usage, 3 no trial was exercised, 4 error.
     """
+    from onceproof.campaigns.requests import ExploreRequest
     from onceproof.campaigns.search import verbs
     from onceproof.campaigns.search.explorer import begun, last_of
     from onceproof.lab.processes import interruptible
@@ -77,20 +78,17 @@ def explore(
     elif streams is not None:
         folder = ExplorationFolder(root / new_run_id())
         [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
-        asked = verbs.asked_from_params(
-            {
-                "streams": streams,
-                "broker": broker,
-                "scenario": scenario_,
-                "set": set_,
-                "seed": seed,
-                "bisect": bisect,
-                "uniform": uniform,
-                "plant": plant_,
-            },
-            folder.path.name,
-            seed_or_random(seed),
+        request = ExploreRequest(
+            streams=(streams,),
+            broker=broker,
+            scenario=tuple(scenario_),
+            settings=tuple(set_),
+            seed=seed,
+            bisect=bisect,
+            uniform=uniform,
+            plant=plant_,
         )
+        asked = verbs.asked_for(request, streams, folder.path.name, seed_or_random(seed))
     else:
         raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
     with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:

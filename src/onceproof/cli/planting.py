@@ -66,14 +66,17 @@ def sensitivity(
 
     Exit: 0 all found or unable to show, as declared, 1 one survived, 2 usage, 3 one did not fire, 4 error.
     """
+    from onceproof.campaigns.requests import SensitivityRequest
     from onceproof.campaigns.sensitivity import verbs
     from onceproof.lab.processes import interruptible
 
     require(PIPELINE, "`onceproof sensitivity`, of which Spark is one reader,")
 
     [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
-    params = {"streams": streams, "broker": broker, "scenario": scenario_, "plant": plant_}
-    asked = verbs.sense_from_params({**params, "trials": trials, "seed": seed}, seed_or_random(seed))
+    request = SensitivityRequest(
+        streams=(streams,), broker=broker, scenario=tuple(scenario_), plant=tuple(plant_), trials=trials, seed=seed
+    )
+    asked = verbs.sense_for(request, streams, seed_or_random(seed))
     begun = None if again else verbs.unfinished(asked, seed)
     run, asked = begun or (RunFolder(get_settings().runs / new_run_id()), asked)
     with interruptible(), progress(asked.title) as report:

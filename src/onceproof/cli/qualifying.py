@@ -57,14 +57,15 @@ def qualify(
     4 error.
     """
     from onceproof.campaigns.qualification import verbs
+    from onceproof.campaigns.requests import QualifyRequest
     from onceproof.lab.processes import interruptible
 
     [streams] = named_streams([release], maven_repo)
     [brokers] = named_brokers([broker or release], maven_repo)
-    params = {"streams": streams, "broker": brokers, "scenario": scenario_}
+    request = QualifyRequest(streams=(streams,), broker=brokers, scenario=tuple(scenario_), seed=seed)
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(f"qualification of {streams} on brokers {brokers}") as report:
-        found = verbs.qualify(run, params, seed_or_random(seed), report)
+        found = verbs.qualify(run, request, streams, seed_or_random(seed), report)
     if as_json:
         print(json.dumps({**encoded(found), "lessons": found.lessons, "exit_code": int(found.exit_code)}))
     else:

@@ -201,15 +201,15 @@ def run(
         )
     external = None if brokers is None else _external(brokers, named_brokers(broker, maven_repo))
     request = Request(
-        named(matrix),
-        named_streams(streams, maven_repo),
-        (str(external.release),) if external else named_brokers(broker, maven_repo),
-        tuple(scenario_),
-        tuple(variant),
-        trials,
-        named_streams(restart_on, maven_repo),
-        budget,
-        risk,
+        matrix=named(matrix),
+        streams=named_streams(streams, maven_repo),
+        restarts=named_streams(restart_on, maven_repo),
+        brokers=(str(external.release),) if external else named_brokers(broker, maven_repo),
+        scenarios=tuple(scenario_),
+        variants=tuple(variant),
+        trials=trials,
+        budget=budget,
+        risk=risk,
     )
     interrupted = None
     if resume is not None:

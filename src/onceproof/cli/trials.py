@@ -325,6 +325,7 @@ def bisect(
     Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
     """
     from onceproof.campaigns.bisection import verbs
+    from onceproof.campaigns.requests import BisectRequest
     from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.processes import interruptible
 
@@ -333,19 +334,10 @@ def bisect(
     external = (
         None if brokers is None else ExternalCluster.read(get_settings().installation, brokers, Release.parse(broker))
     )
-    search = verbs.search_from_params(
-        {
-            "scenario": name,
-            "variant": variant,
-            "issue": issue,
-            "from": from_,
-            "to": to,
-            "broker": broker,
-            "trials": trials,
-            "seed": seed,
-        },
-        seed_or_random(seed),
+    request = BisectRequest(
+        scenario=name, variant=variant, issue=issue, first=from_, last=to, broker=broker, trials=trials, seed=seed
     )
+    search = verbs.search_for(request, seed_or_random(seed))
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(search.title) as report:
         found = verbs.bisect(run, search, report, external)

@@ -133,7 +133,11 @@ def _fields(kind: Any, place: Sequence[str | int]) -> tuple[str, ...]:
     if is_dataclass(kind):
         return tuple(field.name for field in fields(kind))
     own = getattr(kind, "model_fields", None)
-    return tuple(getattr(kind, "_fields", ())) if own is None else tuple(own[name].alias or name for name in own)
+    return (
+        tuple(getattr(kind, "_fields", ()))
+        if own is None
+        else tuple(str(own[name].validation_alias or name) for name in own)
+    )
 
 
 def _part(kind: Any, part: str | int) -> Any:

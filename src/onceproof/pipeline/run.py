@@ -21,15 +21,15 @@ from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.extras import PIPELINE, require
 from onceproof.model.files import VerdictRow
-from onceproof.model.json_file import read_json, write_json
+from onceproof.model.json_file import write_json
 from onceproof.model.matrix import Request
 from onceproof.model.published import NEWEST
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import exit_code
 from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
-from onceproof.pipeline.params import CONNECTION, params_from_request, request_from_params
 from onceproof.pipeline.progress import Display, failed_tasks, progress_of
+from onceproof.pipeline.request import CONNECTION, RunRequest
 from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
 from onceproof.settings import Settings, get_settings
@@ -83,7 +83,8 @@ def run(
             display.say(f"Airflow is at {running.airflow.url}")
             api.unpause(DAG)
             with _connected(api, run_id, external) as connection:
-                api.trigger(DAG, dag_run, {**params_from_request(request, run_id), **connection})
+                wanted = RunRequest.of(request, run_id, connection)
+                api.trigger(DAG, dag_run, wanted.model_dump(mode="json"))
                 try:
                     instances = _watch(folder, dag_run, running, api, display)
                 except KeyboardInterrupt:
@@ -94,22 +95,22 @@ def run(
 
 
 @contextmanager
-def _connected(api: AirflowApi, run_id: str, external: ExternalCluster | None) -> Iterator[dict[str, str]]:
-    """A connection of Airflow for external brokers, as long as the run lasts; the params by which the DAG finds it.
+def _connected(api: AirflowApi, run_id: str, external: ExternalCluster | None) -> Iterator[str]:
+    """A connection of Airflow for external brokers, as long as the run lasts; its name, by which the DAG finds it.
 
     It has a name of its own: one that people have made is left alone.
     """
     for left in api.connections(f"{CONNECTION}."):  # by a run that was killed; ours is the only one here
         api.delete_connection(left)
     if external is None:
-        yield {}
+        yield CONNECTION
         return
     name = f"{CONNECTION}.{run_id}"
     api.add_connection(
         {"connection_id": name, "conn_type": "kafka", "extra": json.dumps(dict(external.properties.values))}
     )
     try:
-        yield {"connection": name}
+        yield name
     finally:
         with suppress(HarnessError):  # this Airflow has ended; the next run deletes it
             api.delete_connection(name)
@@ -133,7 +134,7 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
             f"There is no interrupted run {wanted!r} that could be resumed: {there_is}. A run can be resumed until "
             "another one is planned or `onceproof sweep --all` is called, which delete its topics."
         )
-    return found.run_id, request_from_params(read_json(found.run_file)["request"])
+    return found.run_id, steps.requested_of(found).request
 
 
 @contextmanager

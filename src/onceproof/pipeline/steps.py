@@ -26,7 +26,7 @@ from onceproof.model.published import NEWEST, Published
 from onceproof.model.release import CLAIMED, Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import Verdict
-from onceproof.pipeline.params import CONNECTION, params_from_request, request_from_params
+from onceproof.pipeline.request import CONNECTION, RunRequest
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 
@@ -173,7 +173,7 @@ def plan(
         check_access(_external_cluster(broker, external), *on_external)
     if run.verdicts_file.exists() and not run.has_topics:
         raise UsageError(f"Run {run_id} has its verdicts in {run.path}: leave the run id empty for a new one.")
-    asked = params_from_request(request, run_id)
+    asked = RunRequest.of(request, run_id)
     if run.run_file.exists():
         _go_on(run, asked)
     else:
@@ -190,12 +190,12 @@ def plan(
     return run
 
 
-def _plan(run: RunFolder, expansion: Expansion, asked: dict[str, Any]) -> dict[str, Any]:
+def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, Any]:
     return {
         "run": run.run_id,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "matrix": expansion.matrix,
-        "request": asked,
+        "request": asked.model_dump(mode="json", exclude={"connection"}),
         "budget": expansion.budget,
         "risk": expansion.risk,
         "brokers": [str(b) for b in sorted({cell.broker for cell in expansion.cells if not _has_own_brokers(cell)})],
@@ -257,17 +257,32 @@ def check_resumable(run: RunFolder) -> None:
             )
 
 
-def _go_on(run: RunFolder, asked: dict[str, Any]) -> None:
+def requested_of(run: RunFolder) -> RunRequest:
+    """What a run was planned for.
+
+    Raises:
+        HarnessError: its plan is missing or damaged.
+    """
+    try:
+        return RunRequest.read(read_json(run.run_file)["request"])
+    except (KeyError, ValueError) as error:
+        raise HarnessError(
+            f"{run.run_file} is damaged, or of another version of Onceproof: its request cannot be read: {error}."
+        ) from error
+
+
+def _go_on(run: RunFolder, asked: RunRequest) -> None:
     """Prepare an interrupted run, or one whose checks failed, to be resumed: failed trials are open again.
 
     Raises:
         UsageError: it was planned with another request, or its topics are gone.
     """
     check_resumable(run)
-    planned = read_json(run.run_file)["request"]
-    if request_from_params(planned) != request_from_params(asked):
+    planned = requested_of(run)
+    if planned.request != asked.request:
         raise UsageError(
-            f"Run {run.run_id} was asked for {planned}, not for {asked}: resume it with what it was asked for."
+            f"Run {run.run_id} was asked for {planned.told}, not for {asked.told}: resume it with what it was asked "
+            "for."
         )
     run.verdicts_file.unlink(missing_ok=True)
     run.trials_over.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.faults import NONE, rolling_bounce
 from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.cell import Cell
@@ -49,14 +50,8 @@ class AppRun:
 def app_run(
     run: RunFolder,
     folder: str,
-    streams: Sequence[str],
-    *,
-    broker: str,
+    request: ApplicationRequest,
     seed: int,
-    settings: Sequence[str] = (),
-    roll_to: str | None = None,
-    plant_name: str | None = None,
-    controls: bool = False,
     external: "ExternalCluster | None" = None,
 ) -> AppRun:
     """What is to be run, when all of it exists.
@@ -64,13 +59,9 @@ def app_run(
     Args:
         run: takes the trials.
         folder: of the application.
-        streams: releases of Kafka Streams, or words; none for the one that its file says, and the newest.
-        broker: release of the brokers, or a word.
-        seed: of records and schedule.
-        settings: parameters as `name=value`, the fault among them.
-        roll_to: the release to which it goes over instance by instance.
-        plant_name: of a bug that is put into the trial with the fault.
-        controls: whether bugs are planted where it is green.
+        request: releases of Kafka Streams (none: the one that its file says, and the newest) and of the brokers,
+            parameters, the release to which it goes over instance by instance, and bugs that are planted.
+        seed: of records and schedule, if the request has none.
         external: brokers to run on, of a claimed release; None for brokers of its own.
 
     Raises:
@@ -88,12 +79,14 @@ def app_run(
     from onceproof.lab.releases import exact, published
 
     installation, application = get_settings().installation, application_of(folder)
-    chosen = SCENARIO.parse([*settings, *([f"fault={rolling_bounce.NAME}"] if roll_to else [])])
+    streams, roll_to, plant_name, controls = request.streams, request.roll_to, request.plant, request.controls
+    seed = request.seed_or(seed)
+    chosen = SCENARIO.parse([*request.all_settings, *([f"fault={rolling_bounce.NAME}"] if roll_to else [])])
     parameters = {**chosen, "application": str(application.folder)}
     parameters["fault"] = fault_of(parameters)
     if parameters["fault"] != NONE:
         check_fault(NAME, parameters["fault"])
-    brokers = external.release if external else Release.parse(*exact(installation, [broker]))
+    brokers = external.release if external else Release.parse(*exact(installation, [request.broker]))
     restart_on = Release.parse(*exact(installation, [roll_to])) if roll_to else None
     declares = application.declares
     replays_newest = declares.promises("replay-newest") and not declares.command

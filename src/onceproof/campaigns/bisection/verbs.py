@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onceproof.campaigns.bisection.boundaries import COLUMNS, row
+from onceproof.campaigns.requests import BisectRequest
 from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import KnownIssue, registry
@@ -41,8 +42,8 @@ class Search:
         return f"bisect {self.scenario} {self.variant}{what}, {self.releases[0]} to {self.releases[-1]}"
 
 
-def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
-    """The search that the params ask for; `seed` is taken if they have none.
+def search_for(request: BisectRequest, seed: int) -> Search:
+    """The search that is asked for; `seed` is taken if the request has none.
 
     Raises:
         UsageError: there is no such scenario, variant or issue, no release in the range, no Maven, or Java is too old.
@@ -51,11 +52,11 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     from onceproof.lab.java import require_java
     from onceproof.lab.releases import exact, published_releases
 
-    scenario(params["scenario"]).variant(params["variant"])
-    issue = _issue(params["scenario"], params["variant"], params.get("issue"))
+    scenario(request.scenario).variant(request.variant)
+    issue = _issue(request.scenario, request.variant, request.issue)
     installation = get_settings().installation
-    first, broker = (Release.parse(*exact(installation, [params[name]])) for name in ("from", "broker"))
-    last = Release.parse(*exact(installation, [params["to"]])) if params["to"] else None
+    first, broker = (Release.parse(*exact(installation, [name])) for name in (request.first, request.broker))
+    last = Release.parse(*exact(installation, [request.last])) if request.last else None
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     ends = [release for release in (first, last) if release is not None]
     published = published_releases(installation, pre_releases=any(end.is_candidate and not end.commit for end in ends))
@@ -63,8 +64,7 @@ def search_from_params(params: Mapping[str, Any], seed: int) -> Search:
     releases = tuple(sorted(within.union(end for end in ends if end.commit)))
     if not releases:
         raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
-    chosen = seed if params["seed"] is None else params["seed"]
-    return Search(params["scenario"], params["variant"], releases, broker, params["trials"], chosen, issue)
+    return Search(request.scenario, request.variant, releases, broker, request.trials, request.seed_or(seed), issue)
 
 
 def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | None:

@@ -1,8 +1,8 @@
 """The verb of DAG `qualify`: whether the harness still sees on a release."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from onceproof.campaigns.requests import QualifyRequest
 from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.errors import ExitCode
 from onceproof.model.qualification import Qualification
@@ -15,7 +15,7 @@ from onceproof.settings import get_settings
 
 
 def qualify(
-    run: RunFolder, params: Mapping[str, Any], seed: int, report: Callable[[str], None] = print
+    run: RunFolder, request: QualifyRequest, streams: str, seed: int, report: Callable[[str], None] = print
 ) -> Qualification:
     """Show that the harness still sees on a release; what was found is `qualification.json` of the run folder.
 
@@ -23,9 +23,9 @@ def qualify(
 
     Args:
         run: takes the trials.
-        params: `streams`, `broker` (None: the same release), and `scenario` (a list, empty for all); releases may be
-            named by words, as `newest`.
-        seed: of the first trial.
+        request: what is looked for, on which brokers.
+        streams: one of its releases; may be a word, as `newest`.
+        seed: of the first trial, if the request has none.
         report: called with what is tried, and with what is missing.
 
     Raises:
@@ -38,16 +38,16 @@ def qualify(
     from onceproof.lab.releases import exact
     from onceproof.results.qualified import keep
 
-    named = (params["streams"], params["broker"] or params["streams"])
+    named, seed = (streams, request.broker or streams), request.seed_or(seed)
     settings = get_settings()
     installation = settings.installation
-    streams, broker = (Release.parse(*exact(installation, [name])) for name in named)
-    scenarios = list(params["scenario"] or [])
+    release, broker = (Release.parse(*exact(installation, [name])) for name in named)
+    scenarios = list(request.scenario)
     for name in scenarios:
         scenario(name)
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
-    check_published(installation, {streams, broker})
-    looked_for = trials.wanted(installation, streams, broker, scenarios)
+    check_published(installation, {release, broker})
+    looked_for = trials.wanted(installation, release, broker, scenarios)
     report(f"{len(looked_for.aims)} things in {len(looked_for.trials)} trials, seed {seed}, folder {run.path}")
     with ended_by_sigterm():
         found = trials.qualify(installation, run, looked_for, seed, scenarios, report)

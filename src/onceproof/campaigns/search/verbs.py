@@ -1,11 +1,11 @@
 """The verb of DAG `explore`: what is searched, how long, and a part of the search."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search.grammar import quick
 from onceproof.campaigns.search.log import Asked, Exploration, ExplorationFolder, Finding
 from onceproof.lab.sigterm import ended_by_sigterm
@@ -20,9 +20,8 @@ from onceproof.settings import get_settings
 SLICE = 15 * 60.0  # seconds of searching after which others that wait for the machine have their turn
 
 
-def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
-    """What the params ask for: `streams` (one), `broker`, `scenario` (a list, empty for all), `set` (of `name=value`),
-    `seed`, `bisect`, and, if they have them, `uniform` and `plant`; `seed` is taken if they have none.
+def asked_for(request: ExploreRequest, streams: str, run: str, seed: int) -> Asked:
+    """What a request asks for on one of its releases; `seed` is taken if it has none.
 
     Raises:
         UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there.
@@ -34,34 +33,34 @@ def asked_from_params(params: Mapping[str, Any], run: str, seed: int) -> Asked:
     from onceproof.lab.java import require_java
     from onceproof.lab.releases import exact
 
-    for name in params["scenario"]:
+    for name in request.scenario:
         scenario(name)
-    planted = None if params.get("plant") is None else plant(params["plant"])
+    planted = None if request.plant is None else plant(request.plant)
     installation = get_settings().installation
-    [streams], [broker] = exact(installation, [params["streams"]]), exact(installation, [params["broker"]])
+    [streams], [broker] = exact(installation, [streams]), exact(installation, [request.broker])
     release, brokers = Release.parse(streams), Release.parse(broker)
     require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
     check_published(installation, {release, brokers})
     streams_class_path(installation, release)
     if planted is not None:
         check_plantable(installation, planted, release)
-    scenarios = tuple(dict.fromkeys(params["scenario"])) or quick()
+    scenarios = tuple(dict.fromkeys(request.scenario)) or quick()
     return Asked(
         run=run,
         streams=streams,
         broker=broker,
         scenarios=scenarios,
-        seed=seed if params["seed"] is None else params["seed"],
-        uniform=params.get("uniform", False),
-        plant=params.get("plant"),
+        seed=request.seed_or(seed),
+        uniform=request.uniform,
+        plant=request.plant,
         harness=search_version(scenarios),
-        bisect=params["bisect"],
-        settings=tuple(params["set"] or ()),
+        bisect=request.bisect,
+        settings=request.settings,
     )
 
 
 def search_of(
-    root: Path, night: str, params: Mapping[str, Any], run: str, seed: int
+    root: Path, night: str, request: ExploreRequest, streams: str, run: str, seed: int
 ) -> tuple[ExplorationFolder, Asked]:
     """Where a night searches, and what.
 
@@ -69,7 +68,7 @@ def search_of(
     there is none, or it is to begin `anew`, it is a search of its own, `run`.
 
     Raises:
-        UsageError, HarnessError: as `asked_from_params` and `begun` do.
+        UsageError, HarnessError: as `asked_for` and `begun` do.
     """
     from onceproof.campaigns.search.explorer import begun
 
@@ -77,10 +76,10 @@ def search_of(
     for folder in searches:
         if night in folder.nights and folder.asked_file.exists():
             return folder, begun(folder)
-    asked = asked_from_params(params, run, seed)
-    for folder in () if params["anew"] else searches:
+    asked = asked_for(request, streams, run, seed)
+    for folder in () if request.anew else searches:
         before = Asked.known(folder.asked_file)
-        if before and asked == replace(before, run=run, seed=before.seed if params["seed"] is not None else asked.seed):
+        if before and asked == replace(before, run=run, seed=before.seed if request.seed is not None else asked.seed):
             return folder, before
     return ExplorationFolder(root / run), asked
 
@@ -118,11 +117,11 @@ def explore(
             bench.stop()
 
 
-def seconds_left(params: Mapping[str, Any], spent: float, since: datetime, now: datetime) -> float:
+def seconds_left(request: ExploreRequest, spent: float, since: datetime, now: datetime) -> float:
     """How long is to be searched yet: `minutes` of searching, or else until the hour `until` has come.
 
     Args:
-        params: that say it.
+        request: that says it.
         spent: seconds of searching since it was asked for.
         since: when it was asked for.
         now: is, like `since`, of the time zone that the hour is of.
@@ -130,11 +129,11 @@ def seconds_left(params: Mapping[str, Any], spent: float, since: datetime, now: 
     Raises:
         UsageError: neither is given.
     """
-    if params["minutes"] is not None:
-        return float(60 * params["minutes"] - spent)
-    if params["until"] is None:
+    if request.minutes is not None:
+        return float(60 * request.minutes - spent)
+    if request.until is None:
         raise UsageError("Say how long is to be searched: set minutes or until.")
-    hour, minute = map(int, params["until"].split(":"))
+    hour, minute = map(int, request.until.split(":"))
     ends = since.replace(hour=hour, minute=minute, second=0, microsecond=0)
     return (ends + timedelta(days=ends <= since) - now).total_seconds()
 

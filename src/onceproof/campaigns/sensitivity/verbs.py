@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from onceproof.campaigns.requests import SensitivityRequest
 from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
@@ -48,8 +49,8 @@ class Sense:
         return f"sensitivity of {self.release}"
 
 
-def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
-    """What the params ask for: `streams`, `broker`, `scenario` and `plant` (lists, empty for all), `trials`, `seed`.
+def sense_for(request: SensitivityRequest, streams: str, seed: int) -> Sense:
+    """What a request asks for on one of its releases; `seed` is taken if it has none.
 
     Raises:
         UsageError: a plant or scenario does not exist, or nothing that is asked for can be tried on the release.
@@ -61,10 +62,10 @@ def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
     from onceproof.lab.releases import exact
 
     installation = get_settings().installation
-    release, broker = (Release.parse(*exact(installation, [params[name]])) for name in ("streams", "broker"))
-    for name in params["scenario"]:
+    release, broker = (Release.parse(*exact(installation, [name])) for name in (streams, request.broker))
+    for name in request.scenario:
         scenario(name)
-    named = [plant(name) for name in params["plant"]]
+    named = [plant(name) for name in request.plant]
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     check_published(installation, {release, broker})
     for one in named:
@@ -77,7 +78,7 @@ def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
     plantings: list[Planting] = []
     masked: dict[str, str] = {}
     for one in wanted:
-        found, reasons = _plantings(one, release, broker, params["scenario"])
+        found, reasons = _plantings(one, release, broker, request.scenario)
         plantings += found
         masked |= reasons
     if not plantings:
@@ -85,8 +86,7 @@ def sense_from_params(params: Mapping[str, Any], seed: int) -> Sense:
             iter(masked.values()), "no plant is claimed or declared for these scenarios; see `onceproof plants`."
         )
         raise UsageError(f"There is nothing to try on {release}: {why}")
-    chosen = seed if params["seed"] is None else params["seed"]
-    return Sense(release, broker, tuple(plantings), params["trials"], chosen, masked)
+    return Sense(release, broker, tuple(plantings), request.trials, request.seed_or(seed), masked)
 
 
 def _plantings(

@@ -1,24 +1,25 @@
 """Params and requests say the same thing."""
 
+import json
+
 import jsonschema
 import pytest
 
+from onceproof.campaigns.requests import (
+    ApplicationRequest,
+    BisectRequest,
+    ExploreRequest,
+    QualifyRequest,
+    SensitivityRequest,
+)
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import UsageError
 from onceproof.model.matrix import Request
-from onceproof.pipeline.params import (
-    BISECT_PARAMS,
-    EXPLORE_PARAMS,
-    PARAMS,
-    SENSITIVITY_PARAMS,
-    WATCH_PARAMS,
-    params_from_request,
-    refuse_unknown,
-    request_from_params,
-)
+from onceproof.pipeline.request import RunRequest, WatchRequest
 from tests.published import PUBLISHED
 
 RUN = "20261121T084500-3f2a"
+PARAMS = RunRequest.params(matrix="nightly")
 
 
 def accepts(name: str, value: object) -> bool:
@@ -39,23 +40,56 @@ def accepts(name: str, value: object) -> bool:
     ],
 )
 def test_a_request_survives_the_way_through_the_params(request_):
-    params = params_from_request(request_, RUN)
-    assert params.keys() == PARAMS.keys() - {"connection"}
+    params = RunRequest.of(request_, RUN).model_dump(mode="json")
+    assert params.keys() == PARAMS.keys()
     assert all(accepts(name, value) for name, value in params.items())
-    assert request_from_params(params) == request_
+    assert RunRequest.of_params(params).request == request_
 
 
 def test_a_name_that_no_param_has_is_refused():
-    params = params_from_request(Request(), RUN)
-    refuse_unknown(params, PARAMS)
-    with pytest.raises(UsageError, match="There is no param 'trails'; choose from matrix, own_matrix, streams, "):
-        refuse_unknown({**params, "trails": 3}, PARAMS)
+    given = RunRequest.of(Request(), RUN).model_dump(mode="json")
+    assert RunRequest.of_params(given).run == RUN
+    with pytest.raises(
+        UsageError, match=r"there is no field 'trails'; did you mean trials\? Choose from matrix, own_m"
+    ):
+        RunRequest.of_params({**given, "trails": 3})
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ({"trials": 0}, "trials must be greater than or equal to 1, not 0"),
+        ({"own_matrix": {"name": "team", "description": "d"}}, "team: it has neither blocks nor cells"),
+        ({"run": "../etc"}, 'run = "../etc": string should match pattern'),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_where_no_form_did(bad, said):
+    with pytest.raises(UsageError, match=said):
+        RunRequest.of_params(bad)
+
+
+def test_a_plan_of_the_version_before_still_says_what_was_asked_for():
+    """As 0.1.0 wrote it into `run.json`."""
+    kept = {
+        "matrix": "seed",
+        "own_matrix": None,
+        "trials": 2,
+        "budget": None,
+        "risk": 0.1,
+        "run": RUN,
+        "streams": ["3.4.1"],
+        "restarts": [],
+        "brokers": ["3.9.1"],
+        "scenarios": ["enumerator"],
+        "variants": [],
+    }
+    assert RunRequest.read(kept).request == Request("seed", ("3.4.1",), ("3.9.1",), ("enumerator",), trials=2, risk=0.1)
 
 
 def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():
     defaults = {name: schema["default"] for name, schema in PARAMS.items()}
     assert all(accepts(name, value) for name, value in defaults.items())
-    assert request_from_params(defaults) == Request("nightly")
+    assert RunRequest.of_params(defaults).request == Request("nightly")
 
 
 @pytest.mark.parametrize(
@@ -114,10 +148,15 @@ def test_the_form_accepts_the_releases_and_words_that_the_language_reads(text):
         assert accepts("streams", [text])
 
 
-@pytest.mark.parametrize("schemas", [WATCH_PARAMS, BISECT_PARAMS, SENSITIVITY_PARAMS, EXPLORE_PARAMS])
-def test_the_defaults_of_the_other_dags_are_accepted(schemas):
-    for schema in schemas.values():
+@pytest.mark.parametrize(
+    "kind",
+    [WatchRequest, BisectRequest, SensitivityRequest, QualifyRequest, ApplicationRequest, ExploreRequest],
+)
+def test_the_defaults_of_the_other_dags_are_accepted(kind):
+    params = json.loads(json.dumps(kind.params()))
+    for schema in params.values():
         jsonschema.validate(schema["default"], schema)
+    assert kind.of_params({name: schema["default"] for name, schema in params.items()}) == kind()
 
 
 def test_the_pattern_of_run_ids_is_that_of_the_language():
