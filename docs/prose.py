@@ -1,6 +1,7 @@
 """Check prose by the rules in `.vale/Onceproof`: `python docs/prose.py FILE...`, or `make lint`.
 
-Markdown is checked by all of them; comments, docstrings and messages of Python by those about words.
+Markdown is checked by all of them; comments, docstrings and messages of Python by those about words, and the beginning
+of docstrings by those about the beginning of sentences.
 
 The rules have the form of Vale (substitution, existence, occurrence), so that editors show them; its program is no
 Python package that installs without a download of its own, and these kinds take few lines.
@@ -57,15 +58,23 @@ def check(text: str, rules: list[dict[str, Any]]) -> list[Finding]:
 
 
 def check_code(source: str, rules: list[dict[str, Any]]) -> list[Finding]:
-    """The places of a Python module that break a rule about words: in comments, docstrings and messages."""
-    about_words = [rule for rule in rules if rule["extends"] == "substitution"]
+    """The places of a Python module that break a rule: words everywhere, the beginning of sentences in docstrings."""
+    checked = {"substitution": texts(source), "existence": beginnings(source)}
     return [
         Finding(line, message, text)
-        for line, text in texts(source)
-        for rule in about_words
+        for kind, lines in checked.items()
+        for line, text in lines
+        for rule in rules
+        if rule["extends"] == kind and text not in PUBLISHED
         for message in broken(rule, re.sub("`[^`]*`", CODE, text))
-        if text not in PUBLISHED
     ]
+
+
+def beginnings(source: str) -> Iterator[tuple[int, str]]:
+    """The first line of each docstring, with its number."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, text.partition("\n")[0]
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:

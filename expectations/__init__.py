@@ -1,1 +1,1 @@
-"""What Great Expectations expects of the Spark tables: suites as code, checkpoints, the Data Docs."""
+"""The expectations of Great Expectations about the Spark tables: suites as code, checkpoints, the Data Docs."""

@@ -211,7 +211,7 @@ def _batch(context: Any, run: RunFolder, reader: tables.Reader, trial: Trial, ou
 
 
 def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
-    """What the producer delivered.
+    """The records that the producer delivered.
 
     Returns:
         `keys`; `entries` that the changelogs must at least show; `least_<promise>`, the
@@ -224,7 +224,7 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
 
 
 def outcome(validated: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a suite's result; an expectation that could not be evaluated is an error, not a failure."""
+    """The result of a suite that is kept; an expectation that could not be evaluated is an error, not a failure."""
     failed = [result for result in validated["results"] if not result["success"]]
     errors = [message for result in failed if (message := _exception(result))]
     return {

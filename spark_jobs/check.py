@@ -81,7 +81,7 @@ def as_far_as(mark: str, records: DataFrame, facts: Mapping[str, Mapping[str, in
 def segments_of(
     spark: SparkSession, run_folder: RunFolder, trials: list[Trial], records: DataFrame, stated: DataFrame
 ) -> Segments:
-    """What the brokers' log segments show, for the trials whose segments could be read."""
+    """The findings in the brokers' log segments, for the trials whose segments could be read."""
     keys = [trial.key for trial in trials if run_folder.trial(trial).segments_file.exists()]
     if not keys:
         made = ("transactions", "comparisons")
@@ -98,7 +98,7 @@ def segments_of(
 
 
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
-    """What the timelines of the trials show, and what cannot be decoded, as rows of the table `comparisons`."""
+    """The findings in timelines, and records that cannot be decoded, as rows of the table `comparisons`."""
     files = {trial.key: run_folder.trial(trial).observations_file for trial in trials}
     observations = {key: read_observations(file) for key, file in files.items() if file.exists()}
     rows = [{**vars(comparison), "trial": key} for key, observed in observations.items() for comparison in observed]

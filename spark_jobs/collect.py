@@ -245,7 +245,7 @@ def append(draft: Path, role: str, parts: Iterable[pa.Table]) -> None:
 
 
 def read_topics(spark: SparkSession, brokers: ClientProperties, topics: list[str], isolation: str) -> DataFrame:
-    """What has been committed to the topics so far (with read_uncommitted: what has been written)."""
+    """The records that were committed to the topics so far (with read_uncommitted: what has been written)."""
     return (
         spark.read.format("kafka")
         .options(**brokers.spark())

@@ -45,6 +45,8 @@ def test_a_look_alike_is_not(text):
         ("x = 1  # which nobody reads", 1),
         ('print(f"{x} was found by chance")', 1),
         ('raise ValueError(\n    "Waited in vain."\n)', 2),
+        ('def of():\n    """What a green is worth."""', 2),
+        ('class Of:\n    """Of each cell its verdict."""', 2),
     ],
 )
 def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
@@ -58,7 +60,8 @@ def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
         "told = nobody = 1",
         'row["told"] = "not looked at enough"',  # names, and a value that others read
         f'"""It has {"very " * 40}many words."""',
-        '"""What a green is worth."""',
+        '"""The worth of a green.\n\nWhat it is.\n"""',
+        'ask("What is a green worth?")',
     ],
 )
 def test_names_and_sentences_of_code_are_not(source):

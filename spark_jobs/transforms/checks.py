@@ -179,7 +179,7 @@ def stated(
 
 @dataclass(frozen=True)
 class Checked:
-    """What is derived from the records: one frame per table of `spark_jobs.tables`, by the table's name.
+    """The tables derived from the records: one frame per table of `spark_jobs.tables`, by the table's name.
 
     `findings` does not have the anomalies among the `comparisons` yet. `shared` are the frames from which several
     tables are made: worth keeping while those are written.

@@ -47,7 +47,7 @@ FEW = 1_000_000  # records, or keys, that are kept as a whole and sent to every 
 
 @dataclass(frozen=True)
 class Log:
-    """What is written to the topic of a role, as a function of the input's order.
+    """The records of the topic of a role, as a function of the input's order.
 
     `replay` says which input records give one: `every`, the `first` of each key, each `delete`, each `version` of a
     table, or those that are `taken` or `skipped` as poison. `judged` says what is compared of the value: `nothing`, the
@@ -241,7 +241,7 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
 
 
 def caused(inputs: DataFrame) -> DataFrame:
-    """What the replay of the input gives for each log.
+    """The records that the replay of the input gives for each log.
 
     In: what `inputs_of` gives. Out: the same, the partition as home, the offset as source; value, timestamp and headers
     also as caused_value, caused and caused_headers.
@@ -294,7 +294,7 @@ BREACH = ("trial", "promise", "role", "anomaly", "partition", "key", "place", "e
 
 
 def breaches(records: DataFrame, logs: DataFrame, compare: Compare, *, few: bool) -> DataFrame:
-    """What is not as it must be in the topics of these logs, which have few records or many.
+    """The breaches in the topics of these logs, which have few records or many.
 
     Out: as the table `comparisons`.
     """
@@ -540,7 +540,7 @@ def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
 
 
 def _of_log(prefix: str = "") -> list[Column]:
-    """What all rows of a log share."""
+    """The columns that all rows of a log share."""
     return [f.first(name).alias(f"{prefix}{name}") for name in ("promise", "counted")]
 
 

@@ -1,4 +1,4 @@
-"""What the enumerator must have done, and where it did not.
+"""The work that the enumerator must have done, and where it did not do it.
 
 The output is a pure function of the input's order within a partition: the n-th new key of partition p gets the ID
 n * partitions + p. So the check is exact: replay the input, join, compare.
@@ -122,7 +122,7 @@ def identities(assigned: DataFrame) -> DataFrame:
 
 
 def suspects(assigned: DataFrame, of_ids: DataFrame) -> DataFrame:
-    """What `assign` gives, of IDs that are shared, unstable or not the expected ones; few, if all is well.
+    """The suspects of `assign`: IDs that are shared, unstable or not the expected ones; few, if all is well.
 
     In: what `assign` and `identities` give. Out: as `assign`, and shared BOOLEAN.
     """

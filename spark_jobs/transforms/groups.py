@@ -1,4 +1,4 @@
-"""What the groups of a table add up to."""
+"""The sums of the groups of a table."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""What joins give, as a function of the input's order."""
+"""The results of joins, as a function of the input's order."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f

@@ -33,7 +33,7 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def key_fault() -> Column:
-    """What is wrong with the key, whose integer may be followed by the time of the record; null if nothing is."""
+    """The error in the key, whose integer may be followed by the time of the record; null if there is none."""
     windows, sessions = f.col("keys") == "windows", f.col("keys") == "sessions"
     time = f.lpad(f.lower(f.hex(f.unix_millis("timestamp"))), 16, "0")
     # A window's begin and a sequence number; a session's end and begin.
@@ -71,7 +71,7 @@ def _number(binary: Column) -> Column:
 
 
 def fault_of(column: str, bytes_: Column, behind: Column | None = None, suffix: Column | None = None) -> Column:
-    """What is wrong with the key or value, and what was expected; null where it has as many bytes.
+    """The error in the key or value, and the expected form; null where it has as many bytes.
 
     There may be so many more `behind` them, which `suffix` names.
     """

@@ -75,7 +75,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def given(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """What the input gives: pairs within the window, and records that are alone when their window has closed.
+    """The results of the input: pairs within the window, and records that are alone when their window has closed.
 
     Out: trial, key, value LONG (`left << 32 | right`), at LONG (ms), source LONG (place of the younger record).
     """

@@ -129,7 +129,7 @@ def _columns() -> list[Column]:
 
 
 def left(records: DataFrame, expected: DataFrame) -> DataFrame:
-    """What is in a buffer at the end, though it had been due and came out."""
+    """The records in a buffer at the end, though they had been due and came out."""
     kept = (
         records.where(f.col("role") == "buffer-changelog")
         .groupBy("trial", "partition", "key")

@@ -58,7 +58,7 @@ def compare_scans(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def requests(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """What the scan after each request must find. Each key is put once, and deleted once at most.
+    """The result that the scan after each request must find. Each key is put once, and deleted once at most.
 
     Out: trial, key, request LONG (its place), number LONG and total LONG of the keys that are there.
     """

@@ -108,7 +108,8 @@ def tally(seen: DataFrame) -> DataFrame:
 
 
 def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What producers wrote in transactions, each numbered within its log; and those parts, with the decisions.
+    """The parts of transactions that producers wrote, each numbered within its log; and those parts, with the
+    decisions.
 
     In each log, a producer's transactions follow one another, each ended by a marker; so the coordinator's decisions
     about transactions in a log match them one to one.
@@ -199,7 +200,7 @@ def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 
 
 def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFrame:
-    """What each committed transaction must have written.
+    """The effects that each committed transaction must have.
 
     Out: trial, producer, decision, role, partition, offset (of the input), key, value LONG (null if it is not judged),
     once.
@@ -233,7 +234,7 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
 
 
 def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
-    """What each committed transaction wrote, as `_due`, the offset that of what was written.
+    """The effects that each committed transaction has, as `_due`, the offset that of what was written.
 
     It lacks what a punctuator wrote, which no input causes.
     """
@@ -247,7 +248,7 @@ def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def _pairs(due: DataFrame, written: DataFrame) -> DataFrame:
-    """What is due and what was written, counted for each part.
+    """The due and the written records, counted for each part.
 
     Of entries of a store only the last of each key counts; another value than the one that is due is one that is
     missing and one that is foreign.
@@ -452,7 +453,7 @@ def compare_positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class Segments:
-    """What is derived from the log segments: the table `transactions`, and the comparisons of the three promises.
+    """The tables derived from the log segments: the table `transactions`, and the comparisons of the three promises.
 
     `shared` are frames from which both are made: worth keeping while those are written.
     """

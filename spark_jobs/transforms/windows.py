@@ -95,7 +95,7 @@ def _words(update: Column) -> Column:
 
 
 def came_out(records: DataFrame, stated: DataFrame) -> DataFrame:
-    """What came out for each window. Out: WINDOW, there ARRAY<STRUCT<place, sum, made: LONG>> in order."""
+    """The results of each window. Out: WINDOW, there ARRAY<STRUCT<place, sum, made: LONG>> in order."""
     made = f.unix_millis("timestamp")
     results = (
         records.where(f.col("role") == "output")
@@ -110,7 +110,7 @@ def came_out(records: DataFrame, stated: DataFrame) -> DataFrame:
 
 
 def due(records: DataFrame, stated: DataFrame) -> DataFrame:
-    """What the input makes of each window that it has, open or closed, and which results are due.
+    """The state of each window of the input, open or closed, and the results that are due.
 
     Out: WINDOW, given ARRAY<STRUCT<number, sum, made: LONG>>: all updates, or, suppressed, the last; source LONG: the
     place of the record that made the last; why STRING: where none is due.

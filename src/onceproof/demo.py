@@ -126,7 +126,7 @@ class Act:
         return tuple(issue.key for issue in there if cell.scenario in issue.incidental)
 
     def shown(self) -> Iterator[RenderableType]:
-        """What was seen, and the journey of a task by the assignments."""
+        """The anomalies seen, and the journey of a task by the assignments."""
         anomalies = self.reading.anomalies
         if self.is_red:
             found = (f"✘ {', '.join(f'{count:,} {name}' for name, count in anomalies.items())}", "bold red")

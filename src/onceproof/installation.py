@@ -1,4 +1,4 @@
-"""What the lab finds on this machine; its starter says so once, and brokers carry it from there."""
+"""The installation that the lab finds on this machine; its starter says so once, and brokers carry it from there."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -119,12 +119,12 @@ class Settings(BaseSettings):
 
     @property
     def artifacts(self) -> Path:
-        """What was resolved from Maven."""
+        """The artifacts resolved from Maven."""
         return self.home / "artifacts"
 
     @property
     def installation(self) -> Installation:
-        """What the lab works with."""
+        """The commands and artifacts of the lab."""
         return Installation(
             java=self.java,
             jvms=self.jvms,

@@ -63,7 +63,7 @@ def connector_jars() -> str:
 
 
 def spark_environment(settings: Settings, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What spark-submit needs to find itself, our packages and Java, beside what is `given`."""
+    """The environment in which spark-submit finds itself, our packages and Java, on top of `environ`."""
     environment = {
         "SPARK_LOCAL_IP": environ.get("SPARK_LOCAL_IP", settings.host),
         "PATH": _prepended(str(Path(sys.executable).parent), environ.get("PATH", os.defpath)),
@@ -75,7 +75,7 @@ def spark_environment(settings: Settings, environ: Mapping[str, str] = os.enviro
 
 
 def compiled_for(trials: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What spark-submit needs beside that for so many trials of a scenario's length: a compiler that fits."""
+    """The options of spark-submit for so many trials: a compiler that fits."""
     if trials > FEW:
         return {}
     return {"SPARK_SUBMIT_OPTS": f"{QUICKLY_COMPILED} {environ.get('SPARK_SUBMIT_OPTS', '')}".rstrip()}

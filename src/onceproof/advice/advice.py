@@ -9,7 +9,7 @@ SCHEMA = 1  # of the JSON; it changes when a field is removed or changes its mea
 
 
 class Answer(StrEnum):
-    """What is known against the change."""
+    """The answer: how much is known against the change."""
 
     NOTHING = "nothing known against it"
     SOMETHING = "something known against it"
@@ -17,7 +17,7 @@ class Answer(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command returns."""
+        """The exit code of the command."""
         return {
             Answer.NOTHING: ExitCode.OK,
             Answer.SOMETHING: ExitCode.ANOMALY,
@@ -26,7 +26,7 @@ class Answer(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a source is: a row of the registry, a cell of a run here or of the atlas, or what can be read elsewhere."""
+    """The kinds of source: a row of the registry, a cell of a run or of the atlas, or what is read elsewhere."""
 
     ISSUE = "issue"
     CELL = "cell"
@@ -93,7 +93,7 @@ class MeasuredCell:
 
 @dataclass(frozen=True)
 class Gap:
-    """What was not checked, and why; `is_needed` if the answer depends on it, `cell` if that would fill the gap."""
+    """A question that was not checked, and why; `is_needed` if the answer depends on it; `cell` would fill the gap."""
 
     what: str
     why: str

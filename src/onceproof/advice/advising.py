@@ -29,7 +29,7 @@ COMPARED = Source(Kind.DOCUMENT, "onceproof compare, of your topology on both re
 
 @dataclass(frozen=True)
 class OwnRun:
-    """What an application of one's own last showed on a release, or on the way to another, under a fault."""
+    """The last result of a user application on a release, or on the way to another, under a fault."""
 
     streams: Release
     restart_on: Release | None
@@ -53,7 +53,7 @@ class OwnRun:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and all that is known."""
+    """The question, and all that is known."""
 
     current: Release
     target: Release
@@ -426,7 +426,7 @@ def _missing(
 
 
 def _tried(question: Question, cell: Cell) -> list[Measured]:
-    """What was measured with the scenario and the releases of a cell, in variants that would show something."""
+    """The measurements with the scenario and the releases of a cell, in variants that would show something."""
     variants = question.probes(cell.scenario, rolling=question.rolls(cell))
     return [
         one

@@ -91,7 +91,8 @@ def read_application(file: Path) -> Application:
 
 
 def found_application(installation: Installation, folder: Path, release: Release) -> Application | None:
-    """What an application that runs uses on a release: found in its topology, and corrected as its file says (`uses`).
+    """The features that a running application uses on a release: found in its topology, and corrected as its file says
+    (`uses`).
 
     None of a command, which describes nothing, if its file does not say anything, either.
 
@@ -105,7 +106,7 @@ def found_application(installation: Installation, folder: Path, release: Release
 
 
 def changes_of(installation: Installation, folder: Path, way: tuple[Release, Release]) -> Comparison | None:
-    """What changes of the topology of an application from one release to another; None of a command, which hides it.
+    """The changes of the topology of an application from one release to another; None of a command, which hides it.
 
     Raises:
         UsageError: the folder has no application, or its topology cannot be built on a release.

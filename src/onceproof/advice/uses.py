@@ -1,4 +1,4 @@
-"""What the cells of a variant use and check, according to the scenario itself: its configuration and its promises."""
+"""The features and promises of the cells of a variant, by the scenario's configuration and promises."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -18,13 +18,13 @@ BINDING = ("caching", "standbys", "quotas", "global_tables", "grouped_tables")
 
 @cache
 def features_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
-    """What the application of a variant uses: for each feature the values that apply."""
+    """The features of the application of a variant: for each feature the values that apply."""
     return scenario(name).uses(_trial(name, variant))
 
 
 @cache
 def needs_of(name: str, variant: str) -> Mapping[str, tuple[Value, ...]]:
-    """What an application must use for the cells of a variant to concern it."""
+    """The features that an application must use for the cells of a variant to concern it."""
     features, system = features_of(name, variant), scenario(name).system(_trial(name, variant))
     needs = {
         "guarantee": features["guarantee"],

@@ -1,4 +1,4 @@
-"""What an atlas covers, and what is different between two of them."""
+"""The coverage of an atlas, and the differences between two of them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ class Coverage:
 def differences(
     old: Iterable[Measurement], new: Iterable[Measurement], harness: Mapping[str, str]
 ) -> tuple[list[Change], list[Cell]]:
-    """What changed from one atlas to another, cell by cell, the worst first; and the cells that are gone."""
+    """The changes from one atlas to another, cell by cell, the worst first; and the cells that are gone."""
     before, after = standing(old, harness), standing(new, harness)
     changes = compare([_judged(one) for one in after.values()], {cell: [_judged(one)] for cell, one in before.items()})
     return changes, [cell for cell in before if cell not in after]
@@ -46,7 +46,7 @@ def _judged(one: Measurement) -> JudgedCell:
 def coverage(
     measurements: Iterable[Measurement], possible: Iterable[Cell], harness: Mapping[str, str]
 ) -> list[Coverage]:
-    """What is measured of each release, the newest first; a cell belongs to the release that runs at its end."""
+    """The measurements of each release, the newest first; a cell belongs to the release that runs at its end."""
     found = standing(measurements, harness)
     cells = {*possible, *found}
     number = Counter(cell.running for cell in cells)

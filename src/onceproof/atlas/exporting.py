@@ -24,7 +24,7 @@ SEVERAL = " and "  # between versions or machines, if trials of a cell had sever
 
 @dataclass(frozen=True)
 class Exported:
-    """What runs gave, and what was left out, each with the reason."""
+    """The measurements of runs, and those that were left out, each with the reason."""
 
     measurements: tuple[Measurement, ...]
     left_out: Mapping[str, str]  # `run cell`

@@ -26,7 +26,7 @@ def possible_cells(installation: Installation) -> tuple[Cell, ...]:
 
 
 def known_published(installation: Installation) -> Published:
-    """What is known to be published without asking anybody."""
+    """The published releases, as far as they are known without asking Maven."""
     return remembered_releases(installation) or by_registry(registry())
 
 

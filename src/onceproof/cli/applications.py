@@ -231,7 +231,7 @@ def advise(
 
 
 def _effect(control: Control) -> str:
-    """What a planted bug did to the promises."""
+    """The promises that a planted bug broke."""
     if not control.fired:
         return "never fired"
     if control.failed:
@@ -241,7 +241,7 @@ def _effect(control: Control) -> str:
 
 
 def _print(one: OnRelease) -> None:
-    """What an application showed on a release, for people."""
+    """The result of an application on a release, for people."""
     explained = f", {one.explained}" if one.explained else ""
     out.print(
         Text.assemble((one.releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement]), explained),

@@ -1,4 +1,4 @@
-"""What several commands have in common: options, and the cell, the seed and the run that follow from them."""
+"""The parts that several commands share: options, and the cell, the seed and the run that follow from them."""
 
 import random
 import secrets

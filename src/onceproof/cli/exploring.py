@@ -101,7 +101,7 @@ def explore(
 
 
 def print_search(exploration: Exploration) -> None:
-    """What a search came to, for people."""
+    """The result of a search, for people."""
     how = ", ".join(["drawn uniformly" if exploration.uniform else "steered", *exploration.settings])
     out.print(
         f"[bold]{exploration.streams}[/], seed {exploration.seed}, {how}: {exploration.trials:,} trials in "

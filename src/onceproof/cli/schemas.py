@@ -22,7 +22,7 @@ group = typer.Typer()
 
 
 class Published(StrEnum):
-    """What has a schema."""
+    """The outputs that have a schema."""
 
     ADVISE = "advise"  # advise --json
     APP_RUN = "app-run"  # app run --json

@@ -1,4 +1,4 @@
-"""What the commands print to: results to the output, progress to the error stream."""
+"""The consoles of the commands: results to the output, progress to the error stream."""
 
 import os
 import sys

@@ -183,7 +183,7 @@ def trial(
 
 
 def _exit_code(cell: Cell, outcome: Outcome, found: Reading, looked_for: Collection[str]) -> ExitCode:
-    """What a trial says, if only some anomalies are looked for, or all if none is named."""
+    """The exit code of a trial, if only some anomalies are looked for, or all if none is named."""
     seen = sighting(cell, found.anomalies, found.unexplained, registry(), looked_for or found.anomalies)
     if seen.red:
         return ExitCode.ANOMALY

@@ -1,4 +1,4 @@
-"""What a fault is made of, and what it may ask of the world.
+"""The parts of a fault, and what it may ask of the world.
 
 A fault is one value (`Fault`) in a module of its own. What it does in one trial is a `FaultRun`: done on entry of a
 `with` block, undone at its end whatever happened in it, and recorded in the timeline. Whether it bit is concluded from
@@ -114,7 +114,7 @@ class Links(Protocol):
 
 
 class Ground(Protocol):
-    """What a fault may do to the world."""
+    """The actions that a fault may take in the world."""
 
     trial: Trial
     rng: random.Random
@@ -194,7 +194,7 @@ class Ground(Protocol):
         """Records of the topic, the input as a rule, whose processing is committed."""
 
     def open_input(self) -> Mapping[str, Mapping[str, tuple[int, None]]]:
-        """What is not committed of the input: by role and partition, from an offset on, as in events (`open`)."""
+        """The input that is not committed: by role and partition, from an offset on, as in events (`open`)."""
 
 
 AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; their number is drawn
@@ -364,7 +364,7 @@ def tasks_come_back() -> dict[str, str]:
 
 
 def log_lines(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> Iterator[tuple[int, str]]:
-    """What a log says from this position on: when, in epoch milliseconds, and the text that matches.
+    """The matches in a log from this position on: the time, in epoch milliseconds, and the text that matches.
 
     Args:
         log: of an instance or a broker.

@@ -1,4 +1,4 @@
-"""What faults of an instance's state directory have in common: it is struck, and the instance is started over it.
+"""Faults of an instance's state directory: it is struck, and the instance is started over it.
 
 What Kafka Streams finds there when it starts, and what it does with each item:
 
@@ -67,7 +67,8 @@ def checkpointed(text: str) -> dict[str, int]:
 
 
 def held(directory: Path) -> dict[str, Any]:
-    """What a state directory holds: the id of the process; for each task its checkpoint (None: no file), and its bytes.
+    """The content of a state directory: the id of the process; for each task its checkpoint (None: no file), and its
+    bytes.
 
     Nothing uses it meanwhile, or its process is frozen.
     """
@@ -159,8 +160,8 @@ class DirectoryFaultRun(FaultRun):
         return self._again is not None and self._again.state == "RUNNING" and self._again.processed >= WORKS
 
     def _afterwards(self) -> dict[str, Any]:
-        """What the restarted instance reported to have found: stores that it trusted, with their offsets, tasks that
-        it wiped, and from where to where it restored stores.
+        """The state that the restarted instance reported to have found: stores that it trusted, with their offsets,
+        tasks that it wiped, and from where to where it restored stores.
         """
         log = "" if self._over is None else self._over.log.read_text(errors="replace")
         trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.pattern.findall(log)}
@@ -182,7 +183,7 @@ class DirectoryFaultRun(FaultRun):
         return bool(after["wiped"] or after["trusted"])
 
     def _missing_judgement(self) -> list[str]:
-        """What is missing if the instance judged none of its stores.
+        """The missing proof if the instance judged none of its stores.
 
         Raises:
             NotUnderstoodError: as `_require_logged`.
@@ -210,7 +211,7 @@ class DirectoryFaultRun(FaultRun):
         return [f"{self._name} processed fewer than {WORKS} records after it was started again"]
 
     def _afterwards_text(self) -> str:
-        """What it did after the restart, as the end of a sentence."""
+        """The actions after the restart, as the end of a sentence."""
         after = self._afterwards()
         wiped = f"wiped {', '.join(after['wiped'])}" if after["wiped"] else "wiped nothing"
         trusted = ", ".join(f"{store} at {offset:,}" for store, offset in after["trusted"].items())
@@ -283,7 +284,7 @@ class WritesRefused(DirectoryFaultRun):
             self._allow()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What the instance reported of refused writes, what it died of, and what it did when it came back."""
+        """The reports of the instance about refused writes, what it died of, and what it did when it came back."""
         death, refusal = self._death(), self._refusal
         after_ms = None if refusal is None else refusal[0] - round(self._refused_at * 1_000)
         proof = {

@@ -170,7 +170,7 @@ class LeaderFaultRun(FaultRun):
         return {"out_of_sync": self.out_of_sync, "in_sync_after_ms": back_ms}
 
     def lacks(self, back_ms: int | None) -> Iterator[str]:
-        """What is missing of that."""
+        """The missing part of that."""
         if not self.out_of_sync:
             yield f"node {self.node} still counted as in sync"
         if back_ms is None:
@@ -178,7 +178,7 @@ class LeaderFaultRun(FaultRun):
 
     @abstractmethod
     def description(self) -> str:
-        """What happened to the node, for a sentence that begins with it."""
+        """The event at the node, for a sentence that begins with it."""
 
     @abstractmethod
     def back_text(self, back_ms: int | None) -> str:

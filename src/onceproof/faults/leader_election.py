@@ -45,7 +45,7 @@ class LeaderElection(LeaderFaultRun):
             yield f"node {self.node} did not lead again within {PATIENCE:g} s"
 
     def description(self) -> str:
-        """What it did."""
+        """The actions of the instance."""
         return "gave them up"
 
     def back_text(self, back_ms: int | None) -> str:

@@ -110,7 +110,7 @@ class LinkFailure(FaultRun):
 
     @abstractmethod
     def unfelt(self) -> Iterator[str]:
-        """What is missing from the proof that the link failed, and that this was felt."""
+        """The missing part of the proof that the link failed, and that this was felt."""
 
     @abstractmethod
     def proof(self) -> Mapping[str, Any]:
@@ -118,7 +118,7 @@ class LinkFailure(FaultRun):
 
     @abstractmethod
     def sentence(self, whom: str, how_long: str) -> str:
-        """What happened to the link of the instance to the node."""
+        """The event at the link of the instance to the node."""
 
     def answered_ms(self, node: int, within: float) -> int | None:
         """Milliseconds until a new client that goes through the link has an answer; None if it gets none."""
@@ -126,7 +126,7 @@ class LinkFailure(FaultRun):
         return None if answered is None else round(answered * 1_000)
 
     def felt(self, phrase: Phrase) -> Iterator[str]:
-        """What the instance's log says that matches, before the link was healed."""
+        """The matching lines of the instance's log, before the link was healed."""
         if self._instance is None:
             return
         until = self._healed * 1_000 or float("inf")
@@ -199,7 +199,7 @@ class Cut(LinkFailure):
         return proof, [*missing, *([] if self._swallowed else ["nothing went into the cut link"])], description
 
     def proof(self) -> Mapping[str, Any]:
-        """What passed, what did not, and what the instance reported."""
+        """The traffic that passed, that did not, and what the instance reported."""
         return {
             "answered_after_ms": self._passed_ms,
             "swallowed_bytes": self._swallowed,
@@ -258,7 +258,7 @@ class Reset(LinkFailure):
 
 
 class Latency(LinkFailure):
-    """What the instance sends comes late."""
+    """The requests of the instance come late."""
 
     kind = "latency"
 

@@ -73,7 +73,7 @@ class StateCopied(DirectoryFaultRun):
         return self._works_again()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What the directory held before and after, what the instance did with it, and who was fenced."""
+        """The content of the directory before and after, what the instance did with it, and who was fenced."""
         fenced = self._fenced()
         proof = {
             "instance": self._name,

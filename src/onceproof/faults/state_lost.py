@@ -28,7 +28,7 @@ class StateLost(DirectoryFaultRun):
         return True
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What was lost, and what was restored from where.
+        """The stores that were lost, and from where they were restored.
 
         Raises:
             NotUnderstoodError: its log does not say how its stores were initialised.

@@ -51,7 +51,7 @@ class StateRestored(DirectoryFaultRun):
         return self._works_again()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """What the directory held before and after, what was committed in between, and what the instance did."""
+        """The content of the directory before and after, what was committed in between, and what the instance did."""
         proof = {
             "instance": self._name,
             "committed_after_snapshot": self._committed_since,

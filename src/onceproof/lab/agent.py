@@ -13,8 +13,8 @@ LACKING = "!"  # before a method that the release lacks
 
 
 def alterations(installation: Installation, release: Release, plant: str | None = None) -> dict[str, list[str]]:
-    """What each plant (or this one) alters in a release, as `Class.method(Types)`; nothing if the release lacks the
-    methods.
+    """The methods that each plant (or this one) alters in a release, as `Class.method(Types)`; nothing if the release
+    lacks the methods.
 
     The altered classes are loaded and verified.
 
@@ -41,7 +41,7 @@ def lacking(installation: Installation, release: Release) -> dict[str, list[str]
 
 
 def _check(installation: Installation, release: Release, plant: str | None = None) -> dict[str, list[str]]:
-    """What the agent prints about each plant, or this one.
+    """The output of the agent about each plant, or this one.
 
     Raises:
         HarnessError: an altered class does not load, or the agent is not built.

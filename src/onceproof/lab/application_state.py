@@ -33,7 +33,7 @@ def compare_state(
     held: Mapping[str, Mapping[str, str]],
     log: Path,
 ) -> list[dict[str, Any]]:
-    """What each store holds beside what its changelog says up to the offset that it claims.
+    """The entries of each store that differ from what its changelog says up to the offset that it claims.
 
     Stores in memory are left out. Of each other one that cannot be compared it is said why: it has no changelog, or a
     versioned one, claims no offset, has column families that are not understood, or no key that the changelog has.

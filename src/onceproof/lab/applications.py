@@ -1,4 +1,4 @@
-"""What user applications are made of: their class paths, and what is seen of them before a trial."""
+"""The parts of user applications: their class paths, and what is seen of them before a trial."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ COMPILED = ".compiled"  # marks classes that are all there
 
 
 def application_class_path(installation: Installation, folder: str, release: Release) -> list[Path]:
-    """What is the application's own on its class path: its classes, its jars, and what these need.
+    """The application's own part of its class path: its classes, its jars, and what these need.
 
     Raises:
         UsageError: its sources do not compile against the release, or Maven does not find its dependencies.
@@ -115,7 +115,8 @@ def check_topology(installation: Installation, application: Application, release
 
 
 def uses_on(installation: Installation, application: Application, release: Release) -> dict[str, tuple[Value, ...]]:
-    """What an application uses of a release of Kafka Streams, as far as its topology and its properties show.
+    """The features that an application uses of a release of Kafka Streams, as far as its topology and its properties
+    show.
 
     Raises:
         UsageError: the topology cannot be built.

@@ -187,7 +187,7 @@ class MavenRepository:
 
 @dataclass
 class _Parts:
-    """What a build is made of: Kafka's own jars by artifact, and what else they need, according to poms."""
+    """The parts of a build: Kafka's own jars by artifact, and what else they need, according to poms."""
 
     jars: dict[str, bytes] = field(default_factory=dict)
     needs: dict[tuple[str | None, ...], str] = field(default_factory=dict)
@@ -253,7 +253,7 @@ def _commit(name: str, jar: bytes, file: str) -> str:
 
 
 def _classes(jar: bytes) -> Mapping[str, int]:
-    """What is in a jar, by checksum, without what each packaging changes."""
+    """The content of a jar, by checksum, without what each packaging changes."""
     with zipfile.ZipFile(io.BytesIO(jar)) as archive:
         return {entry.filename: entry.CRC for entry in archive.infolist() if not entry.filename.startswith("META-INF/")}
 

@@ -49,7 +49,7 @@ class Cluster:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What they allow besides being used by clients."""
+        """The capabilities besides being used by clients."""
         return frozenset()
 
     def client(self) -> dict[str, Any]:

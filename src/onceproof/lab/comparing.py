@@ -40,7 +40,7 @@ def net_of(installation: Installation, examples: Path, release: Release, say: Sa
 def compare_releases(
     installation: Installation, releases: tuple[Release, Release], nets: tuple[Sequence[Case], Sequence[Case]]
 ) -> tuple[Comparison, ...]:
-    """What changes from one release to another, of each topology that is among those of both.
+    """The changes from one release to another, of each topology that is among those of both.
 
     Raises:
         UsageError: a release is not published, or an application does not compile against it.
@@ -59,7 +59,7 @@ def compare_releases(
 
 
 def compare_application(installation: Installation, folder: Path, releases: tuple[Release, Release]) -> Comparison:
-    """What changes of an application from one release to another; raises as `compare_releases`.
+    """The changes of an application from one release to another; raises as `compare_releases`.
 
     Raises:
         UsageError: also, the folder has a command, whose topology cannot be read.
@@ -92,7 +92,7 @@ def shape_of(installation: Installation, place: Path, release: Release, like: Ca
 def compare_versions(
     installation: Installation, places: tuple[Path, Path], release: Release
 ) -> tuple[Comparison, Shape]:
-    """What changes from one version of an application to another, and the shape of the second; raises as `shape_of`.
+    """The changes from one version of an application to another, and the shape of the second; raises as `shape_of`.
 
     Raises:
         UsageError: also, the first version does not build, so that nothing of it is deployed.

@@ -75,7 +75,7 @@ class Driver:
         return Exercise(exercised, str(failure), all_steps_tried=False)
 
     def judge(self) -> tuple[Reading, Sequence[Comparison]]:
-        """What the independent reader finds, and what the timeline shows beside it.
+        """The findings of the independent reader, and what the timeline shows beside it.
 
         Raises:
             HarnessError: what the drive left cannot be read, or the input is another than was delivered.
@@ -117,7 +117,7 @@ class Driver:
         )
 
     def _fault_outcome(self) -> FaultOutcome | None:
-        """What became of the fault; None if none was to strike."""
+        """The outcome of the fault; None if none was to strike."""
         if self._fault is None:
             return None
         for event in self.site.events:

@@ -1,4 +1,4 @@
-"""What processes of ours see of our environment: no credentials, whatever they are for."""
+"""The part of our environment that processes of ours see: no credentials, whatever they are for."""
 
 import os
 import re

@@ -55,7 +55,7 @@ class ExternalCluster(Cluster):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What can be done without a hold of the brokers' machine."""
+        """The capabilities without a hold of the brokers' machine."""
         return OF_CLAIMED
 
     @property

@@ -99,7 +99,7 @@ class Input:
             site.world.sleep(SETTLED)
 
     def produced(self) -> Produced:
-        """What was delivered, in numbers."""
+        """The numbers of delivered records."""
         delivered = self._site.plan.preloaded + sum(bulk.delivered for bulk in self._bulks)
         return Produced(delivered, len({key for key, _ in self._delivered()}))
 

@@ -32,7 +32,7 @@ LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at w
 
 
 def thread_died(uncaught: Event) -> OnceproofError:
-    """What the event `uncaught` of an instance means: Kafka failed, or something it needs from us was missing."""
+    """The meaning of the event `uncaught` of an instance: Kafka failed, or something it needs from us was missing."""
     said = " ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])
     if refused := NO_ACCESS.pattern.search(said):
         return HarnessError(

@@ -1,4 +1,4 @@
-"""What the logs of instances say and their events do not."""
+"""The facts that the logs of instances have and their events do not."""
 
 from collections.abc import Iterable
 from pathlib import Path

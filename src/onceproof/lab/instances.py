@@ -82,7 +82,7 @@ class Instances:
             instance.check_alive()
 
     def last_seen(self) -> str:
-        """What those that run reported last, as text."""
+        """The last reports of those that run, as text."""
         return ", ".join(f"{i.name} {i.state} {i.processed:,} processed" for i in self._running.values())
 
     def dump_stores(self) -> int:
@@ -135,7 +135,7 @@ class Instances:
             instance.kill()
 
     def planted(self) -> Planted | None:
-        """What became of the planted bug; None as a rule."""
+        """The outcome of the planted bug; None as a rule."""
         name = self._site.trial.plant
         if name is None:
             return None

@@ -1,4 +1,4 @@
-"""What the independent reader finds in what a drive left behind."""
+"""The findings of the independent reader in what a drive left behind."""
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,8 @@ def judge(
     segments: SegmentReading,
     observe: Callable[[], Sequence[Comparison]],
 ) -> tuple[Reading, Sequence[Comparison]]:
-    """What the independent reader finds in the topics, the log segments and the stores, and what is observed beside it.
+    """The findings of the independent reader in the topics, the log segments and the stores, and what is observed
+    beside it.
 
     Args:
         site: of the trial.
@@ -81,7 +82,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def _beside_oracle(site: Site, read: Read) -> Read:
-    """What was read of your own application, with its output without a fault, if that is known.
+    """The records read of a user application, with its output without a fault, if that is known.
 
     The output is written down: other trials are compared with it. After a failed drive it is incomplete.
     """

@@ -91,7 +91,7 @@ class Bulk:
 
     @property
     def sent(self) -> Sequence[tuple[int, int]]:
-        """What was delivered: key and value, in the order in which it was sent."""
+        """The delivered records: key and value, in the order in which they were sent."""
         return self._records[: self.delivered]
 
     def check(self) -> None:

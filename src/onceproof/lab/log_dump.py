@@ -101,7 +101,7 @@ class LogDump:
     _unseen: int = 0  # records of the batch that must still be printed
 
     def entries(self, lines: Iterable[bytes]) -> Iterator[Entry]:
-        """What was printed, as entries.
+        """The printed dump, as entries.
 
         Raises:
             HarnessError: a line is not understood or missing; a log is damaged, or some of it was deleted or compacted.
@@ -245,7 +245,7 @@ class LogDump:
         ]  # fmt: skip
 
     def _decisions(self, offset: int, key: str, value: str, _: _Batch) -> list[Entry]:
-        """What a record of `__transaction_state` decides about a transaction of the trial, for each of its logs.
+        """The decision of a record of `__transaction_state` about a transaction of the trial, for each of its logs.
 
         Raises:
             ValueError, LookupError, TypeError: it is not understood.

@@ -49,7 +49,7 @@ def _memory() -> int:
 
 
 def _limit(name: str) -> str:
-    """What the control group allows; `max`, or nothing, if it has no limit."""
+    """The limit of the control group; `max`, or nothing, if it has no limit."""
     try:
         return (CGROUP / name).read_text().strip()
     except OSError:

@@ -31,7 +31,7 @@ Coordinates = tuple[str, str, str]  # group, artifact, version
 
 @dataclass(frozen=True)
 class Answer:
-    """What Maven said, and whether it succeeded."""
+    """The output of Maven, and whether it succeeded."""
 
     succeeded: bool
     output: str

@@ -1,4 +1,4 @@
-"""What users must be allowed to do on their own brokers, found out by doing it, under our prefix."""
+"""The permissions that users need on their own brokers, found out by doing it, under our prefix."""
 
 import secrets
 import shlex
@@ -112,14 +112,14 @@ def check_quotas(cluster: Cluster, user: str | None, release: Release) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """What is not allowed, and the topic that was created and could not be deleted again, if there is one."""
+    """The missing permission, and the topic that was created and could not be deleted again, if there is one."""
 
     missing: tuple[Permission, ...]
     left: str | None
 
 
 def find_missing(cluster: Cluster) -> Found:
-    """What is not allowed of all that every trial does.
+    """The missing permissions of all that every trial does.
 
     Each is tried, on a topic, a group and a transactional id that bear our prefix; the topic is deleted again. If it
     cannot be created, it cannot be written, read or deleted either, so these count as missing, too.
@@ -152,7 +152,7 @@ class _Probe:
         self._exists = False
 
     def allowed(self) -> set[Permission]:
-        """What of all that every trial does is allowed."""
+        """The permissions that are there, of all that every trial needs."""
         tried = {
             Permission(GROUP, "Delete"): self._tried(self._delete_group),
             Permission(GROUP, "Read"): self._tried(self._commit, of=GROUP),

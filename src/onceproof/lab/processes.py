@@ -237,7 +237,7 @@ def tail(log: Path, lines: int = 5) -> str:
 
 
 def _cpu_time(schedstat: Path) -> CpuTime:
-    """What the kernel counted of a thread; zero if the thread has ended, or if this kernel does not count."""
+    """The CPU time of a thread by the kernel; zero if the thread has ended, or if this kernel does not count."""
     try:
         ran, waited, _ = map(int, schedstat.read_text().split())
     except (OSError, ValueError):

@@ -22,7 +22,7 @@ MARKED_WITHIN = 5.0  # seconds that the last markers have, once all is drained, 
 
 @dataclass(frozen=True)
 class Read:
-    """What the topics hold."""
+    """The records of the topics."""
 
     records: Mapping[str, list[Record]]  # by role; what stores held is under `<store>-contents`
     corrupt: Sequence[Comparison]  # what cannot be decoded
@@ -118,7 +118,7 @@ class SegmentReading:
             self._dump = Dump(self._site.cluster, logs_of(self._site.plan), self._site.folder.path)
 
     def compare(self, read: Read) -> list[Comparison]:
-        """What the log segments hold, to be compared with what was read; written down as well.
+        """The entries of the log segments, to be compared with what was read; written down as well.
 
         Markers come a little after the answer to a commit, so if one is missing, the segments are read once more.
         """

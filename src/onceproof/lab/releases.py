@@ -68,7 +68,7 @@ def published_releases(installation: Installation, pre_releases: bool = False) -
 
 
 def published(installation: Installation) -> Published:
-    """What is published, for words such as `newest`: Maven's list of the last hours, or what it says now.
+    """The published releases, for words such as `newest`: Maven's list of the last hours, or what it says now.
 
     Where Maven cannot be asked it is the last list that it gave, or else what was resolved here before; the source says
     which.
@@ -92,7 +92,8 @@ def published(installation: Installation) -> Published:
 
 
 def remembered_releases(installation: Installation, why: str = "Maven was not asked") -> Published | None:
-    """What is known to be published without asking Maven: its last list, or what was resolved here; None if nothing.
+    """The releases known to be published without asking Maven: its last list, or what was resolved here; None if
+    nothing.
 
     Args:
         installation: whose artifacts are looked at.

@@ -1,4 +1,4 @@
-"""What Kafka's TopologyTestDriver makes of the input of a trial: an oracle without brokers, threads and commits.
+"""The output of Kafka's TopologyTestDriver for the input of a trial: an oracle without brokers, threads and commits.
 
 It takes records one by one from one place. A topology that has a cache, reads several inputs or looks at the clock may
 put out other records there than on brokers, though the same final values or keys: how much must be the same is for the
@@ -84,7 +84,7 @@ def scratch_within(folder: Path) -> Path:
 
 
 def left_scratch(memory: Path = MEMORY) -> Iterator[Path]:
-    """What processes that were killed have left in memory."""
+    """The shared memory that killed processes left."""
     for scratch in memory.glob(f"{SCRATCH}*"):
         if not psutil.pid_exists(int(scratch.name.removeprefix(SCRATCH).partition("-")[0])):
             yield scratch

@@ -1,4 +1,4 @@
-"""What releases make of topologies, without brokers: one JVM a release, and kept by the checksums of its jars."""
+"""The shapes that releases make of topologies, without brokers: one JVM a release, kept by checksums of its jars."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ APPLICATION_ID = "net"
 def shapes_of(
     installation: Installation, release: Release, cases: Iterable[Case], *, anew: bool = False
 ) -> dict[str, Shape]:
-    """What a release makes of topologies, by name.
+    """The shapes that a release makes of topologies, by name.
 
     Args:
         installation: what they are built with.

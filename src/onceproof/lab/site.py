@@ -65,7 +65,7 @@ class Site:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the checks need to know besides the records."""
+        """The facts that the checks need besides the records."""
         plan = self.plan
         return {
             "partitions": plan.partitions,

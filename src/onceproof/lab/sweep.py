@@ -150,7 +150,7 @@ def _delete_idle(admin: AdminClient, groups: Mapping[str, bool], topics: Iterabl
 
 
 def _prefixes_in_use(groups: Mapping[str, bool]) -> tuple[str, ...]:
-    """What the names of all begin with that belongs to groups with members."""
+    """The prefixes of all names that belong to groups with members."""
     return tuple(f"{group}-" for group, has_members in groups.items() if has_members)
 
 

@@ -1,4 +1,4 @@
-"""What RocksDB has on disk of tasks that no process runs: read by the release's own RocksDB."""
+"""The content on disk by RocksDB of tasks that no process runs: read by the release's own RocksDB."""
 
 import base64
 import shutil
@@ -15,7 +15,7 @@ MAIN = "onceproof.streams.TaskDirectory"
 
 @dataclass(frozen=True)
 class StoreOnDisk:
-    """What a store holds, as bytes without timestamps, beside the offset up to which it claims its changelog."""
+    """The content of a store, as bytes without timestamps, beside the offset up to which it claims its changelog."""
 
     task: str
     store: str

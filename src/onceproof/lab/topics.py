@@ -206,7 +206,7 @@ class Topics:
         return sum(1 for _ in self._messages(places))
 
     def _messages(self, places: Sequence[TopicPartition]) -> Iterator[Message]:
-        """What is behind these places, until the end of each partition is reached."""
+        """The records behind these places, until the end of each partition is reached."""
         consumer = Consumer(
             {
                 **self._cluster.client(),
@@ -253,7 +253,7 @@ class Topics:
             self._alter(ResourceType.BROKER, str(node), COMPACTS_OFTEN)
 
     def group_records(self) -> list[str]:
-        """What the log of groups' positions holds of the application's group, in its order; tombstones, too."""
+        """The records in the log of groups' positions of the application's group, in its order; tombstones, too."""
         places = [TopicPartition(OFFSETS, partition, 0) for partition in self.positions()]
         return [kind for message in self._messages(places) if (kind := kind_of(message.key(), self._prefix))]
 
@@ -284,7 +284,8 @@ class Topics:
 
 
 def kind_of(key: bytes, group: str) -> str | None:
-    """What a record of `__consumer_offsets` with this key is: `position`, `classic` or `streams`; None of other groups.
+    """The kind of a record of `__consumer_offsets` with this key: `position`, `classic` or `streams`; None of other
+    groups.
 
     A key is a version, which says what it is, and the name of the group, behind its length.
     """

@@ -1,4 +1,4 @@
-"""What a scenario may do to the world (`scenarios.base.Lab`), done for real."""
+"""The actions that a scenario may take in the world (`scenarios.base.Lab`), done for real."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -154,7 +154,7 @@ class TrialLab:
         return self._site.folder.state / name / self.trial.application_id
 
     def on_disk(self, name: str, task: str) -> dict[str, Mapping[int, int]]:
-        """What RocksDB has on disk of a task of an instance that has ended or is frozen."""
+        """The content on disk by RocksDB of a task of an instance that has ended or is frozen."""
         scratch, log = self._site.folder.path / "copied", self._site.folder.path / "directory.log"
         directory = self.state_directory(name) / task
         site, release = self._site, self.trial.cell.streams
@@ -188,7 +188,7 @@ class TrialLab:
         return sum(self._site.topics.committed(topic, partitions) for topic, partitions in sizes.items())
 
     def open_input(self) -> Mapping[str, Mapping[str, tuple[int, None]]]:
-        """What is not committed of the input, by role and partition; as last known, if no broker answers."""
+        """The part of the input that is not committed, by role and partition; as last known, if no broker answers."""
         plan, topics = self._site.plan, self._site.topics
         known = {r: topics.last_offsets(plan.topic(r), plan.partitions_of(r), 0.0) for r in plan.inputs}
         return {r: {str(p): (offset, None) for p, offset in of_role.items()} for r, of_role in known.items()}
@@ -203,7 +203,7 @@ class TrialLab:
         self.note("compacted")
 
     def group_records(self) -> Sequence[str]:
-        """What that log holds of the application's group."""
+        """The records of that log of the application's group."""
         return self._site.topics.group_records()
 
     def await_drained(self) -> None:
@@ -282,6 +282,6 @@ class TrialLab:
         return self._site.cluster.cpu_times() | self._instances.cpu_times()
 
     def _stuck(self, what: str, timeout: float, before: Mapping[str, CpuTime], message: str) -> OnceproofError:
-        """What it means that the application did not bring something about, although it got CPUs since `before`."""
+        """The error if the application did not bring something about, although it got CPUs since `before`."""
         check_not_starved(timeout, before, self._cpu_times())
         return KafkaFailedError("stuck", ", ".join(sorted(self.running)) or "no instance", what, message)

@@ -40,7 +40,7 @@ CONFIG = {"__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0"}
 def witness(
     installation: Installation, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, releases: Sequence[Release]
 ) -> dict[Release, list[Comparison]]:
-    """What each release makes of the committed input of a trial that has ended, compared with the committed output.
+    """The output of each release for the committed input of a trial that has ended, compared with the committed output.
 
     Raises:
         UsageError: a release has no TopologyTestDriver here, or the scenario is none that it can be asked about.

@@ -1,4 +1,4 @@
-"""What a trial is made of, plugged in at one place."""
+"""The parts of a trial, plugged in at one place."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -31,7 +31,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a promise expects at one place, and what was observed there; `anomaly` is null if all is well.
+    """The value that a promise expects at one place, and the observed one; `anomaly` is null if all is well.
 
     `place` says where: `role/partition@offset` in a topic, or in words. `expected` and `observed` are short texts for
     people. One may stand for many: `comparisons` says for how many places, 0 if another one covers it, too.
@@ -72,7 +72,7 @@ def corrupt_record(role: str, partition: int, offset: int, fault: str) -> Compar
 
 @dataclass
 class Findings:
-    """What a reader found in the topics of one trial.
+    """The findings of a reader in the topics of one trial.
 
     `records` counts committed input records, `outputs` committed output records, `keys` distinct keys of the input,
     `ids` distinct IDs of the output (0 where the output has none). One witness per anomaly and key (or ID, or changelog

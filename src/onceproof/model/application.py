@@ -1,4 +1,4 @@
-"""What an application uses of Kafka Streams: the features that decide what concerns it."""
+"""The features of Kafka Streams that an application uses: they decide what concerns it."""
 
 import tomllib
 from collections.abc import Collection, Mapping

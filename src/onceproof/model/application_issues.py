@@ -31,7 +31,7 @@ UNTHROTTLED = {"quotas": (False,)}  # no producer of such a trial has a quota
 
 @dataclass(frozen=True)
 class Shows:
-    """What an issue can do to any topology; see `application_issues.toml`, which has its fields."""
+    """The effects of an issue on any topology; see `application_issues.toml`, which has its fields."""
 
     issue: str
     anomalies: tuple[str, ...]
@@ -89,7 +89,7 @@ def issues_of(trial: Trial, uses: Application, known: Registry) -> tuple[KnownIs
 
 @dataclass(frozen=True)
 class Explained:
-    """What known issues explain of the witnesses of a trial."""
+    """The part that known issues explain of the witnesses of a trial."""
 
     issues: tuple[str, ...]  # keys of those that explain any
     unexplained: Mapping[str, int]  # witnesses that none explains, by anomaly

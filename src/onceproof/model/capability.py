@@ -1,4 +1,4 @@
-"""What brokers may allow besides being used by clients: faults, scenarios and promises name what they need."""
+"""The capabilities of brokers besides being used by clients: faults, scenarios and promises name what they need."""
 
 from enum import Enum
 

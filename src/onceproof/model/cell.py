@@ -1,4 +1,4 @@
-"""What is run: cells of the matrix, and their trials."""
+"""The units of a run: cells of the matrix, and their trials."""
 
 import re
 import shlex

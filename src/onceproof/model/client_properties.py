@@ -162,7 +162,7 @@ def host_of(server: str) -> str:
 
 
 class _RefusedError(Exception):
-    """What is impossible, without the place."""
+    """The contradiction, without the place."""
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What changes between two shapes of a topology, and what that does to its state and to a rolling deployment.
+"""The changes between two shapes of a topology, and what that does to its state and to a rolling deployment.
 
 Two releases make shapes of one topology, or one release makes them of two versions of it. A change is described by its
 effects; one that has none is listed for completeness.
@@ -18,7 +18,7 @@ SCHEMA = 1  # of the JSON of a comparison and of a shape that is kept
 
 
 class Effect(StrEnum):
-    """What follows from a change."""
+    """The effects of a change."""
 
     REFUSES = "does not build"
     LOSES = "state is lost"
@@ -39,7 +39,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changes of a topology."""
+    """The changes of a topology."""
 
     name: str
     changes: tuple[Change, ...]
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def alike(self) -> tuple[tuple[str, tuple[Effect, ...]], ...]:
-        """What topologies share that change in the same way: the kinds of the changes and their effects."""
+        """The signature of topologies that change in the same way: the kinds of the changes and their effects."""
         return tuple(sorted({(change.kind, change.effects) for change in self.grave}))
 
     @property
@@ -118,7 +118,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class CompareAnswer:
-    """What changes between two releases, or two versions on a release: the form of `compare --json`."""
+    """The changes between two releases, or two versions on a release: the form of `compare --json`."""
 
     schema: int
     before: str  # a release, or a folder or file
@@ -245,7 +245,7 @@ def _gone(before: Shape, name: str, called: str | None) -> Change:
 
 
 def _left(shape: Shape, store: Store) -> tuple[str, bool]:
-    """What becomes of the state of a store that is not used any more, and whether that is a loss."""
+    """The fate of the state of a store that is not used any more, and whether that is a loss."""
     if store.changelog is None:
         lost = store.is_persistent
         return ("its state is lost, as it has no changelog" if lost else "it has none that outlives its process"), lost
@@ -335,7 +335,7 @@ def _of_configs(before: Shape, after: Shape) -> Iterator[Change]:
 
 
 def _of_records(before: Shape, after: Shape) -> Iterator[Change]:
-    """What is made of the same records; of internal topics only where both have them."""
+    """The results of the same records; of internal topics only where both have them."""
     if before.failed or after.failed:
         if first_words(before.failed or "") != first_words(after.failed or ""):
             now = f"fails: {first_words(after.failed)}" if after.failed else "does not fail"

@@ -1,4 +1,4 @@
-"""What a trial reached: marks that its timeline and the logs of its instances leave, and which came before which.
+"""The coverage of a trial: marks that its timeline and the logs of its instances leave, and which came before which.
 
 Marks are few and have fixed names, so that trials of any scenario, on any release, can be compared. A pair `a > b` says
 that some `a` came before some `b`: that a task was recycled and then fenced is another thing than the other way round.
@@ -74,7 +74,7 @@ def happened(events: Iterable[Event]) -> Iterator[Mark]:
 
 
 def _moves(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
-    """What became of the tasks of a thread."""
+    """The fate of the tasks of a thread."""
     if not now:
         return set()
     names = {("standby", "active"): "promoted", ("active", "standby"): "demoted", ("active", None): "taken-away"}

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def decoded(kind: Any, data: object) -> Any:
-    """What is of this type in data that JSON or TOML gave.
+    """The value of this type in data that JSON or TOML gave.
 
     Raises:
         ValueError: it is of another form; half a sentence, without a full stop, says where and why.
@@ -57,7 +57,7 @@ def decoded(kind: Any, data: object) -> Any:
 
 
 def from_json(kind: Any, text: str | bytes) -> Any:
-    """What is of this type in a text of JSON; raises as `decoded`, also if it is no JSON."""
+    """The value of this type in a text of JSON; raises as `decoded`, also if it is no JSON."""
     try:
         [made] = _decoder(kind).validate_json(b"[%b]" % (text.encode() if isinstance(text, str) else text))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What is declared by modules of ours, and by packages of others that name a module as an entry point."""
+"""The values declared by modules of ours, and by packages of others that name a module as an entry point."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -10,7 +10,7 @@ from onceproof.model.errors import UsageError
 
 
 class Named(Protocol):
-    """What has a name."""
+    """A value with a name."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     @property
     def added(self) -> tuple[T, ...]:
-        """What other packages declare."""
+        """The values that other packages declare."""
         return tuple(self.values())[len(self._ours) :]
 
     @cached_property

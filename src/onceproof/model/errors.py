@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the `onceproof` command returns; the same numbers for every subcommand."""
+    """The exit codes of the `onceproof` command; the same numbers for every subcommand."""
 
     OK = 0  # no anomaly; a run: everything as the registry of known issues expects
     ANOMALY = 1  # a trial: an anomaly was seen; a run: a regression

@@ -22,7 +22,7 @@ _WHERE = ("scenarios", "variants")  # say where an explanation holds, and nothin
 
 
 class Scene:
-    """What is known about a trial besides its witnesses."""
+    """The facts about a trial besides its witnesses."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Scene:
         inputs: Callable[[], Iterable[Input]],
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """What is known.
+        """The registry of known issues.
 
         Args:
             events: the timeline.

@@ -1,4 +1,4 @@
-"""What one room leaves for the others in the run folder, as they write and read it."""
+"""The files of the run folder that one room leaves for the others."""
 
 import socket
 from collections import Counter
@@ -20,7 +20,7 @@ WITNESSES = 20  # of each anomaly that are kept
 
 @dataclass(frozen=True)
 class Produced:
-    """What the producer delivered to the input."""
+    """The records that the producer delivered to the input."""
 
     records: int
     keys: int  # distinct ones
@@ -28,7 +28,7 @@ class Produced:
 
 @dataclass(frozen=True)
 class Planted:
-    """What became of a planted bug: the methods that it altered, and how often it fired in all instances."""
+    """The outcome of a planted bug: the methods that it altered, and how often it fired in all instances."""
 
     name: str
     altered: tuple[str, ...]
@@ -37,7 +37,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """What became of a fault: whether it bit, how or why not in words, and the proof."""
+    """The outcome of a fault: whether it bit, how or why not in words, and the proof."""
 
     name: str
     bit: bool
@@ -115,7 +115,7 @@ class Reading(JsonFile):
 
     @classmethod
     def of(cls, findings: Findings, unexplained: Mapping[str, int]) -> "Reading":
-        """What is kept of what was found, and of that no known issue explains."""
+        """The part of the findings that is kept, with the part that no known issue explains."""
         return cls(
             records=findings.records,
             outputs=findings.outputs,
@@ -145,7 +145,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Declared:
-    """What users declare about a topic of their application."""
+    """The declaration of users about a topic of their application."""
 
     name: str  # that brokers know it by
     plays: str  # `input`, `output`, or `global`: what is read into a global table or store

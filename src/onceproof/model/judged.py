@@ -1,4 +1,4 @@
-"""What is said of a user application on each release: the form of `app run --json`."""
+"""The result of a user application on each release: the form of `app run --json`."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from onceproof.model.known_issues import KnownIssue
 
 
 class Judgement(StrEnum):
-    """What a release is found to be, the worst first."""
+    """The judgement on a release, the worst first."""
 
     RED = "red"
     INCONCLUSIVE = "inconclusive"
@@ -24,7 +24,7 @@ class Judgement(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command returns."""
+        """The exit code of the command."""
         return {
             Judgement.RED: ExitCode.ANOMALY,
             Judgement.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
@@ -79,7 +79,7 @@ class Explaining:
 
 @dataclass(frozen=True, kw_only=True)
 class OnRelease:
-    """What an application showed on one release."""
+    """The result of an application on one release."""
 
     streams: str
     restart_on: str | None  # the release to which it went over instance by instance
@@ -165,7 +165,7 @@ class AppAnswer(JsonFile):
         return _worst(self.releases)
 
     def exit_code(self, *, known_is_ok: bool = False) -> ExitCode:
-        """What the command returns; a red that known issues explain counts as green if that is asked for."""
+        """The exit code of the command; a red that known issues explain counts as green if that is asked for."""
         return _worst(one for one in self.releases if not (known_is_ok and one.is_known)).exit_code
 
 

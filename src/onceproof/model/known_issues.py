@@ -118,7 +118,7 @@ class KnownIssue:
         return tuple(dict.fromkeys(name for explanation in self.explains for name in explanation.anomalies))
 
     def explanations(self, scenario: str, variant: str | None) -> tuple[Explanation, ...]:
-        """What it explains in a variant of a scenario, or in whichever."""
+        """Its explanations in a variant of a scenario, or in any."""
         return tuple(e for e in self.explains if e.holds_in(scenario, variant))
 
     @property
@@ -233,7 +233,7 @@ class Registry:
     def explanations(
         self, cell: Cell, application: Application = UNKNOWN, *, varied: bool = False
     ) -> tuple[Explanation, ...]:
-        """What these issues explain there."""
+        """The explanations of these issues there."""
         variant = None if varied else cell.variant
         issues = self.explaining(cell, application, varied=varied)
         return tuple(explanation for issue in issues for explanation in issue.explanations(cell.scenario, variant))

@@ -118,14 +118,14 @@ class Matrix:
         return dict(variants)
 
     def to_dict(self) -> dict[str, Any]:
-        """What a file has under its name; `name` is given separately."""
+        """The content of a file under its name; `name` is given separately."""
         blocks = [vars(block) | {"restarts": [list(pair) for pair in block.restarts]} for block in self.blocks]
         return vars(self) | {"blocks": blocks, "cells": [cell.key for cell in self.cells]}
 
 
 @dataclass(frozen=True)
 class _Including:
-    """What a table has beside the fields of a matrix."""
+    """The fields of a table beside the fields of a matrix."""
 
     includes: tuple[str, ...] = ()  # other matrices, whose blocks and cells a matrix has before its own
 

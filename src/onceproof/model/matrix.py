@@ -27,7 +27,7 @@ from onceproof.model.release import Release
 
 @dataclass(frozen=True)
 class Offer:
-    """What can be asked of a scenario: its variants, and why a cell cannot be run, if it cannot.
+    """The offer of a scenario: its variants, and why a cell cannot be run, if it cannot.
 
     `positive_control` is the variant and the release of Kafka Streams that must be red, or the releases that it goes
     from and to; `control_broker` the release of the brokers, if they are to blame. The `rolling` variants move to
@@ -50,7 +50,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Request:
-    """What a person or the schedule asks for; an empty axis is the matrix's own.
+    """The request of a person or the schedule; an empty axis is the matrix's own.
 
     `matrix` is the name of one of ours, or a matrix itself. `trials` are run of each cell, whatever they show, and up
     to `budget` if its verdict needs more; without a `budget` no more. Positive controls are run more often than that if

@@ -1,4 +1,4 @@
-"""What a scenario or a fault can be run with."""
+"""A parameter of a scenario or a fault."""
 
 import math
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ class Showing:
 
 @dataclass(frozen=True)
 class Phrase:
-    """What a log says; the trial must show it on the releases from `first` to `last`."""
+    """A phrase of a log; the trial must show it on the releases from `first` to `last`."""
 
     name: str
     text: str  # a regular expression that is found in a line

@@ -110,7 +110,7 @@ class Plant:
         )
 
     def claim(self, scenario: str) -> Claim | None:
-        """What is claimed about it in a scenario."""
+        """The claim about it in a scenario."""
         return next((claim for claim in self.claims if claim.scenario == scenario), None)
 
     def to_dict(self) -> dict[str, Any]:

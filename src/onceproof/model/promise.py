@@ -1,4 +1,4 @@
-"""What Kafka Streams promises, each promise a value, and the named breaches of it.
+"""The promises of Kafka Streams, each promise a value, and the named breaches of it.
 
 All that know promises take them from here: both readers, the Great Expectations suites, the judge, the page, and
 `docs/reading-a-verdict.md` (a test compares its table with this one). Every promise that is checked, and every anomaly
@@ -51,7 +51,7 @@ class Dated:
 
 @dataclass(frozen=True)
 class Promise:
-    """What must hold.
+    """The rule that must hold.
 
     Attributes:
         name: as in tables and results.
@@ -614,7 +614,7 @@ def seen_by_suite() -> Mapping[str, frozenset[str]]:
 
 
 def dated_by(anomaly: str, role: str | None) -> Dated | None:
-    """What dates a breach seen in the topic of this role, or in none; None if it is the processing of its record."""
+    """The event that dates a breach in the topic of this role, or in none; None: the processing of its record."""
     for promise in PROMISES.values():
         if anomaly in promise.anomalies and promise.dated and promise.dated.role in ("any", role):
             return promise.dated

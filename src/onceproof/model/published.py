@@ -63,7 +63,7 @@ class Published:
         return newest_of[major, minor]
 
     def meaning(self, word: str) -> str:
-        """What a word means and how that is known; raises as `resolve` does."""
+        """The meaning of a word, and how that is known; raises as `resolve` does."""
         return f"{word} is {self.resolve(word)}, {self.source}"
 
     def to_dict(self) -> dict[str, Any]:

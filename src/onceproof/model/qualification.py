@@ -18,7 +18,7 @@ from onceproof.model.json_file import JsonFile
 
 
 class Part(StrEnum):
-    """What kind of thing is looked for."""
+    """The kind of thing that is looked for."""
 
     DUMP = "dump"  # the brokers' log segments, as `DumpLogSegments` prints them
     PHRASE = "phrase"  # of a log (`model.phrases`)
@@ -29,7 +29,7 @@ class Part(StrEnum):
 
 
 class Sight(StrEnum):
-    """What became of it."""
+    """The outcome of an aim."""
 
     sign: str
 
@@ -64,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one trial left."""
+    """The traces of one trial."""
 
     exercised: bool = False
     reason: str = ""  # why, or why not
@@ -82,7 +82,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one thing that was looked for."""
+    """The outcome of one thing that was looked for."""
 
     part: Part
     name: str
@@ -101,7 +101,7 @@ class Aim(ABC):
     @property
     @abstractmethod
     def part(self) -> Part:
-        """What kind of thing it is."""
+        """The kind of thing."""
 
     @abstractmethod
     def evidence(self, seen: Seen) -> str | None:
@@ -109,10 +109,10 @@ class Aim(ABC):
 
     @abstractmethod
     def missing(self, seen: Seen) -> str:
-        """What a trial lacks that did not show it."""
+        """The evidence that a trial lacks if it did not show it."""
 
     def row(self, tries: Sequence[Seen]) -> Row:
-        """What the trials say that were made of it."""
+        """The verdict of the trials that were made of it."""
         sight, reason = self._judged(tries)
         return Row(self.part, self.name, sight, reason, str(self.trial))
 
@@ -130,7 +130,7 @@ class Aim(ABC):
 
     @property
     def sight_if_missing(self) -> Sight:
-        """What it means that no trial showed it."""
+        """The meaning if no trial showed it."""
         return Sight.MISSING
 
 
@@ -160,7 +160,7 @@ class DumpAim(Aim):
         return lacks + [f"{count:,} {name} that nothing explains" for name, count in odd.items()]
 
     def missing(self, seen: Seen) -> str:
-        """What the entries lack."""
+        """The kinds that the entries lack."""
         return f"the log segments show {', '.join(self._lacks(seen))}"
 
     def _judged(self, tries: Sequence[Seen]) -> tuple[Sight, str]:
@@ -262,12 +262,12 @@ class ControlAim(Aim):
         return Part.CONTROL
 
     def evidence(self, seen: Seen) -> str | None:
-        """What was seen of it."""
+        """The part that was seen."""
         red = {name: seen.anomalies.get(name, 0) - seen.unexplained.get(name, 0) for name in self.anomalies}
         return ", ".join(f"{count:,} {name}" for name, count in red.items() if count > 0) or None
 
     def missing(self, seen: Seen) -> str:
-        """What was seen instead."""
+        """The observation instead."""
         rest = ", ".join(f"{count:,} {name}" for name, count in seen.unexplained.items() if count)
         return f"it does not show: it is fixed there, or not seen any more{f'; unexplained are {rest}' if rest else ''}"
 
@@ -287,7 +287,7 @@ def rows_of(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Qualification(JsonFile):
-    """What `onceproof qualify` found."""
+    """The result of `onceproof qualify`."""
 
     schema: int = 1
     run: str
@@ -310,7 +310,7 @@ class Qualification(JsonFile):
 
     @property
     def lessons(self) -> list[str]:
-        """What the harness has to learn, a sentence each."""
+        """The lessons for the harness, a sentence each."""
         return [f"{row.part} {row.name}: {row.reason}" for row in self.of(Sight.MISSING)]
 
     @property

@@ -34,7 +34,7 @@ class Token(int):
         return token
 
     def __str__(self) -> str:
-        """What it stands for."""
+        """The meaning."""
         return self.text
 
 

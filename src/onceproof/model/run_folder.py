@@ -61,7 +61,7 @@ from onceproof.model.verdict import Verdict
 
 
 def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """What stores held: role `<store>-contents`, partition, number of the entry, key, value. None if never written."""
+    """The content of stores: role `<store>-contents`, partition, number of the entry, key, value. None without any."""
     for file in sorted(folder.glob("*.csv")):
         with file.open() as lines:
             for line in lines:
@@ -72,7 +72,7 @@ def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
 
 @dataclass(frozen=True)
 class Dump:
-    """What a store of an instance held at the end of a trial: by its own claim, its changelog up to `offset`."""
+    """The content of a store of an instance at the end of a trial: by its own claim, its changelog up to `offset`."""
 
     instance: str
     store: str
@@ -94,7 +94,7 @@ class Dump:
         return f"{self.task_type} store {self.store} of {self.instance}, {where}"
 
     def entries(self) -> dict[int, int]:
-        """What the store held."""
+        """The content of the store."""
         with self.file.open() as lines:
             return {int(key): int(value) for key, value in (line.split(",") for line in lines)}
 
@@ -141,7 +141,7 @@ class TrialFolder:
         return self.path / "dumps"
 
     def dumps(self) -> list[Dump]:
-        """What stores held at the end, in the order of their files' names."""
+        """The content of stores at the end, in the order of their files' names."""
         return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.csv"))]
 
     @property
@@ -151,12 +151,12 @@ class TrialFolder:
 
     @property
     def segments_file(self) -> Path:
-        """What the brokers' log segments hold of its transactions, as Parquet: `model.segments.Entry`."""
+        """The entries of the brokers' log segments of its transactions, as Parquet: `model.segments.Entry`."""
         return self.path / "segments.parquet"
 
     @property
     def observations_file(self) -> Path:
-        """What promises expected and the timeline showed, as a list of `model.anomaly.Comparison`."""
+        """The comparisons with the timeline, as a list of `model.anomaly.Comparison`."""
         return self.path / "observations.json"
 
     @property
@@ -166,7 +166,7 @@ class TrialFolder:
 
     @property
     def outputs_file(self) -> Path:
-        """What a user application put out: `model.oracle.Outputs`."""
+        """The output of a user application: `model.oracle.Outputs`."""
         return self.path / "outputs.json"
 
     @property
@@ -193,7 +193,7 @@ class RunFolder:
 
     @property
     def run_file(self) -> Path:
-        """What was asked."""
+        """The file with the request."""
         return self.path / "run.json"
 
     @property
@@ -254,12 +254,12 @@ class RunFolder:
 
     @property
     def app_file(self) -> Path:
-        """What a user application showed."""
+        """The result of a user application."""
         return self.path / "app.json"
 
     @property
     def sensitivity_file(self) -> Path:
-        """What became of planted bugs."""
+        """The outcome of planted bugs."""
         return self.path / "sensitivity.json"
 
     @property

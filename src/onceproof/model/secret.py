@@ -1,4 +1,4 @@
-"""What the keys of secrets are called, in a configuration, a log, a timeline or an environment."""
+"""The keys that name secrets, in a configuration, a log, a timeline or an environment."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the brokers' log segments hold of a trial's transactions: the third witness, which no consumer has read."""
+"""The log segments of a trial's transactions: the third witness, which no consumer has read."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

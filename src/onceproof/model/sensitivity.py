@@ -1,4 +1,5 @@
-"""What planted bugs showed: the record of one planted trial, and what such trials add up to for a plant on a release.
+"""The results of planted bugs: the record of one planted trial, and what such trials add up to for a plant on a
+release.
 
 A planted trial says nothing about Kafka: it is kept apart from the trials of cells, and is never part of a cell's
 history."""
@@ -95,7 +96,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What the trials of a plant in one place add up to."""
+    """The sum of the trials of a plant in one place."""
 
     plant: str
     place: Place
@@ -130,7 +131,7 @@ def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def sensitivities(trials: Iterable[PlantedTrial]) -> list[Sensitivity]:
-    """What trials add up to, by plant and place, in the order of their first."""
+    """The sums of trials, by plant and place, in the order of their first."""
     together: dict[tuple[str, Place], list[PlantedTrial]] = defaultdict(list)
     for trial in trials:
         together[trial.plant, Place.of(trial.cell, trial.commit, trial.harness, trial.machine)].append(trial)

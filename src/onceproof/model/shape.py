@@ -1,4 +1,5 @@
-"""What a release of Kafka Streams makes of a topology, without brokers, as `onceproof.streams.Shapes` prints it.
+"""The shape that a release of Kafka Streams makes of a topology, without brokers, as `onceproof.streams.Shapes` prints
+it.
 
 Topics that Kafka Streams creates are named without the application's id. What is generated in a name is the number at
 its end, which shifts when an operation comes before it or goes.
@@ -55,7 +56,7 @@ class Store:
 
     @property
     def variety(self) -> str:
-        """What it holds, in words: its changelog can only be read into a store that holds the same."""
+        """The content, in words: its changelog can only be read into a store that holds the same."""
         found = (label for name, label in VARIETIES if any(name in layer for layer in self.layers))
         return next(found, "key-value")
 
@@ -67,7 +68,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a topology is on a release, and what TopologyTestDriver makes of some records.
+    """The shape of a topology on a release, and what TopologyTestDriver makes of some records.
 
     Attributes:
         name: of the topology.

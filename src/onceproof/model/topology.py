@@ -1,4 +1,4 @@
-"""What the topology of your own application consists of, as its instances describe it (the event `topology`).
+"""The parts of the topology of a user application, as its instances describe it (the event `topology`).
 
 From it comes what the application uses of Kafka Streams (`model.application`), and whether the last value of a key may
 hang on the order in which its records are taken. Processors are known by the names of Kafka Streams' own classes, which
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Topology:
-    """What a topology consists of.
+    """The parts of a topology.
 
     Attributes:
         parts: its subtopologies.
@@ -70,7 +70,7 @@ class Topology:
         return next((cls.of(event) for event in events if event["event"] == EVENT), None)
 
     def uses(self, config: Mapping[str, str]) -> dict[str, tuple[Value, ...]]:
-        """What it uses under a configuration of Kafka Streams: for each feature the values that apply.
+        """The features that it uses under a configuration of Kafka Streams: for each feature the values that apply.
 
         Nothing is said of quotas, which brokers have, of skipped records, which user code may skip, and of punctuators
         where there is user code.

@@ -13,7 +13,7 @@ from onceproof.model.sensitivity import NOTHING, Place, Tally
 
 
 class Verdict(StrEnum):
-    """What is said about a cell (`docs/reading-a-verdict.md`), in the order in which people want to know."""
+    """The verdicts on a cell (`docs/reading-a-verdict.md`), in the order in which people want to know."""
 
     sign: str  # beside every colour, so that it can be read without
     meaning: str
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a run returns if this is its worst verdict."""
+        """The exit code of a run if this is its worst verdict."""
         return {
             Verdict.REGRESSION: ExitCode.ANOMALY,
             Verdict.ERROR: ExitCode.ERROR,
@@ -50,7 +50,7 @@ UNDECIDED = (Verdict.INCONCLUSIVE, Verdict.ERROR)  # they say nothing about Kafk
 
 @dataclass(frozen=True)
 class TrialEvidence:
-    """What is known about one trial when it is judged.
+    """The knowledge about one trial when it is judged.
 
     `error` is a sentence if the harness failed in any part; then nothing else counts.
     """
@@ -158,7 +158,7 @@ def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
 
 @dataclass(frozen=True)
 class Sighting:
-    """What a trial shows of the anomalies that are searched for.
+    """The sighting of a trial of the anomalies that are searched for.
 
     `red` are those that turn it red for it; `others`, beside them, what keeps a trial from being green that shows none.
     """
@@ -251,7 +251,7 @@ def _decide(
 def _unexplained(
     cell: Cell, red: Sequence[TrialEvidence], anomalies: Mapping[str, int], registry: Registry
 ) -> Iterator[str]:
-    """What no known issue explains: anomalies, or some witnesses of those that an issue has here."""
+    """The anomalies that no known issue explains: anomalies, or some witnesses of those that an issue has here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     for name, count in sorted(anomalies.items()):
         odd = sum(trial.unexplained.get(name, 0) for trial in red)
@@ -262,7 +262,7 @@ def _unexplained(
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> ExitCode:
-    """What a run returns: 0 if everything is as the registry expects."""
+    """The exit code of a run: 0 if everything is as the registry expects."""
     for verdict in WORST_FIRST:
         if verdict in verdicts:
             return verdict.exit_code

@@ -181,7 +181,7 @@ def _links(request: Request) -> Links:
 
 
 class _Page:
-    """What is answered at each address."""
+    """The handlers of all addresses."""
 
     def __init__(self, settings: Settings) -> None:
         self._runs, self._url = settings.runs, settings.database_url
@@ -307,12 +307,12 @@ class _Page:
         return Response(timeline_json(folder.trial(trial), dark=theme == "dark"), media_type="application/json")
 
     def upgrade(self, request: Request, current: str = "", target: str = "") -> Response:
-        """What is known about going from one release to another."""
+        """The knowledge about going from one release to another."""
         view = upgrade_view(self._url, current, target)
         return HTMLResponse(render("upgrade.html", _links(request), **view), 200 if view["advice"] else 404)
 
     def sensitivity(self, request: Request) -> Response:
-        """What was planted, by release."""
+        """The planted trials, by release."""
         releases = sensitivity_view(planted_trials(self._url))
         return HTMLResponse(render("sensitivity.html", _links(request), releases=releases))
 
@@ -333,7 +333,7 @@ class _Page:
         return Response(timeline_json(folder, dark=theme == "dark"), media_type="application/json")
 
     def explorations(self, request: Request) -> Response:
-        """What was searched."""
+        """The page of all searches."""
         searches, damaged = searches_view(self._explorations)
         return HTMLResponse(render("searches.html", _links(request), searches=searches, damaged=damaged))
 
@@ -343,7 +343,7 @@ class _Page:
         return HTMLResponse(render("search.html", _links(request), search=view))
 
     def coverage(self, search: str, theme: str = "light") -> Response:
-        """What a search has reached over time, for Plotly to draw."""
+        """The coverage of a search over time, for Plotly to draw."""
         drawn = coverage.figure(find_search(self._explorations, search), dark=theme == "dark")
         return Response(drawn.to_json(), media_type="application/json")
 
@@ -368,7 +368,7 @@ class _Page:
         return HTMLResponse(render("applications.html", _links(request), runs=runs, damaged=damaged))
 
     def application(self, request: Request, run: str) -> Response:
-        """What an application showed."""
+        """The result of an application."""
         view = application_view(self._runs, run)
         return HTMLResponse(render("application.html", _links(request), view=view))
 

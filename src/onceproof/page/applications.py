@@ -39,7 +39,7 @@ def applications_view(runs: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def find_answer(runs: Path, run: str) -> AppAnswer:
-    """What a run of an application showed.
+    """The result of a run of an application.
 
     Raises:
         NotThereError: there is no such run, it is not of an application, or a link leads out of it.

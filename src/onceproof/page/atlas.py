@@ -52,7 +52,7 @@ class AtlasLinks(Links):
     """Where things are in the site; nothing of a run is there."""
 
     def release(self, release: object) -> str:
-        """What is known of a release."""
+        """The knowledge of a release."""
         return f"{self.base}releases/{quote(str(release))}.html"
 
     def issue(self, key: str) -> str:
@@ -108,7 +108,7 @@ class Atlas:
         return sorted({*self.releases, *measured}, reverse=True)
 
     def of(self, release: Release) -> list[Measurement]:
-        """What was measured of a release alone, or last on the way to it, by scenario and variant."""
+        """The measurements of a release alone, or last on the way to it, by scenario and variant."""
         found = (one for cell, one in self.standing.items() if cell.running == release)
         return sorted(found, key=lambda one: (list(SCENARIOS).index(one.cell.scenario), one.place))
 
@@ -188,7 +188,7 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
 
 
 def _brief(value: Any) -> Any:
-    """What JSON holds, with the first of the cells and sources that a sentence rests on: the release pages have all."""
+    """The JSON value, with the first of the cells and sources that a sentence rests on: the release pages have all."""
     if isinstance(value, dict):
         return {name: _brief(one[:CITED] if name in ("cells", "sources") else one) for name, one in value.items()}
     return [_brief(one) for one in value] if isinstance(value, list) else value
@@ -224,7 +224,7 @@ def _index(atlas: Atlas) -> dict[str, Any]:
 
 
 def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, Any] | None:
-    """What a scenario showed on a release, the verdict that people want to know first.
+    """The result of a scenario on a release, the verdict that people want to know first.
 
     `expected` are issues that the registry has there in variants of which none was measured. None if there is neither.
     """
@@ -270,7 +270,7 @@ def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
 
 
 def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, Any]:
-    """What the release has that its neighbour has not, and the other way round."""
+    """The issues of the release that its neighbour has not, and the other way round."""
     cells, others = atlas.issues_of(release), atlas.issues_of(other)
     return {
         "release": str(other),
@@ -332,7 +332,7 @@ def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
 
 
 def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
-    """What can be searched: kind, title, address, and further words that lead to it."""
+    """The search index: kind, title, address, and further words that lead to it."""
     found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
     for issue in atlas.registry.issues:
         needs = " ".join(describe(name, values) for name, values in issue.needs.items())

@@ -17,7 +17,7 @@ LETTER, MARGIN = 6.6, 12  # pixels: the mean width of a letter, and what is left
 
 @dataclass(frozen=True)
 class Badge:
-    """What a badge says."""
+    """The text of a badge."""
 
     label: str
     message: str

@@ -79,7 +79,7 @@ def _issues(cell: Cell, verdict: VerdictRow) -> list[dict[str, Any]]:
 
 
 def _blind(cell: Cell) -> list[dict[str, Any]]:
-    """What the cell cannot show anew, since an issue shows there that no release mends, by issue."""
+    """The anomalies that the cell cannot show anew, since an issue shows there that no release mends, by issue."""
     return [
         {
             "key": issue.key,
@@ -133,7 +133,7 @@ def trial_view(
 
 
 def _attested(versions: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was really loaded, one entry for each different set, with the instances that reported it."""
+    """The loaded versions, one entry for each different set, with the instances that reported it."""
     instances: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
     for name, entry in sorted(versions.items()):

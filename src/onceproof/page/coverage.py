@@ -1,4 +1,4 @@
-"""What a search has reached over time, as an interactive plot.
+"""The coverage of a search over time, as an interactive plot.
 
 Above, marks and pairs that were reached; below, each trial in the row of its scenario, as what it showed.
 """

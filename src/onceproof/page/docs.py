@@ -54,7 +54,7 @@ def find_page(run: RunFolder, path: str) -> Path:
 
 
 def content_type(page: Path) -> str:
-    """What a browser should take the file for."""
+    """The media type of the file."""
     return mimetypes.guess_type(page.name)[0] or "application/octet-stream"
 
 

@@ -236,7 +236,7 @@ def line_view(line: Tried) -> dict[str, Any]:
 
 
 def state_of(line: Tried) -> str:
-    """What a trial showed, in two words."""
+    """The result of a trial, in two words."""
     if line.error:
         return FAILED
     if line.is_new:

@@ -1,4 +1,4 @@
-"""What `verify-fix` found, for people: a table in the terminal, Markdown for a pull request."""
+"""The result of `verify-fix`, for people: a table in the terminal, Markdown for a pull request."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ def table(answer: FixAnswer) -> Table:
 
 
 def sentences(answer: FixAnswer) -> Iterator[str]:
-    """What the numbers mean, a sentence or two for each scenario."""
+    """The meaning of the numbers, a sentence or two for each scenario."""
     for one in answer.scenarios:
         yield f"{one.scenario}: {one.reason}{_power(one)}"
 

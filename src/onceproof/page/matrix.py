@@ -22,7 +22,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 @dataclass(frozen=True)
 class Filters:
-    """What to show; empty means all."""
+    """The selection; empty means all."""
 
     run: str = ""
     scenario: str = ""
@@ -87,7 +87,7 @@ class Matrix:
 
 
 def matrix_of(known: Known, filters: Filters) -> Matrix:
-    """What is shown of a run, and of cells that only earlier runs had."""
+    """The shown part of a run, and of cells that only earlier runs had."""
     last = {cell: past[0] for cell, past in known.past.items()}
     changes = known.changes
     kinds: dict[Cell, str] = {}

@@ -62,7 +62,7 @@ class Links:
         return f"{self.base}sensitivity"
 
     def upgrade(self) -> str | None:
-        """What is known about going from one release to another."""
+        """The knowledge about going from one release to another."""
         return f"{self.base}upgrade"
 
     def planted(self, run: str, trial: str) -> str | None:
@@ -74,7 +74,7 @@ class Links:
         return f"{self.base}planted/{quote(run)}/{quote(trial)}/timeline.json"
 
     def explorations(self) -> str | None:
-        """The searches."""
+        """The page of all searches."""
         return f"{self.base}explorations"
 
     def exploration(self, search: str, page: int = 1) -> str | None:
@@ -82,7 +82,7 @@ class Links:
         return f"{self.base}explorations/{quote(search)}{f'?page={page}' if page > 1 else ''}"
 
     def coverage(self, search: str) -> str | None:
-        """What it has reached over time, as JSON."""
+        """Its coverage over time, as JSON."""
         return f"{self.base}explorations/{quote(search)}/coverage.json"
 
     def finding(self, search: str, number: int) -> str | None:
@@ -102,7 +102,7 @@ class Links:
         return f"{self.base}applications"
 
     def application(self, run: str) -> str | None:
-        """What one showed in a run."""
+        """The result of an application in a run."""
         return f"{self.base}applications/{quote(run)}"
 
     def application_evidence(self, run: str, cell: str) -> str | None:

@@ -21,7 +21,7 @@ SHAPELESS = (AttributeError, KeyError, TypeError, ValueError, UsageError)  # JSO
 
 
 class NotThereError(Exception):
-    """What was asked for is not there, or is not ours to show; one sentence for the person who asked."""
+    """The requested thing is not there, or is not ours to show; one sentence for the person who asked."""
 
 
 @dataclass(frozen=True)

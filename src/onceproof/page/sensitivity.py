@@ -104,7 +104,7 @@ def _state(one: Sensitivity) -> str:
 
 
 def sentence_of(trial: PlantedTrial) -> str:
-    """What one trial showed, in a few words."""
+    """The result of one trial, in a few words."""
     if trial.error:
         return trial.error
     if not trial.fired:

@@ -39,7 +39,7 @@ class _Nowhere(Links):
 
 
 def upgrade_view(url: str, current: str, target: str) -> dict[str, Any]:
-    """What the page shows about going from one release to another; by default, about going to the newest one.
+    """The view of the page on going from one release to another; by default, about going to the newest one.
 
     Returns:
         releases (of the drop-downs, newest first), current, target, advice with its look, or None and the problem.

@@ -1,1 +1,1 @@
-"""What the DAG's tasks call, and the Airflow that runs them: steps, services, REST client, `onceproof run`."""
+"""The verbs of the DAG's tasks, and the Airflow that runs them: steps, services, REST client, `onceproof run`."""

@@ -1,4 +1,4 @@
-"""What each service of `docker-compose.yml` runs: `python -m onceproof.pipeline.container SERVICE`.
+"""The program of each service of `docker-compose.yml`: `python -m onceproof.pipeline.container SERVICE`.
 
 `init` prepares databases and artifacts, and ends. The others become Airflow's components, or those of a Spark cluster,
 in the environment that `make up` gives them; what the compose file sets wins. A container whose process dies is started

@@ -1,4 +1,4 @@
-"""What a run will take, said before it starts: how many cells and trials, how long."""
+"""The cost of a run, said before it starts: how many cells and trials, how long."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ START, AFTERWARDS = 60.0, 1.0  # Airflow and the brokers; of each trial what Spa
 
 
 def estimate(request: Request) -> dict[str, Any]:
-    """What a request amounts to, if its controls are as red as they should be.
+    """The size and duration of a request, if its controls are as red as they should be.
 
     Returns:
         matrix, risk, cells, trials, planted (trials with a planted bug), hours, refused (cells), brokers (which, and

@@ -16,7 +16,7 @@ TIMEOUT = 10.0  # seconds
 
 
 def trouble(url: str, part: str | None = None) -> str | None:
-    """What is wrong with the service, in one sentence; None if nothing is."""
+    """The trouble of the service, in one sentence; None if there is none."""
     at = urlsplit(url)
     try:
         if at.scheme == "tcp":

@@ -1,4 +1,4 @@
-"""What an Airflow left running whose supervisor is gone, recognised by the environment that all of it inherits.
+"""The processes of an Airflow whose supervisor is gone, recognised by the environment that all of it inherits.
 
 Airflow's tasks hide theirs from all but root. They are recognised by their session, each of which is written down.
 """

@@ -42,7 +42,7 @@ STYLES = {"failed": "red", "prepared": "dim", "waiting": "dim", "done": "green"}
 
 @dataclass(frozen=True)
 class Progress:
-    """What people want to know about a run: the stages under way, and how far each cell is."""
+    """The progress of a run: the stages under way, and how far each cell is."""
 
     stages: tuple[str, ...]
     cells: Mapping[str, str]

@@ -75,14 +75,14 @@ def is_late(dag_run: Any) -> bool:
 
 
 def published_here() -> Published:
-    """What is published, as Maven says here; raises as `lab.releases.published` does."""
+    """The published releases, as Maven says here; raises as `lab.releases.published` does."""
     from onceproof.lab.releases import published
 
     return published(get_settings().installation)
 
 
 def published_for(run: RunFolder) -> Published:
-    """What was published when a run was planned; of one that is not, what is published now."""
+    """The releases published when a run was planned; of one that is not, what is published now."""
     planned = read_json(run.run_file) if run.run_file.exists() else {}
     return decoded(Published, planned["published"]) if planned.get("published") else published_here()
 
@@ -211,7 +211,7 @@ def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, 
 
 
 def plants_due(expansion: Expansion, run_id: str) -> list["Planting"]:
-    """What a run plants into those releases of its greens about which too little is known."""
+    """The bugs that a run plants into those releases of its greens about which too little is known."""
     from onceproof.campaigns.sensitivity.verbs import due
 
     return due(expansion.cells, expansion.plants, expansion.risk, run_id)

@@ -52,7 +52,7 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
 
 
 def declared_as(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:
-    """What is declared of the topics that play `input`, or `output`, by role."""
+    """The declarations of the topics that play `input`, or `output`, by role."""
     return {role: one.declared for role, one in roles.items() if one.declared and one.declared.plays == plays}
 
 
@@ -103,7 +103,7 @@ def _by_key(records: Iterable[Record]) -> dict[int | None, list[int | None]]:
 
 
 def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool) -> str | None:
-    """What is wrong with the records of a key, as far as runs without a fault agree on them."""
+    """The anomaly of the records of a key, as far as runs without a fault agree on them."""
     if agreed == "final":
         return _anomaly_of_table(expected, observed, at_least=at_least)
     if not observed or not expected:
@@ -123,7 +123,7 @@ def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool)
 
 
 def _anomaly_of_table(expected: Values, observed: Values, *, at_least: bool) -> str | None:
-    """What is wrong with the last value of a key: one that is null and one that never came are the same in a table."""
+    """The anomaly of the last value of a key: a table has no difference between null and no value."""
     wanted, found = (values[-1] if values else None for values in (expected, observed))
     if wanted == found:
         return None
@@ -164,7 +164,7 @@ def compare_finals(first: Sequence[Record], second: Sequence[Record], role: str)
 
 
 def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) -> Oracle:
-    """What two runs without a fault agree on, for each output.
+    """The agreement of two runs without a fault, for each output.
 
     Raises:
         ValueError: some output is not of the serde.
@@ -226,7 +226,7 @@ def _is_among(some: Sequence[bytes | None], every: Sequence[bytes | None]) -> bo
 
 
 def oracle_records(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, list[Record]]:
-    """What is known of each output, by the roles that `compare_output` looks for."""
+    """The oracle of each output, by the roles that `compare_output` looks for."""
     known = {"oracle": oracle.outputs, "replay": oracle.replayed, "replay-newest": oracle.replayed_on_newest}
     return {
         f"{role}-{suffix}": records_of(outputs, role, declared)
@@ -237,7 +237,7 @@ def oracle_records(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, l
 
 
 def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:
-    """What was written down of an output, as a reader would read it."""
+    """The records of an output, as a reader would read them."""
     written = outputs.bytes_of(role)
     return [
         token_record(partition, offset, key, value, declared)

@@ -1,4 +1,4 @@
-"""What the promises share: the texts of comparisons, and the findings made from them."""
+"""The parts that the promises share: the texts of comparisons, and the findings made from them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from onceproof.model.record import Facts, Record
 
 
 def findings_of(inputs: Sequence[Record], outputs: Sequence[Record], comparisons: Iterable[Comparison]) -> Findings:
-    """What a check found that has nothing but comparisons."""
+    """The findings of a check that has nothing but comparisons."""
     keys = {record[2] for record in inputs}
     findings = Findings(len(inputs), len(outputs), len(keys), 0)
     findings.add(list(comparisons))

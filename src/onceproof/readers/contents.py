@@ -71,7 +71,7 @@ def version(value: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Log:
-    """What is written to the topic of a role, as a function of the input's order.
+    """The records of the topic of a role, as a function of the input's order.
 
     Attributes:
         promise: that the comparisons belong to.
@@ -119,8 +119,8 @@ class Cause:
 
 
 def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterator[Comparison]:
-    """What a topic holds, compared with what the replay of the input says: first all records together, then those that
-    are not as they must be.
+    """The content of a topic, compared with what the replay of the input says: first all records together, then those
+    that are not as they must be.
 
     The first comparison stands for as many records as there are, or should be; the others are among them.
     """

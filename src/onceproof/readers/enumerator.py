@@ -1,4 +1,4 @@
-"""What the enumerator must have done, and where it did not, by exact replay of the input."""
+"""The work that the enumerator must have done, and where it did not do it, by exact replay of the input."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

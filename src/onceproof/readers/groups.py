@@ -1,4 +1,4 @@
-"""What the groups of a table add up to."""
+"""The sums of the groups of a table."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What was generated, compared with what the input holds: replaying a different input would say nothing."""
+"""The generated input, compared with what the input holds: replaying a different input would say nothing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence

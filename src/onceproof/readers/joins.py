@@ -1,4 +1,4 @@
-"""What joins give, as a function of the input's order."""
+"""The results of joins, as a function of the input's order."""
 
 from bisect import bisect_right, insort
 from collections import defaultdict
@@ -118,6 +118,6 @@ def by_key(inputs: Sequence[Record], join: int) -> Iterator[Record]:
 
 
 def _result(left: int, right: int, join: int) -> int:
-    """What the join gives of both sides: 0 is nothing."""
+    """The result of both sides of the join: 0 is nothing."""
     is_there = (left and right, left, left or right)[join]
     return left << 32 | right if is_there else 0

@@ -82,7 +82,7 @@ def decode_record(
 
 
 def token(data: bytes | None, serde: str = "bytes") -> Token | None:
-    """What stands for these bytes; None for none.
+    """The value of these bytes; None for none.
 
     Raises:
         ValueError: they are not of this serde.

@@ -64,7 +64,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
 
 
 def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Given]]:
-    """What each partition gives: its pairs, and those that are alone when their window has closed."""
+    """The results of each partition: its pairs, and those that are alone when their window has closed."""
     before = facts.get("before", facts["window"])
     of_key: dict[tuple[int, int | None], list[Record]] = defaultdict(list)
     ends: dict[int, int] = {}

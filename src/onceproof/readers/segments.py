@@ -32,7 +32,7 @@ LAST_SEQUENCE = 2**31 - 1  # then 0 follows
 
 @dataclass(frozen=True)
 class Effect:
-    """What an input record makes a topology write into its partition: a record, or an entry of a store.
+    """The effects that an input record makes a topology write into its partition: a record, or an entry of a store.
 
     Attributes:
         role: of the topic that it is written to.
@@ -72,7 +72,7 @@ EFFECTS = {
 
 @dataclass
 class Part:
-    """What a transaction is in one log: its batches (in `__consumer_offsets`, positions) and its marker."""
+    """The part of a transaction in one log: its batches (in `__consumer_offsets`, positions) and its marker."""
 
     log: Log
     batches: list[Entry] = field(default_factory=list)
@@ -206,7 +206,7 @@ def _atomicity(
 def _due(
     transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]], effects: Sequence[Effect]
 ) -> dict[Transaction, dict[Log, Effects]]:
-    """What each committed transaction must have written for the inputs whose processing it commits."""
+    """The effects that each committed transaction must have for the inputs whose processing it commits."""
     due: dict[Transaction, dict[tuple[Effect, int], list[Written]]] = defaultdict(lambda: defaultdict(list))
     first = _first_offsets(seen)
     reached: dict[int, int] = defaultdict(int)  # in each partition of the input
@@ -279,7 +279,7 @@ def _pairs(
     judged: Mapping[str, Effect],
     least: int | None,
 ) -> tuple[Effects, Effects] | None:
-    """What must be in a part and what is; None if nothing is known to be due, or not everything was read.
+    """The due and the found content of a part; None if nothing is known to be due, or not everything was read.
 
     What was not seen or not decoded is not for this promise to judge. Keys below `least` are ignored.
     """

@@ -9,7 +9,7 @@ from onceproof.readers.comparisons import by_place, value_text
 
 
 def compare_state(store: str, topics: Topics, facts: Facts) -> Iterator[Comparison]:
-    """What a store held after the restart, compared with what its changelog held as committed when the process was
+    """The content of a store after the restart, compared with what its changelog held as committed when the process was
     killed.
 
     Nothing if the drive failed before that was read (there is no fact `<store>_end`).

@@ -22,7 +22,7 @@ class Window(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What a window holds after one of its records: their sum, 0 if another session has taken it in."""
+    """The content of a window after one of its records: their sum, 0 if another session has taken it in."""
 
     sum: int
     timestamp: int
@@ -71,7 +71,7 @@ def _kept_open(facts: Facts) -> int:
 
 
 def _updates(records: Iterable[Record], facts: Facts) -> dict[Window, list[Update]]:
-    """What the records of a partition, in their order, make of each window, update by update."""
+    """The results that the records of a partition, in their order, make of each window, update by update."""
     updates: dict[Window, list[Update]] = defaultdict(list)
     sessions: dict[int | None, dict[Window, int]] = defaultdict(dict)  # sums by key
     now = 0  # the time of the task

@@ -1,1 +1,1 @@
-"""What is kept of a run: its verdicts, the results database, the tables people read."""
+"""The kept results of a run: its verdicts, the results database, the tables people read."""

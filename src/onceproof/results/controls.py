@@ -49,7 +49,7 @@ AXES = ("scenario", "variant", "streams", "broker", "restart_on")
 
 @dataclass(frozen=True)
 class Past:
-    """What earlier runs showed."""
+    """The results of earlier runs."""
 
     controls: Mapping[Place, Tally] = field(default_factory=dict)  # of affected cells
     plants: Sequence[Sensitivity] = ()
@@ -58,7 +58,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Control:
-    """What may support the greens of a cell."""
+    """The evidence that may support the greens of a cell."""
 
     risk: float  # with which control and greens may come together, at most, if the cell has a bug of the control's rate
     cell: Cell | None = None  # its positive control in this run; None if there is none
@@ -117,7 +117,7 @@ class Control:
 def control_of(
     cell: Cell, verdicts: Mapping[Cell, CellVerdict], registry: Registry, past: Past, risk: float
 ) -> Control:
-    """What may support the greens of a cell of a run.
+    """The evidence that may support the greens of a cell of a run.
 
     `fixed` contradicts the registry: it takes the risk of `clean`, whatever the run allows. A control that ran on
     another machine is none.
@@ -173,7 +173,7 @@ def plants_in(cell: Cell, harness: str, machine: str, plants: Iterable[Sensitivi
 
 
 def tally_of(verdict: CellVerdict) -> Tally:
-    """What the trials of a cell count for as a control: red are those that show what the registry expects there, if
+    """The weight of the trials of a cell as a control: red are those that show what the registry expects there, if
     everything was as it expects. What an issue shows there incidentally says nothing of how visible the expected one
     is.
     """
@@ -263,7 +263,7 @@ def _first_look(strict: Control, greens: int) -> str:
 
 
 def _excluded(greens: int) -> str:
-    """What the greens of a cell exclude, whatever stands behind them."""
+    """The sentence on the bugs that the greens of a cell exclude."""
     trials = "1 green trial excludes" if greens == 1 else f"{greens} green trials exclude"
     rate = percent(rate_found(greens, 1 - SURE))
     return f"{trials}, with {percent(SURE)} confidence, bugs that show in {rate} of trials or more."
@@ -356,7 +356,7 @@ def control_trials_lacking(
 
 
 def past_of(url: str, run_id: str, registry: Registry) -> Past:
-    """What the results database knows from before a run.
+    """The knowledge of the results database from before a run.
 
     Raises:
         HarnessError: the database refuses.

@@ -94,7 +94,7 @@ class JudgedRun:
 
 @dataclass(frozen=True)
 class Change:
-    """What is different about a cell; `before` is the same cell in the last earlier run that had it."""
+    """The change of a cell; `before` is the same cell in the last earlier run that had it."""
 
     kind: str
     now: JudgedCell
@@ -115,7 +115,7 @@ class Change:
 
 
 def compare(cells: Sequence[JudgedCell], earlier: Mapping[Cell, Sequence[JudgedCell]]) -> list[Change]:
-    """What changed in these cells of a run compared with those of earlier runs, which are given oldest first.
+    """The changes in these cells of a run compared with those of earlier runs, which are given oldest first.
 
     Nothing if there was no earlier run to compare with.
     """
@@ -145,7 +145,7 @@ def _changed(now: Verdict, before: Verdict) -> str | None:
 
 
 def usual_seconds(past: Sequence[JudgedCell]) -> float | None:
-    """What a trial of a cell usually takes: the median of its last runs, without errors, which end early or late."""
+    """The usual seconds of a trial of a cell: the median of its last runs, without errors, which end early or late."""
     known = (c.seconds for c in reversed(past) if c.seconds is not None and c.verdict is not Verdict.ERROR)
     last = list(islice(known, USUAL))
     return round(median(last), 2) if last else None
@@ -158,7 +158,7 @@ def _is_slower(now: JudgedCell, usual: float | None) -> bool:
 
 
 def changes(runs: Sequence[JudgedRun]) -> dict[str, list[Change]]:
-    """What each of the runs, given newest first, changed compared with all before it, by its id."""
+    """The changes of each of the runs, given newest first, compared with all before it, by its id."""
     earlier: dict[Cell, list[JudgedCell]] = defaultdict(list)
     found = {}
     for run in reversed(runs):
@@ -212,7 +212,7 @@ def stored_runs(url: str) -> list[JudgedRun]:
 
 
 def seconds_by_scenario(url: str) -> dict[str, list[float]]:
-    """What all trials that ended well took; nothing if there is no database yet.
+    """The seconds of all trials that ended well; nothing if there is no database yet.
 
     Raises:
         HarnessError: the database refuses.
@@ -234,7 +234,7 @@ def newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:
 
 
 def changes_of(run: RunFolder, url: str) -> list[Change]:
-    """What a judged run changed compared with the stored runs before it, whether it is stored itself or not.
+    """The changes of a judged run compared with the stored runs before it, whether it is stored itself or not.
 
     Raises:
         HarnessError: the run is not judged, or the database refuses.

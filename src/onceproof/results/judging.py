@@ -30,7 +30,7 @@ Seen = tuple[str, int | None, tuple[str, ...]]  # of a witness: anomaly, key, pl
 
 @dataclass(frozen=True)
 class SparkCounts:
-    """What Spark counted in one trial."""
+    """The counts of Spark in one trial."""
 
     counts: Mapping[str, int]  # records, outputs, keys, ids
     witnesses: Collection[Seen]
@@ -80,7 +80,7 @@ def judge_run(run: RunFolder, url: str, qualifications: Path | None = None) -> l
 
 
 def past_before(run_id: str, url: str) -> Past:
-    """What earlier runs showed; nothing without the database."""
+    """The results of earlier runs; nothing without the database."""
     try:
         return past_of(url, run_id, registry())
     except HarnessError as error:  # greens count for less then, and nothing that was measured is lost
@@ -133,7 +133,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
 def evidence(
     run: RunFolder, trial: Trial, spark: Mapping[str, SparkCounts], errors: Mapping[str, str]
 ) -> TrialEvidence:
-    """What is known about one trial; an `error` sentence if any part of the harness failed on it."""
+    """The knowledge about one trial; an `error` sentence if any part of the harness failed on it."""
     try:
         outcome = run.outcome(trial)
         if outcome is None:
@@ -251,7 +251,7 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
 
 
 def spark_counts(run: RunFolder) -> dict[str, SparkCounts]:
-    """What Spark counted, by trial."""
+    """The counts of Spark, by trial."""
     findings: dict[str, list[Seen]] = defaultdict(list)
     for row in rows_of(run.table("findings"), ["trial", "anomaly", "key", "offsets"]) or ():
         findings[row["trial"]].append((row["anomaly"], row["key"], tuple(row["offsets"])))

@@ -1,4 +1,4 @@
-"""What was known about every cell when a run was judged, from the results database, without reading all runs."""
+"""The knowledge about every cell when a run was judged, from the results database, without reading all runs."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Known:
 
     @property
     def changes(self) -> list[Change]:
-        """What the run changed compared with all before it."""
+        """The changes of the run compared with all before it."""
         earlier = {
             cell: [dated.judged for dated in reversed(past) if dated.judged.run != self.run]
             for cell, past in self.past.items()
@@ -81,7 +81,7 @@ def runs_stored(url: str, limit: int) -> list[RunLine]:
 
 
 def known_at(url: str, run: str) -> Known | None:
-    """What was known at a stored run; None if it is not stored.
+    """The knowledge at a stored run; None if it is not stored.
 
     Raises:
         HarnessError: the database refuses.
@@ -96,7 +96,7 @@ def known_at(url: str, run: str) -> Known | None:
 
 
 def known_with(run: RunFolder, url: str) -> Known:
-    """What is known with a judged run that is not stored, such as one that was copied from elsewhere.
+    """The knowledge at a judged run that is not stored, such as one that was copied from elsewhere.
 
     Raises:
         HarnessError: the run is damaged, or the database refuses.

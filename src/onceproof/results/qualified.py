@@ -20,7 +20,7 @@ def keep(found: Qualification, folder: Path) -> None:
 
 
 def kept(folder: Path, streams: Release, broker: Release) -> Qualification | None:
-    """What was found last about a release on its brokers; None if nothing was, or another version wrote it."""
+    """The last result about a release on its brokers; None if nothing was, or another version wrote it."""
     return Qualification.known(_file(folder, str(streams), str(broker)))
 
 

@@ -74,7 +74,7 @@ class Redaction:
 
     @classmethod
     def of(cls, run: RunFolder) -> "Redaction":
-        """What this machine, these settings, and the machine that the run was made on are known by."""
+        """A redaction that knows the names of this machine, of these settings, and of the machine of the run."""
         settings = get_settings()
         java = shutil.which(settings.java)
         other = {Path.home(), Path(tempfile.gettempdir())}
@@ -129,7 +129,7 @@ class Redaction:
         return f"{label}{found['tail']}" if keeps_tail else label
 
     def data(self, data: Any) -> Any:
-        """What JSON holds, without it."""
+        """The JSON value, without it."""
         if isinstance(data, dict):
             return {
                 self.text(key): HIDDEN if SECRET_KEY.search(key) and value is not None else self.data(value)

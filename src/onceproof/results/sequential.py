@@ -33,7 +33,7 @@ def cell_that_wants_more(run: RunFolder, budget: int, registry: Registry, past: 
 
 
 def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
-    """What the lab says about finished trials; Spark has not read them yet."""
+    """The reports of the lab about finished trials; Spark has not read them yet."""
     found, planned = [], run.planned_keys()
     for trial in trials:
         if outcome := run.outcome(trial):

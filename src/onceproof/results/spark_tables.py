@@ -41,7 +41,7 @@ def rows_of_trial(table: Path, trial: Trial, columns: Sequence[str], wanted: Any
 
 
 def witnesses_in(run: RunFolder, trial: Trial) -> list[Witness] | None:
-    """What Spark found in a trial, as its table `findings` has it; None as `rows_of` says."""
+    """The findings of Spark in a trial, as its table `findings` has it; None as `rows_of` says."""
     rows = rows_of_trial(run.table("findings"), trial, [column.name for column in fields(Witness)])
     if rows is None:
         return None

@@ -100,7 +100,7 @@ def _releases(verdict: Mapping[str, Any]) -> str:
 
 
 def seen(verdict: VerdictRow) -> str:
-    """What was seen in a cell, in one line."""
+    """The observations in a cell, in one line."""
     if verdict.verdict in ("known", "regression"):
         counts = ", ".join(f"{count:,} {name}" for name, count in verdict.anomalies.items())
         return f"{counts} ({', '.join(verdict.issues)})" if verdict.issues else counts

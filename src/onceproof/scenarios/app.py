@@ -86,7 +86,7 @@ def _application(trial: Trial) -> Application:
 
 
 def prefix(trial: Trial) -> str:
-    """What the names of its topics begin with."""
+    """The prefix of the names of its topics."""
     return trial.topic("") if trial.cell.broker.is_claimed else ""
 
 

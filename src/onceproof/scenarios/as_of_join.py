@@ -308,7 +308,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
-    """What the checks need to know."""
+    """The facts that the checks need."""
     waits = {"waits": 1} if parameters["grace"] else {}
     return {"retention": parameters["retention"] if parameters["stores"] == VERSIONED else 0, **waits}
 

@@ -405,7 +405,7 @@ def _short(committed: int, grown: Mapping[str, int]) -> int:
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says about flushes: once a request is committed, its change and its answer are published.
+    """The facts of the timeline about flushes: once a request is committed, its change and its answer are published.
 
     With a deletion downstream of its answer, only the answer belongs to the request.
     """

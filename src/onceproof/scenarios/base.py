@@ -1,4 +1,4 @@
-"""What a scenario is made of, and what it may ask of the lab.
+"""The parts of a scenario, and what it may ask of the lab.
 
 A scenario is one value (`Scenario`) with the same parts each time; its module says what can go wrong and why each
 check is sound. Scenarios do not know the lab: they drive it through the protocols below.
@@ -50,7 +50,7 @@ class Bulk(Protocol):
 
 
 class Lab(Ground, Protocol):
-    """What a scenario may do to the world while it drives one trial, in addition to what faults may."""
+    """The actions that a scenario may take in the world while it drives one trial, in addition to what faults may."""
 
     workload: "Workload"
 
@@ -61,7 +61,7 @@ class Lab(Ground, Protocol):
         """Whether a log says that the thread then recycled its active task into a standby, and did not close it."""
 
     def on_disk(self, name: str, task: str) -> Mapping[str, Mapping[int, int]]:
-        """What RocksDB has on disk of a task of an instance that has ended or is frozen: by store, key to value."""
+        """The content on disk of a task of an instance that has ended or is frozen: by store, key to value."""
 
     def contents_folder(self) -> Path:
         """Where an instance may dump its stores (`contents.folder`)."""
@@ -91,7 +91,7 @@ class Lab(Ground, Protocol):
         """Have that log compacted at once and from now on, so that of each of its keys the last record is left."""
 
     def group_records(self) -> Sequence[str]:
-        """What that log holds of the application's group, in its order: `position`, `classic` or `streams` each.
+        """The records of that log of the application's group, in its order: `position`, `classic` or `streams` each.
 
         The last two are what groups of these protocols keep of themselves; tombstones count as what they end.
         """
@@ -256,7 +256,7 @@ class System:
 
     @property
     def needs(self) -> frozenset[Capability]:
-        """What the brokers must allow."""
+        """The capabilities that brokers need."""
         refusing = any(role.may_refuse for role in self.roles.values())
         return self.requires | ({Capability.REFUSE_RECORDS} if refusing else set())
 
@@ -419,13 +419,13 @@ class Scenario:
         return f"it needs {needed}, which only brokers that Onceproof starts allow: leave out --brokers."
 
     def needs(self, trial: Trial) -> frozenset[Capability]:
-        """What the brokers must allow for the trial to be driven; what promises need is not among it."""
+        """The capabilities that brokers need for the trial to be driven; what promises need is not among it."""
         fault = chosen(self.values(trial))
         by_protocol = {Capability.CONFIGURE_GROUPS} if self.config(trial).get(PROTOCOL) == "streams" else set()
         return self.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 
     def uses(self, trial: Trial) -> dict[str, tuple[Value, ...]]:
-        """What its application uses in a trial: for each feature (`model.application`) the values that apply."""
+        """The features that its application uses in a trial: by feature (`model.application`) the values that apply."""
         config, app, system, parameters = self.config(trial), self.app(trial), self.system(trial), self.values(trial)
         is_cached = bool(app.get("caching")) and config.get(trial.cell.running.cache_size_config) != "0"
         return {
@@ -505,7 +505,7 @@ def partition_of_key(key: int, partitions: int) -> int:
 
 
 def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tuple[int, None]]:
-    """What of the input follows these first records: by partition from an offset on, as in events (`open`)."""
+    """The input that follows these first records: by partition from an offset on, as in events (`open`)."""
     sizes = Counter(partition_of_key(key, partitions) for key, _ in records)
     return {str(partition): (sizes[partition], None) for partition in range(partitions)}
 

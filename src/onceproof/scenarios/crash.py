@@ -361,7 +361,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def _shares(lab: Lab) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
-    """What is committed before the crash, what flows into the open transaction, and what comes only after it."""
+    """The records committed before the crash, what flows into the open transaction, and what comes only after it."""
     records, committed = [*lab.workload.first, *lab.workload.second], lab.parameters["committed"]
     return records[:committed], records[committed:-HELD_BACK], records[-HELD_BACK:]
 
@@ -434,7 +434,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
 
 @dataclass(frozen=True)
 class LeftBehind:
-    """What a killed process left: `committed` records of the input, where each topic and each partition of
+    """The state that a killed process left: `committed` records of the input, where each topic and each partition of
     `__consumer_offsets` ends; of each store the entries on disk, those that were not committed and all, and the
     identities of its databases.
     """
@@ -453,11 +453,11 @@ class LeftBehind:
 
     @property
     def sentence(self) -> str:
-        """What is on disk of the transaction, as text."""
+        """The part of the transaction on disk, as text."""
         return f"entries of it on disk: {_counts(self.on_disk)}"
 
     def event_fields(self) -> dict[str, Any]:
-        """What was open at the kill, by role and partition from the first offset to the end; and what is on disk."""
+        """The transaction open at the kill, by role and partition from its first offset on; and its part on disk."""
         open_ = {role: {"0": [end, None]} for role, end in self.ends.items()}
         open_[OFFSETS] = {str(partition): [end, None] for partition, end in self.positions.items()}
         return {
@@ -648,7 +648,7 @@ def initialised(store: str, log: str, events: Sequence[Event], now: Sequence[str
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says about the checkpoint, which an in-memory store lacks, and about the wipe."""
+    """The facts of the timeline about the checkpoint, which an in-memory store lacks, and about the wipe."""
     has_checkpoint = not _in_memory(values(trial))
     return [
         *(_compare_checkpoint(e) for e in events if has_checkpoint and e["event"] == "checkpoint"),
@@ -715,7 +715,7 @@ def system(trial: Trial) -> System:
 
 
 def _kept(kind: str) -> Mapping[str, Kept]:
-    """What is due of the changelog of the store `seen`."""
+    """The due records of the changelog of the store `seen`."""
     if kind in ("window", "session"):
         return {"seen-changelog": windowed(KEPT)}
     return {"seen-changelog": versioned(KEPT)} if kind == "versioned" else {}

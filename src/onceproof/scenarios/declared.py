@@ -178,7 +178,7 @@ class Declaration(_Table):
 
     @property
     def what(self) -> str:
-        """What runs, for people: its class, or its command."""
+        """The program, for people: its class, or its command."""
         return self.class_ or shlex.join(self.command)
 
 

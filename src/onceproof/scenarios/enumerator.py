@@ -283,7 +283,7 @@ def standbys_synced(running: Iterable[Instance], second: Instance) -> bool:
 
 @dataclass
 class Steps:
-    """What the driver did to the group, and whether each step took effect while records flowed."""
+    """The actions of the driver on the group, and whether each step took effect while records flowed."""
 
     taken: int = 0
     all_tried: bool = True

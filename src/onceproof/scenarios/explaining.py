@@ -1,4 +1,4 @@
-"""What of a trial known issues explain: one strikes only where it finds what it needs, as parameters have it."""
+"""The witnesses of a trial that known issues explain: an issue strikes only where parameters give what it needs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -163,7 +163,7 @@ def _is_forgotten(records: Sequence[str]) -> bool:
 
 
 def _refused(lab: Lab) -> str | None:
-    """What the broker's log says if it refuses the group."""
+    """The line of the broker's log if it refuses the group."""
     lines = (said for _, said in log_lines(lab.brokers.log(NODE), 0, NOT_STREAMS.pattern))
     return next((said for said in lines if f"Group {lab.trial.application_id} " in said), None)
 

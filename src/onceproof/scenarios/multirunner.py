@@ -313,7 +313,7 @@ def keys_read_again(records: Sequence[tuple[int, int]], partitions: int, proof: 
 
 
 def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the application asserted itself: it must not have seen a stale read either."""
+    """The assertions of the application: it must not have seen a stale read either."""
     said = " ".join(asserted(events))
     first = next((e for e in events if e["event"] == "stale-read"), None)
     partition = first["partition"] if first else 0
@@ -323,7 +323,7 @@ def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
 
 
 def asserted(events: Sequence[Event]) -> Iterator[str]:
-    """What the application itself saw, in one sentence: how often, and where first; nothing if it saw nothing."""
+    """The observations of the application, in one sentence: how often, and where first; nothing if it saw nothing."""
     step = ""
     seen = []
     for event in events:

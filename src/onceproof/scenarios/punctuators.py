@@ -220,7 +220,7 @@ def _held(lab: Lab) -> int:
 
 
 def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exercise:
-    """What is concluded without a fault from who had which tasks, what was restored, and how much was held back."""
+    """The conclusion without a fault from who had which tasks, what was restored, and how much was held back."""
     who = " and ".join(f"{name} ({', '.join(parameters) or 'no task'})" for name, parameters in sorted(tasks.items()))
     buffers = f"restored from the beginning: {', '.join(anew)}" if anew else "no buffer was restored"
     reason = f"{who} released {held:,} records that another one had held back; {buffers}."

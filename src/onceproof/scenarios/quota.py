@@ -381,7 +381,7 @@ def first_throttle(events: Sequence[Event]) -> int | None:
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the timeline says: exceptions by class, and how throttle and lag went."""
+    """The facts of the timeline: exceptions by class, and how throttle and lag went."""
     begin = next((e["t"] for e in events if e["event"] == "bulk" and e["name"] == "load"), 0)
     seen = [e for e in events if e["event"] == "exception"]
     rows = []

@@ -204,7 +204,7 @@ def drive(lab: Lab) -> Exercise:
 
 
 def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
-    """What the checks need to know."""
+    """The facts that the checks need."""
     return {
         "window": parameters["window"],
         "before": _before(parameters),

@@ -197,7 +197,7 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 
 
 def _refuse_on_close(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
-    """Of windows that cannot come out when they close."""
+    """Refuses windows that cannot come out when they close."""
     if not parameters["on.close"]:
         return None
     if parameters["suppressed"]:
@@ -434,7 +434,7 @@ def _restarted(lab: Lab, times: list[int]) -> Exercise:
 
 
 def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
-    """What the checks need to know."""
+    """The facts that the checks need."""
     return {
         "kind": KINDS.index(parameters["kind"]),
         "size": parameters["size"],

@@ -1,4 +1,4 @@
-"""What to do next about an application that is not green on a release, in one line."""
+"""The next step for an application that is not green on a release, in one line."""
 
 from onceproof.model.judged import OnRelease
 

@@ -1,4 +1,4 @@
-"""What of the runs of an application is under way, and what is left, as one line for people."""
+"""The runs of an application that are under way, and what is left, as one line for people."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ class Agenda:
             self._left.pop(release, None)
 
     def _line(self) -> str:
-        """What is under way, then what is left of its release, then the other releases."""
+        """A line: the run under way, then what is left of its release, then the other releases."""
         runs: dict[tuple[str, str], list[str]] = {}
         for release, name, phase in self._doing.values():
             runs.setdefault((release, name), []).append(phase)

@@ -34,7 +34,7 @@ def broken_promises(folder: TrialFolder, oracle: Oracle) -> Broken:
 
 
 def _inputs(plan: TrialPlan) -> dict[str, list[Record]]:
-    """What was produced to each input. Partitions do not matter to promises about keys."""
+    """The records that were produced to each input. Partitions do not matter to promises about keys."""
     messages = scenario(plan.trial.cell.scenario).workload(plan.trial).messages
     return {
         role: [token_record(0, place, m.key, m.value, one) for place, m in enumerate(messages) if m.topic == one.name]

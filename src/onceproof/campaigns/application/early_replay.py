@@ -28,13 +28,13 @@ EVERY = 0.1  # seconds between two looks
 
 @dataclass(frozen=True)
 class Replayed:
-    """What releases make of an input, which is written down in a folder."""
+    """The outputs that releases make of an input, which is written down in a folder."""
 
     folder: TrialFolder
     outputs: Mapping[Release, Outputs] = field(default_factory=dict)
 
     def of(self, release: Release, run: TrialFolder) -> Outputs | None:
-        """What a release makes of the input of a run; None if that is not known, or the input was another one."""
+        """The output of a release for the input of a run; None if it is not known, or the input was another one."""
         if release not in self.outputs or self.folder.replay_file.read_bytes() != run.replay_file.read_bytes():
             return None
         return self.outputs[release]

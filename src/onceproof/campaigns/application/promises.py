@@ -1,4 +1,4 @@
-"""What is promised of your own application whatever happens to it, judged in its runs without a fault, too.
+"""The promises of a user application whatever happens to it, judged in its runs without a fault, too.
 
 How an output is replayed is known only when such a run has ended, and whether final values are stable when two have. So
 these promises are judged here, from what the runs left, and what they show is added to what the readers found.
@@ -55,7 +55,7 @@ def _with_more(trial: Trial, folder: TrialFolder, comparisons: Sequence[Comparis
 
 
 def _outputs(folder: TrialFolder, oracle: Oracle) -> dict[str, Declared]:
-    """What is declared of the outputs of a trial, with what was found out since it ran."""
+    """The declarations of the outputs of a trial, with what was found out since it ran."""
     declared = declared_as("output", TrialPlan.read(folder.trial_file).roles)
     return {
         role: replace(one, as_replayed=oracle.as_replayed.get(role), ignored=tuple(oracle.ignored.get(role, ())))
@@ -64,7 +64,7 @@ def _outputs(folder: TrialFolder, oracle: Oracle) -> dict[str, Declared]:
 
 
 def _replayed(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
-    """What a run put out beside its replays."""
+    """The output of a run, and of its replays."""
     outputs, declared = Outputs.read(folder.outputs_file), _outputs(folder, oracle)
     at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]
     known = oracle_records(oracle, declared)

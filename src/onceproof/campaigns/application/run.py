@@ -44,7 +44,7 @@ WITHOUT_A_FAULT = "without a fault"
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be run on a release."""
+    """The trials to run on a release."""
 
     run: RunFolder
     cell: Cell
@@ -91,7 +91,7 @@ class _Done:
 
 
 def agenda_of(all_: Sequence[Asked], report: Callable[[str], None]) -> Agenda:
-    """What there is to run."""
+    """The agenda of all trials to run."""
     fault = {asked.cell.releases: str(asked.parameters[FAULT]) for asked in all_}
     return Agenda(
         {
@@ -300,7 +300,7 @@ def with_replays(
 
 
 def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
-    """What the last of the trials says."""
+    """The result of the last trial."""
     last = trials[-1]
     judgement, reason, advice = _judged(last, when, outputs)
     folder = asked.run.trial(last.trial)
@@ -333,7 +333,7 @@ def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[s
 
 
 def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str, str]:
-    """What is said, why, and what to do next."""
+    """The judgement, the reason, and the next step."""
     if last.found.anomalies:
         seen = ", ".join(f"{count:,} {name}" for name, count in last.found.anomalies.items())
         return Judgement.RED, f"{seen} {when}. {last.outcome.reason}", ""

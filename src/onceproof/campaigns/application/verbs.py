@@ -54,7 +54,7 @@ def app_run(
     seed: int,
     external: "ExternalCluster | None" = None,
 ) -> AppRun:
-    """What is to be run, when all of it exists.
+    """The application run, when all of it exists.
 
     Args:
         run: takes the trials.
@@ -123,7 +123,7 @@ def app_run(
 
 
 def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
-    """What changes of its topology on the way to another release, and what to do about it, a sentence for each way."""
+    """The changes of its topology on the way to another release, and what to do about it, a sentence for each way."""
     from onceproof.lab.comparing import compare_application
 
     if application.declares.command:
@@ -220,7 +220,7 @@ def applications(named: Sequence[str]) -> list[str]:
 
 
 def complaint(answer: AppAnswer) -> str:
-    """What is wrong, in a sentence, where not all is green."""
+    """The complaint, in a sentence, where not all is green."""
     worst = next(one for one in answer.releases if one.judgement is answer.judgement)
     explained = f", {worst.explained}" if worst.explained else ""
     return f"{answer.name} on {worst.streams}: {worst.judgement}{explained}: {worst.reason} {worst.advice}".rstrip()

@@ -61,7 +61,7 @@ def row(boundary: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bisected:
-    """What a bisection came to, as `bisect.json` has it."""
+    """The result of a bisection, as `bisect.json` has it."""
 
     boundaries: tuple[Mapping[str, str | float | None], ...]  # `Boundary.to_dict`
     trials: int
@@ -137,7 +137,7 @@ class Bisection:
 
     @property
     def result(self) -> Bisected:
-        """What it has come to."""
+        """The result so far."""
         return Bisected(
             boundaries=tuple(boundary.to_dict() for boundary in self._boundaries()),
             trials=self.trials,

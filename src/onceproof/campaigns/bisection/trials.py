@@ -32,7 +32,7 @@ def probing(
     anomalies: Collection[str] | None = None,
     external: ExternalCluster | None = None,
 ) -> Iterator[Callable[[Cell], Probe]]:
-    """What runs a trial of a cell and says what it showed, while the brokers are up.
+    """A function that runs a trial of a cell and says what it showed, while the brokers are up.
 
     Args:
         installation: for brokers of its own.

@@ -64,7 +64,7 @@ DUMPS = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is looked for on a release, and what no trial can show there."""
+    """The aims on a release, and what no trial can show there."""
 
     streams: Release
     broker: Release
@@ -176,7 +176,7 @@ def _plants(installation: Installation, streams: Release, broker: Release) -> It
 def _altered(
     installation: Installation, streams: Release, applying: Iterable[Plant]
 ) -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
-    """What each plant alters, and of those whose altered classes do not load, why.
+    """The methods that each plant alters, and why altered classes do not load.
 
     Raises:
         HarnessError: the agent is not built.

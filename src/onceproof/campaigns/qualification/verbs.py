@@ -58,7 +58,7 @@ def qualify(
 
 
 def complaint(found: Qualification) -> str:
-    """What is wrong, in a sentence; empty if the release qualifies."""
+    """The complaint, in a sentence; empty if the release qualifies."""
     if found.exit_code is ExitCode.OK:
         return ""
     where = f"{found.streams} on brokers {found.broker}"

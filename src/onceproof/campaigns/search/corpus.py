@@ -35,7 +35,7 @@ def _by_name(values: object) -> object:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What one trial of a search does; `parameters` are those that differ from the variant's."""
+    """The schedule of one trial of a search; `parameters` are those that differ from the variant's."""
 
     scenario: str
     variant: str
@@ -58,7 +58,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Story:
-    """What can be drawn of a scenario.
+    """The parameters that can be drawn of a scenario.
 
     Attributes:
         scenario: its name.
@@ -160,7 +160,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a red is known by: the scenario, and the anomalies."""
+    """The signature of a red: the scenario, and the anomalies."""
 
     scenario: str
     anomalies: tuple[str, ...]
@@ -172,7 +172,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Pick:
-    """What the corpus chose: a schedule, and which trial (from 1 on) it is a variation of, if it is one."""
+    """The choice of the corpus: a schedule, and which trial (from 1 on) it is a variation of, if it is one."""
 
     schedule: Schedule
     parent: int | None = None

@@ -79,7 +79,7 @@ def search_version(scenarios: Sequence[str]) -> str:
 
 
 def begun(folder: ExplorationFolder) -> Asked:
-    """What the search that was begun in a folder asks.
+    """The request of the search that was begun in a folder.
 
     Raises:
         UsageError: none was, or by another version of Onceproof, which may see other things.
@@ -123,7 +123,7 @@ def last_of(root: Path) -> ExplorationFolder:
 
 
 def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tuple[Grammar, Mapping[str, str]]:
-    """What can be drawn, and what cannot here, with the reason.
+    """The scenarios that can be drawn, and those that cannot here, with the reason.
 
     Args:
         installation: that may lack something.
@@ -282,7 +282,7 @@ class Explorer:
         return tried
 
     def _seen(self, trial: Trial, folder: TrialFolder) -> dict[str, Any]:
-        """What a trial showed and reached."""
+        """The anomalies and the coverage of a trial."""
         try:
             outcome = self._bench(trial, folder)
             if outcome.void:
@@ -413,7 +413,7 @@ class Explorer:
             draft.write_text(finding.markdown)
 
     def _finding(self, number: int) -> Finding:
-        """What the lines say of it; in a search that goes on, what was written of it until it is its turn."""
+        """The finding as its lines have it; in a search that goes on, what was written of it until it is its turn."""
         if number not in self._smallest:
             written = next(self._folder.findings.glob(f"{number}-*/finding.json"), None)
             if written and (known := Finding.known(written)):
@@ -456,7 +456,7 @@ class Explorer:
     # --- the answer ------------------------------------------------------------------------------------------
 
     def _exploration(self, left_out: Mapping[str, str]) -> Exploration:
-        """What it came to so far."""
+        """The result so far."""
         seconds = self._spent + self._now() - self._begin
         findings = map(self._finding, self._numbers())
         return Exploration.of(self._folder, self._asked, self._lines, findings, seconds, left_out)

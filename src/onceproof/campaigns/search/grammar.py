@@ -1,4 +1,4 @@
-"""What a search may draw of a scenario: what it and its faults declare, and nothing else."""
+"""The parameters that a search may draw of a scenario: what it and its faults declare, and nothing else."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ def quick() -> tuple[str, ...]:
 def story(
     name: str, streams: Release, broker: Release, never: Collection[str] = (), settings: Sequence[str] = ()
 ) -> Story:
-    """What can be drawn of a scenario.
+    """The parameters that can be drawn of a scenario.
 
     Args:
         name: of the scenario.

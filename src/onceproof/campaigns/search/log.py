@@ -1,4 +1,4 @@
-"""What a search came to: a line for each trial as it ends, and what follows from all lines.
+"""The log of a search: a line for each trial as it ends, and what follows from all lines.
 
 `exploration.jsonl` is the truth: it is only added to, a search that was cut short goes on from it, and findings are
 what its lines say.
@@ -28,7 +28,7 @@ from onceproof.model.sensitivity import NOTHING, Tally
 
 
 class Purpose(StrEnum):
-    """What a trial was for."""
+    """The purpose of a trial."""
 
     SEARCH = "search"  # for something new
     REPEAT = "repeat"  # of the first schedule of a finding, for its rate
@@ -89,7 +89,7 @@ class Tried:
 
     @property
     def signature(self) -> Signature | None:
-        """What it has in common with reds that look like it; None if it is not red."""
+        """The signature that it shares with reds that look like it; None if it is not red."""
         if not self.anomalies:
             return None
         names = self.unexplained if self.is_new else self.anomalies
@@ -110,7 +110,7 @@ class Tried:
 
     @property
     def said(self) -> str:
-        """What it showed, for people."""
+        """The result, for people."""
         if self.error:
             return self.error
         if self.is_new:
@@ -293,7 +293,7 @@ class ExplorationFolder:
 
     @property
     def asked_file(self) -> Path:
-        """What is searched."""
+        """The file with the request of the search."""
         return self.path / "exploration.json"
 
     @property
@@ -374,7 +374,7 @@ class Exploration:
         seconds: float | None = None,
         left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> "Exploration":
-        """What the lines of a search say; if it is not known how long it took, until the last one."""
+        """The summary of the lines of a search; if it is not known how long it took, until the last one."""
         searched = [line for line in lines if line.purpose is Purpose.SEARCH]
         return cls(
             run=asked.run,
@@ -424,7 +424,7 @@ def of_finding(lines: Iterable[Tried], number: int, purpose: Purpose, like: Sche
 
 
 def probed(line: Tried, first: Tried) -> Probe:
-    """What a trial on some release says of a finding: one that shows anything else is neither good nor bad."""
+    """The bearing of a trial on some release on a finding: one that shows anything else is neither good nor bad."""
     why = line.said if line.error or line.anomalies else line.reason
     return Probe(first.looks_like(line), line.exercised and not line.anomalies, why)
 

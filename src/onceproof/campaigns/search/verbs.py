@@ -139,7 +139,7 @@ def seconds_left(request: ExploreRequest, spent: float, since: datetime, now: da
 
 
 def complaint(folder: ExplorationFolder, before: float = 0.0) -> str | None:
-    """What a search found after the seconds `before`, in a sentence with the first command; None if it is nothing."""
+    """The findings of a search after the seconds `before`, in a sentence with the first command; None without any."""
     files = sorted(folder.findings.glob("*/finding.json"))
     found = [finding for finding in map(Finding.read, files) if finding.after > before]
     if not found:

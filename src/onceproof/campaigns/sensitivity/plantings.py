@@ -125,7 +125,7 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
 
 
 def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | None = None) -> PlantedTrial:
-    """What a trial showed, by the files that it left."""
+    """The result of a trial, by the files that it left."""
     outcome = Outcome.read(folder.outcome_file) if folder.outcome_file.is_file() else None
     found = Reading.read(folder.reader_file) if error is None else None
     anomalies = found.anomalies if found else {}
@@ -149,7 +149,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
 
 
 def _summary(trial: PlantedTrial) -> str:
-    """What one trial showed, as text."""
+    """The result of one trial, as text."""
     if trial.error:
         return trial.error
     if not trial.fired:

@@ -330,7 +330,7 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
 
 
 def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
-    """What the trials of a planting add up to.
+    """The sum of the trials of a planting.
 
     Returns:
         plant, scenario, variant, parameters, promises (that must show it; none if it cannot show), reason (why it
@@ -369,7 +369,7 @@ def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
 
 
 def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
-    """What became of a plant. These words are never those of a cell: nothing of this is about Kafka.
+    """The fate of a plant. These words are never those of a cell: nothing of this is about Kafka.
 
     - `found`: both readers saw a promise broken that must show it, in one trial at least.
     - `survived`: it fired, the scenario's precondition was met, and no such promise was broken.
@@ -391,7 +391,7 @@ def verdict_of(claimed: bool, trials: Sequence[PlantedTrial]) -> str:
 
 
 def complaint(report: Mapping[str, Any]) -> str:
-    """What went wrong, in a sentence."""
+    """The error, in a sentence."""
     bad = [row for row in report["plants"] if row["verdict"] not in ("found", "equivalent")]
     what = "; ".join(f"{row['plant']} {WORDS[row['verdict']]} in {row['scenario']}" for row in bad)
     return f"Of what was planted into {report['streams']}, {what}. All of it is stored; see the tab Sensitivity."

@@ -57,7 +57,7 @@ def shrink_program(
     wanted: tuple[str, ...] = ()
 
     def shown(candidate: Candidate) -> tuple[str, ...]:
-        """What turns a trial red, of what the first one was red for."""
+        """The anomalies that turn a trial red, of those that the first one was red for."""
         nonlocal number, wanted
         number += 1
         parameters = {**first.parameters, **candidate.parameters}

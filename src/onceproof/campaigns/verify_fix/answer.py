@@ -30,7 +30,7 @@ class Proof(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the command returns."""
+        """The exit code of the command."""
         return {Proof.PROVEN: ExitCode.OK, Proof.NOT_FIXED: ExitCode.ANOMALY}.get(self, ExitCode.INCONCLUSIVE)
 
 
@@ -41,7 +41,7 @@ def whole(proofs: list[Proof]) -> Proof:
 
 @dataclass(frozen=True)
 class Compared:
-    """What the trials of one variant showed before and after."""
+    """The results of the trials of one variant before and after."""
 
     scenario: str
     variant: str

@@ -31,7 +31,7 @@ class Band:
 
 
 def phases(events: Sequence[Event]) -> list[Band]:
-    """What the driver did: one band after the other, as kind its name."""
+    """The actions of the driver: one band after the other, as kind its name."""
     rows = _Rows()
     for event in events:
         if event["event"] == "phase":

@@ -16,12 +16,12 @@ class Advance:
 
 
 def short_thread(thread: str, instance: str) -> str:
-    """What distinguishes a thread from the others of its instance: `StreamThread-1`."""
+    """The part of its name that distinguishes a thread from the others of its instance: `StreamThread-1`."""
     return thread.rpartition(f"-{instance}-")[2]
 
 
 def advances_of(events: Iterable[Event]) -> Iterator[Advance]:
-    """What was processed, step by step. An instance that is started again counts from 0."""
+    """The processed records, step by step. An instance that is started again counts from 0."""
     counts: dict[tuple[str, ...], int] = {}
     for event in events:
         if event["event"] == "instance" and event["action"] == "started":

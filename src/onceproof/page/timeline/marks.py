@@ -20,7 +20,7 @@ class Mark:
 
 
 def marks(events: Sequence[Event]) -> list[Mark]:
-    """What was done to the application, and how it failed, in order of time."""
+    """The events and failures of the application, in order of time."""
     found: list[Mark] = []
     releases: dict[str, str] = {}
     restores: dict[str, int] = {}
@@ -104,7 +104,7 @@ def _quota(event: Event) -> Mark:
 
 
 def _crash(event: Event) -> str:
-    """What the process left behind, as far as the scenario knows."""
+    """The state that the process left behind, as far as the scenario knows."""
     if "published" in event:
         return "published: " + ", ".join(f"{count:,} {role}" for role, count in event["published"].items())
     if "processed" in event:

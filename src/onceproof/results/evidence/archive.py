@@ -151,7 +151,7 @@ def _json_member(file: Path, name: str) -> Iterator[Member]:
 
 
 def _json_lines(file: Path) -> list[Any]:
-    """What each line holds; a line that was cut off as it is. Nothing if there is no file."""
+    """The content of each line; a line that was cut off as it is. Nothing if there is no file."""
     if not file.exists():
         return []
     lines: list[Any] = []
@@ -168,7 +168,7 @@ def _text(file: Path) -> str:
 
 
 def _state(folder: Path) -> Iterator[Member]:
-    """What a failed trial left of the state directories: names, sizes, times, and the checkpoints themselves."""
+    """The state directories that a failed trial left: names, sizes, times, and the checkpoints themselves."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:
         return

@@ -32,7 +32,7 @@ class Case:
 
     @property
     def errors(self) -> Mapping[str, str]:
-        """What the harness failed with, by trial."""
+        """The errors of the harness, by trial."""
         return self.verdict.errors if isinstance(self.verdict, VerdictRow) else {}
 
     @property
@@ -42,14 +42,14 @@ class Case:
 
     @cached_property
     def events(self) -> Sequence[Event]:
-        """What happened in it; nothing if it was not driven or its timeline is damaged."""
+        """The events; nothing if it was not driven or its timeline is damaged."""
         try:
             return read_timeline(self.folder.timeline)
         except HarnessError:
             return ()
 
     def reader(self, trial: Trial) -> Reading | None:
-        """What the independent reader found; None if it did not get that far."""
+        """The findings of the independent reader; None if it did not get that far."""
         return Reading.known(self.run.trial(trial).reader_file)
 
     @property

@@ -54,7 +54,7 @@ def readme(case: Case, window: Window | None, tables: bool, redacted: Redact) ->
 
 
 def _judged(case: Case, redacted: Redact) -> Iterator[str]:
-    """What is judged, how, and by what."""
+    """The subject of the judgement, and the rule that judged it."""
     verdict, shown = case.verdict, f"Shown here: trial {case.shown.number}, seed {case.shown.seed}."
     if isinstance(verdict, VerdictRow):
         yield f"# {case.cell.title}: {verdict.verdict.sign} {verdict.verdict}"
@@ -104,7 +104,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], redacted: Redac
 
 
 def _versions(outcome: Outcome | None, cell: Cell, redacted: Redact) -> str:
-    """What each start of an instance reported about itself."""
+    """The reports of each start of an instance about itself."""
     columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
     attested = outcome.attested if outcome else {}
     rows = [[name, *(of.get(column) for column in columns)] for name, of in sorted(attested.items())]
@@ -163,7 +163,7 @@ def _trials(case: Case, redacted: Redact) -> str:
 
 
 def _timeline(events: Sequence[Event], window: Window | None) -> str:
-    """What happened, one line each; what belongs together on one line."""
+    """The events, one line each; what belongs together on one line."""
     if not events:
         return "The trial was not driven, or its timeline is damaged."
     zero = min(event["t"] for event in events)
@@ -189,7 +189,7 @@ def _timeline(events: Sequence[Event], window: Window | None) -> str:
 
 
 def _line(name: str, events: Sequence[Event]) -> str:
-    """What an event says besides its kind, on one line; for restores and stale reads, what several say together."""
+    """The fields of an event besides its kind, on one line; for restores and stale reads, what several say together."""
     event = events[0]
     if name == "restore":
         offsets = sum(e["end"] - e["from"] for e in events)

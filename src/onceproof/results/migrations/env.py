@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection that it was given."""
+"""The entry point of Alembic: the migrations, on the connection that it was given."""
 
 from alembic import context
 

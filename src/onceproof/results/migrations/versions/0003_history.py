@@ -1,4 +1,4 @@
-"""What the history compares: the known issues of a cell and the mean seconds of its trials."""
+"""The compared values of the history: the known issues of a cell and the mean seconds of its trials."""
 
 import sqlalchemy as sa
 from alembic import op

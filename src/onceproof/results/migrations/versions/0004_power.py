@@ -1,4 +1,4 @@
-"""What a green is worth: the probability that a bug that shows as often as in the controls would have been missed."""
+"""The worth of a green: the probability that a bug that shows as often as in the controls would have been missed."""
 
 import sqlalchemy as sa
 from alembic import op

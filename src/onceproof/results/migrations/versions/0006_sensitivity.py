@@ -1,4 +1,4 @@
-"""What planted bugs showed; and of trials, what makes them comparable over nights."""
+"""The results of planted bugs; and of trials, what makes them comparable over nights."""
 
 import sqlalchemy as sa
 from alembic import op
