@@ -247,7 +247,7 @@ class Clock:
 
 def test_a_wait_in_vain_tells_what_was_seen_last():
     clock = Clock()
-    with pytest.raises(HarnessError, match=r"Waited 30 s for the moon, in vain\. It was half\."):
+    with pytest.raises(HarnessError, match=r"Waited 30 s for the moon, without success\. It was half\."):
         await_condition(
             "the moon",
             lambda: False,

@@ -120,7 +120,7 @@ def test_a_verdict_says_that_its_release_did_not_qualify(tmp_path):
     [judged] = judge_run(run, NO_DATABASE)
     assert judged.unqualified == ""
     [judged] = judge_run(run, NO_DATABASE, tmp_path / "qualifications")
-    assert judged.unqualified.startswith("Nobody has shown that this version of the harness sees on ")
+    assert judged.unqualified.startswith("It is not shown that this version of the harness sees on ")
     assert VerdictRow.read_all(run.verdicts_file) == (judged,)
 
 

@@ -44,8 +44,8 @@ def test_what_another_version_of_the_harness_showed_does_not_count(tmp_path, har
     if harness:
         keep(found(Sight.SEEN, harness=harness), tmp_path)
     assert unqualified(tmp_path, CELL) == (
-        "Nobody has shown that this version of the harness sees on 4.4.0 on brokers 4.4.0: "
-        "`onceproof qualify 4.4.0 --broker 4.4.0` does."
+        "It is not shown that this version of the harness sees on 4.4.0 on brokers 4.4.0: "
+        "`onceproof qualify 4.4.0 --broker 4.4.0` shows it."
     )
 
 

@@ -80,7 +80,7 @@ WAYS = [
     Way("enumerator", "all is processed before the third joins", False, STAYED, "SEED_SCHEDULE", all_steps_tried=False),
     Way("enumerator", "a zombie is fenced", True, "^instance-. stood still for [789],.* it was fenced", "PAUSED"),
     Way(
-        "enumerator", "a zombie is not missed", False, BIT_NOT + "nobody went on", "PAUSED", nature=Nature(misses=False)
+        "enumerator", "a zombie is not missed", False, BIT_NOT + "no instance went on", "PAUSED", nature=Nature(misses=False)
     ),
     Way("enumerator", "a zombie is not told", False, BIT_NOT + ".* was fenced", "PAUSED", nature=Nature(fences=False)),
     *(
@@ -176,7 +176,7 @@ WAYS = [
     *(
         Way("enumerator", name, False, CUT_NOT + why, parameters={**CUT, "partition_kind": kind}, nature=nature)
         for name, kind, why, nature in (
-            ("the proxy does nothing", "cut", "the proxy did not tell", Nature(disturbs=False)),
+            ("the proxy does nothing", "cut", "the proxy did not report", Nature(disturbs=False)),
             ("what is cut passes", "cut", "through the cut link had an answer after 10 ms", Nature(disturbs=False)),
             ("nothing goes into a cut link", "cut", "nothing went into the cut link", Nature(disturbs=False)),
             ("nobody feels a cut", "cut", "not tell of a request that timed out", Nature(feels=False)),
@@ -511,7 +511,7 @@ WAYS = [
         all_steps_tried=True,
     ),
     Way("windows", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced.* were open", "PAUSED"),
-    Way("windows", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
+    Way("windows", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)),
     Way("windows", "tasks move", True, "^instance-2 joined and took over 0_.* were open", "REBALANCED"),
     Way("windows", "no task moves", False, "took no task", "REBALANCED", nature=Nature(moves=False)),
     Way("windows", "windows come out when they close", True, "^instance-2 joined and took .* were open", "ON_CLOSE"),
@@ -522,7 +522,7 @@ WAYS = [
         for name, variant in (("an instance is killed", "DEFAULT_CONFIG"), ("a standby takes over", "STANDBY"))
     ),
     Way("as-of-join", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
-    Way("as-of-join", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
+    Way("as-of-join", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)),
     Way(
         "as-of-join",
         "it starts again",
@@ -557,7 +557,7 @@ WAYS = [
     ),
     Way("punctuators", "by the wall clock", True, "was killed with", "KILLED_WALL_CLOCK"),
     Way("punctuators", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
-    Way("punctuators", "a zombie is not missed", False, BIT_NOT + "nobody went", "PAUSED", nature=Nature(misses=False)),
+    Way("punctuators", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)),
     *(
         Way(
             "punctuators",
@@ -651,7 +651,7 @@ HALTS = [
         scenario,
         "nobody goes on",
         scenario in ("far-future", "dead-letters"),  # which are about just that
-        r"^stuck: instance-1.*: Waited \d+ s for .* in vain",
+        r"^stuck: instance-1.*: Waited \d+ s for .* without success",
         nature=Nature(halts_after=halts),
     )
     for scenario, halts in zip(
