@@ -1,0 +1,44 @@
+"""The tab *Applications*: what user applications showed."""
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from onceproof.model.run_folder import TrialFolder
+from onceproof.page.applications import application_release, application_trial, application_view, applications_view
+from onceproof.page.tabs.answers import Home, Tab, archive, shown
+
+tab = Tab(prefix="/applications")
+
+
+@tab.page("")
+def applications(request: Request, home: Home) -> Response:
+    """User applications."""
+    runs, damaged = applications_view(home.runs)
+    return shown(request, "applications.html", runs=runs, damaged=damaged)
+
+
+@tab.page("/{run}")
+def application(request: Request, home: Home, run: str) -> Response:
+    """What an application showed."""
+    return shown(request, "application.html", view=application_view(home.runs, run))
+
+
+@tab.page("/{run}/releases/{cell}/evidence.zip")
+def evidence(request: Request, home: Home, run: str, cell: str) -> Response:
+    """The archive of a release."""
+    return archive(request, application_release(home.runs, run, cell), cell)
+
+
+@tab.page("/{run}/trials/{trial}")
+def trial(request: Request, home: Home, run: str, trial: str) -> Response:
+    """A trial of an application."""
+    view, _ = application_trial(home.runs, run, trial)
+    return shown(request, "application_trial.html", run=run, trial=view)
+
+
+def _trial_folder(home: Home, run: str, trial: str) -> TrialFolder:
+    _, folder = application_trial(home.runs, run, trial)
+    return folder
+
+
+tab.timeline("/{run}/trials/{trial}/timeline.json", _trial_folder)

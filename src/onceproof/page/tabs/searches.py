@@ -1,0 +1,52 @@
+"""The tab *Searches*: what was searched, and what was found."""
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from onceproof.model.run_folder import TrialFolder
+from onceproof.page import coverage
+from onceproof.page.exploring import explored_trial, find_search, finding_view, search_view, searches_view
+from onceproof.page.tabs.answers import JSON, Home, Tab, shown
+
+tab = Tab(prefix="/explorations")
+
+
+@tab.page("")
+def searches(request: Request, home: Home) -> Response:
+    """What was searched."""
+    found, damaged = searches_view(home.explorations)
+    return shown(request, "searches.html", searches=found, damaged=damaged)
+
+
+@tab.page("/{search}")
+def search(request: Request, home: Home, search: str, page: str = "1") -> Response:
+    """A search, with a page of its trials."""
+    return shown(request, "search.html", search=search_view(find_search(home.explorations, search), page))
+
+
+@tab.page("/{search}/coverage.json")
+def reached(home: Home, search: str, theme: str = "light") -> Response:
+    """What a search has reached over time, for Plotly to draw."""
+    drawn = coverage.figure(find_search(home.explorations, search), dark=theme == "dark")
+    return Response(drawn.to_json(), media_type=JSON)
+
+
+@tab.page("/{search}/findings/{number}")
+def finding(request: Request, home: Home, search: str, number: str) -> Response:
+    """A finding of a search."""
+    return shown(request, "finding.html", view=finding_view(find_search(home.explorations, search), number))
+
+
+@tab.page("/{search}/trials/{number}")
+def trial(request: Request, home: Home, search: str, number: str) -> Response:
+    """A trial of a search, of which the folder was kept."""
+    view, _ = explored_trial(find_search(home.explorations, search), number)
+    return shown(request, "explored_trial.html", run=search, trial=view)
+
+
+def _trial_folder(home: Home, search: str, number: str) -> TrialFolder:
+    _, folder = explored_trial(find_search(home.explorations, search), number)
+    return folder
+
+
+tab.timeline("/{search}/trials/{number}/timeline.json", _trial_folder)

@@ -1,0 +1,37 @@
+"""The tab *Sensitivity*: planted bugs."""
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from onceproof.model.run_folder import TrialFolder
+from onceproof.page.runs import NotThereError
+from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, sentence_of
+from onceproof.page.tabs.answers import Home, Tab, shown
+from onceproof.results.sensitivity import planted_trials
+
+tab = Tab()
+
+
+@tab.page("/sensitivity")
+def sensitivity(request: Request, home: Home) -> Response:
+    """What was planted, by release."""
+    return shown(request, "sensitivity.html", releases=sensitivity_view(planted_trials(home.database_url)))
+
+
+@tab.page("/planted/{run}/{trial}")
+def planted(request: Request, home: Home, run: str, trial: str) -> Response:
+    """A trial with a planted bug."""
+    found = find_planted(home.database_url, run, trial)
+    try:
+        find_timeline(home.runs, found)
+        has_timeline = True
+    except NotThereError:
+        has_timeline = False
+    return shown(request, "planted.html", trial=found, sentence=sentence_of(found), has_timeline=has_timeline)
+
+
+def _trial_folder(home: Home, run: str, trial: str) -> TrialFolder:
+    return find_timeline(home.runs, find_planted(home.database_url, run, trial))
+
+
+tab.timeline("/planted/{run}/{trial}/timeline.json", _trial_folder)

@@ -1,0 +1,16 @@
+"""The tab *Upgrade*: what is known about going from one release to another."""
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from onceproof.page.tabs.answers import Home, Tab, shown
+from onceproof.page.upgrade import upgrade_view
+
+tab = Tab()
+
+
+@tab.page("/upgrade")
+def upgrade(request: Request, home: Home, current: str = "", target: str = "") -> Response:
+    """What is known about going from one release to another."""
+    view = upgrade_view(home.database_url, current, target)
+    return shown(request, "upgrade.html", 200 if view["advice"] else 404, **view)
