@@ -64,6 +64,10 @@ RED = {
     "RocksDBVersionedStoreReopenTest.shouldPutAfterDeletionAndReopen()": (
         "Timestamp is too large to be found in this segment."
     ),
+    "RocksDBVersionedStoreSameTimestampTest.shouldNotReviveKeyThatWasDeletedAtTheTimestampOfItsValue()": (
+        "deleted at 2,000 ==> expected: <null> but was: <late>"
+    ),
+    "RocksDBVersionedStoreSameTimestampTest.shouldHaveTheLastChangeOfEachTimestamp()": "expected: <null> but was: <v",
     "RocksDBVersionedStoreRestoreTest.shouldNotReviveDeletedKeyWhenRestoredInOneBatch()": "<null> but was: <late>",
     "RocksDBVersionedStoreRestoreTest.shouldNotReviveKeyThatWasDeletedInAnEarlierBatch()": "<null> but was: <late>",
     "RocksDBVersionedStoreRestoreTest.shouldHaveAfterRestoreWhatItHadBefore()": "expected: <null> but was: <v",
@@ -131,6 +135,8 @@ def patched(tmp_path_factory) -> Path:
         for path in re.findall(r"^\+\+\+ b/(\S+)$", patch.read_text(), re.MULTILINE):
             source = folder / path
             source.parent.mkdir(parents=True, exist_ok=True)
+            if source in changed:  # by a patch before
+                continue
             with zipfile.ZipFile(tool("-sources.jar")) as sources:
                 source.write_bytes(sources.read(path.removeprefix("streams/src/main/java/")))
             changed.append(source)
@@ -176,7 +182,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 15 if release == AFFECTED else 17  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 16 if release == AFFECTED else 18  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -209,7 +215,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 10
+    assert len(pages) == len(TICKETS) == 11
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()
