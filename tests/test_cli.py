@@ -203,7 +203,10 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         ),
         (["bisect", "enumerator", "--to", "/no/build"], "/no/build is neither a folder nor the URL"),
         (["verify-fix", "KAFKA-1", "--build", "4.3.1"], "'KAFKA-1' is no known issue: choose from KAFKA-14172, "),
-        (["verify-fix", "KAFKA-19510", "--build", "4.3.1"], "KAFKA-19510 shows only incidentally, and no scenario provokes it"),
+        (
+            ["verify-fix", "KAFKA-19510", "--build", "4.3.1"],
+            "KAFKA-19510 shows only incidentally, and no scenario provokes it",
+        ),
         (["verify-fix", "KAFKA-14172", "--build", "/dev"], "/dev holds no kafka-streams"),
         (["verify-fix", "KAFKA-14172", "--build", "3.4.1", "--markdown", "/dev"], "/dev is a folder: name a file"),
         (["verify-fix", "at_least_once (documented)", "--build", "4.3.1"], "No release is without at_least_once"),

@@ -104,7 +104,7 @@ class Settings(BaseSettings):
 
     @property
     def fuzzings(self) -> Path:
-        """What `fuzz` found."""
+        """The folder of what `fuzz` found."""
         return self.home / "fuzzings"
 
     @property

@@ -168,7 +168,9 @@ def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(ca
     found = bisect(cardboard, search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7), said.append)
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
     assert "3.4.1" in found["good"]
-    assert any("3.4.1: It showed torn-transaction, which a known issue shows there incidentally." in line for line in said)
+    assert any(
+        "3.4.1: It showed torn-transaction, which a known issue shows there incidentally." in line for line in said
+    )
 
 
 def test_where_no_issue_is_known_a_release_that_always_shows_one_by_chance_is_not_good(cardboard, monkeypatch):

@@ -80,7 +80,12 @@ WAYS = [
     Way("enumerator", "all is processed before the third joins", False, STAYED, "SEED_SCHEDULE", all_steps_tried=False),
     Way("enumerator", "a zombie is fenced", True, "^instance-. stood still for [789],.* it was fenced", "PAUSED"),
     Way(
-        "enumerator", "a zombie is not missed", False, BIT_NOT + "no instance went on", "PAUSED", nature=Nature(misses=False)
+        "enumerator",
+        "a zombie is not missed",
+        False,
+        BIT_NOT + "no instance went on",
+        "PAUSED",
+        nature=Nature(misses=False),
     ),
     Way("enumerator", "a zombie is not told", False, BIT_NOT + ".* was fenced", "PAUSED", nature=Nature(fences=False)),
     *(
@@ -511,7 +516,9 @@ WAYS = [
         all_steps_tried=True,
     ),
     Way("windows", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced.* were open", "PAUSED"),
-    Way("windows", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)),
+    Way(
+        "windows", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)
+    ),
     Way("windows", "tasks move", True, "^instance-2 joined and took over 0_.* were open", "REBALANCED"),
     Way("windows", "no task moves", False, "took no task", "REBALANCED", nature=Nature(moves=False)),
     Way("windows", "windows come out when they close", True, "^instance-2 joined and took .* were open", "ON_CLOSE"),
@@ -522,7 +529,14 @@ WAYS = [
         for name, variant in (("an instance is killed", "DEFAULT_CONFIG"), ("a standby takes over", "STANDBY"))
     ),
     Way("as-of-join", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
-    Way("as-of-join", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)),
+    Way(
+        "as-of-join",
+        "a zombie is not missed",
+        False,
+        BIT_NOT + "no instance went",
+        "PAUSED",
+        nature=Nature(misses=False),
+    ),
     Way(
         "as-of-join",
         "it starts again",
@@ -557,7 +571,14 @@ WAYS = [
     ),
     Way("punctuators", "by the wall clock", True, "was killed with", "KILLED_WALL_CLOCK"),
     Way("punctuators", "a zombie is fenced", True, "^instance-. stood still for .* it was fenced", "PAUSED"),
-    Way("punctuators", "a zombie is not missed", False, BIT_NOT + "no instance went", "PAUSED", nature=Nature(misses=False)),
+    Way(
+        "punctuators",
+        "a zombie is not missed",
+        False,
+        BIT_NOT + "no instance went",
+        "PAUSED",
+        nature=Nature(misses=False),
+    ),
     *(
         Way(
             "punctuators",

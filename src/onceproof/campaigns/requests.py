@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def _none_is_empty(values: object) -> object:
-    """What a form leaves empty is null."""
+    """A field that a form leaves empty is null."""
     return () if values is None else values
 
 
@@ -74,7 +74,7 @@ class Asked(BaseModel):
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
-        """What was written as JSON.
+        """The request that was written as JSON.
 
         Raises:
             ValueError: it is of another form; half a sentence says where and why.
@@ -86,7 +86,7 @@ class Asked(BaseModel):
 
     @classmethod
     def of_params(cls, params: Mapping[str, Any]) -> Self:
-        """What the params of a run ask for. Airflow checks their values, and lets any name pass.
+        """The request of the params of a run. Airflow checks their values, and lets any name pass.
 
         Raises:
             UsageError: there is no such param, or a value is of another form.
@@ -200,7 +200,7 @@ class ApplicationRequest(Seeded):
 
 
 class ExploreRequest(Seeded):
-    """What is searched for failures that nobody knows."""
+    """A search for failures that are not known."""
 
     only_here = frozenset({"uniform", "plant"})
 

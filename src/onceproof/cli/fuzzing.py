@@ -56,7 +56,7 @@ def fuzz(
 
 
 def print_fuzzed(fuzzed: Fuzzed) -> None:
-    """What a fuzzing came to, for people."""
+    """The result of a fuzzing, for people."""
     against = f" against {fuzzed.against}" if fuzzed.against else ""
     out.print(
         f"[bold]{fuzzed.streams}[/]{against}, seed {fuzzed.seed}: {fuzzed.cases:,} cases in "
@@ -66,7 +66,7 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
         found = f"case {finding.case_number}, after {finding.after:,.0f} s, {finding.reds:,} like it"
         out.print(f"[bold red]finding {finding.number}[/]: {finding.title} ({found})", soft_wrap=True)
         for difference in finding.differences:
-            out.print(f"  {difference.topic}, {difference.kind}: {difference.told}", markup=False, soft_wrap=True)
+            out.print(f"  {difference.topic}, {difference.kind}: {difference.shown}", markup=False, soft_wrap=True)
         out.print(f"  {finding.folder}", markup=False, soft_wrap=True)
     if not fuzzed.findings:
         out.print("[green]every case puts out what its operations mean[/]")

@@ -55,7 +55,7 @@ class Lane:
             raise HarnessError(f"Kafka Streams {ready['streams_version']} was loaded in place of {release}.")
 
     def run(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        """What a case, as `Case.encoded` gives it, puts out: `outputs`, or `failed` with a sentence.
+        """The answer for a case, as `Case.encoded` gives it: `outputs`, or `failed` with a sentence.
 
         Raises:
             HarnessError: the JVM ended, or gave no answer.
@@ -85,7 +85,7 @@ class Lane:
         try:
             line = self._lines.get(timeout=WITHIN)
         except Empty:
-            raise HarnessError(f"Waited {WITHIN:g} s for an answer of {PROGRAM}, in vain; see {self._log}.") from None
+            raise HarnessError(f"{PROGRAM} did not answer within {WITHIN:g} s; see {self._log}.") from None
         if not line:
             raise self._ended()
         answer: dict[str, Any] = json.loads(line)

@@ -82,7 +82,7 @@ class RunRequest(Asked):
 
     @classmethod
     def of(cls, request: Request, run_id: str, connection: str = CONNECTION) -> Self:
-        """What asks for this, as the run of this id."""
+        """The params that ask for this, as the run of this id."""
         own = request.matrix.to_dict() if isinstance(request.matrix, Matrix) else None
         named = DEFAULT_MATRIX if isinstance(request.matrix, Matrix) else request.matrix
         values = {name: getattr(request, name) for name in (*AXES, *NUMBERS)}
@@ -90,12 +90,12 @@ class RunRequest(Asked):
 
     @property
     def told(self) -> str:
-        """What it has beyond the defaults, as JSON."""
+        """The fields that differ from the defaults, as JSON."""
         return self.model_dump_json(exclude_defaults=True, exclude={"connection", "run"})
 
     @property
     def request(self) -> Request:
-        """What is asked for, wherever it runs."""
+        """The request itself, without where it runs."""
         matrix = matrix_from(self.own_matrix, "own_matrix", MATRICES) if self.own_matrix else self.matrix
         return Request(matrix, **{name: getattr(self, name) for name in (*AXES, *NUMBERS)})
 

@@ -258,7 +258,7 @@ def check_resumable(run: RunFolder) -> None:
 
 
 def requested_of(run: RunFolder) -> RunRequest:
-    """What a run was planned for.
+    """The request that a run was planned for.
 
     Raises:
         HarnessError: its plan is missing or damaged.

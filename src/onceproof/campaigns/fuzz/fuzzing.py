@@ -92,7 +92,7 @@ class Fuzzed(JsonFile):
 
     @property
     def exit_code(self) -> ExitCode:
-        """Of the command."""
+        """The exit code of the command."""
         if not self.cases:
             return ExitCode.INCONCLUSIVE
         return ExitCode.ANOMALY if self.findings else ExitCode.OK
@@ -153,7 +153,7 @@ class Fuzzer:
                 return self.state
 
     def _judged(self, case: Case) -> Judged:
-        """What a case shows."""
+        """The judgement of a case."""
         release = Release.parse(self.state.streams)
         answer = self.bench.run(case.encoded)
         if "failed" in answer:
@@ -243,9 +243,9 @@ def _covers(one: Signature, other: Signature) -> bool:
 
 
 def _page(finding: Finding, origin: str) -> str:
-    told = "\n".join(f"- `{one.topic}`, {one.kind}: {one.told}" for one in finding.differences)
+    lines = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
     return (
-        f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{told}\n\n"
+        f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n"
         f"`{NAME}.java` asserts what must be. `app` is for `onceproof app run`.\n"
     )
 
@@ -256,7 +256,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def begun(root: Path, name: str, harness: str) -> Fuzzed:
-    """What the fuzzing of this name, or the `last` one, came to.
+    """The result of the fuzzing of this name, or of the `last` one.
 
     Raises:
         UsageError: there is none, or another version of Onceproof began it.

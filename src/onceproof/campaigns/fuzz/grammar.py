@@ -25,7 +25,7 @@ FOREIGN_KEYS = ("a", "a", "b", "c", "z", "z", "")  # z is the key of no record, 
 
 
 class Kind(StrEnum):
-    """What a step makes."""
+    """The kind of thing that a step makes."""
 
     STREAM = "stream"
     TABLE = "table"
@@ -91,7 +91,7 @@ class Step:
 
     @property
     def makes(self) -> Kind:
-        """What it makes."""
+        """The kind of thing that it makes."""
         return SOURCES[self.operation] if self.is_source else OPERATIONS[self.operation][1]
 
     @property
@@ -132,7 +132,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Case:
-    """A topology, its records in the order in which they are taken, and what else befalls it.
+    """A topology, its records in the order in which they are taken, and what else happens to it.
 
     Attributes:
         steps: each goes on with steps before it.
@@ -160,7 +160,7 @@ class Case:
 
     @property
     def config(self) -> dict[str, str]:
-        """Of Kafka Streams."""
+        """The configuration of Kafka Streams."""
         return {
             "application.id": "fuzz",
             "bootstrap.servers": "localhost:1",

@@ -1,4 +1,4 @@
-"""What a topology must put out: what each operation of the DSL means, over all records at once and in plain Python.
+"""The output that a topology must have: the meaning of each operation of the DSL, over all records, in plain Python.
 
 A stream is a list of events. A table is what it holds after each record of the input. A join is the pairs of its rows,
 an aggregation is made anew of the rows of a group: no operation here knows of changes, caches, subscriptions or the
@@ -41,7 +41,7 @@ class Stream:
 
 
 class Table:
-    """What a table holds after the record of the input at a place."""
+    """The rows of a table after the record of the input at a place."""
 
     def __init__(self, rows: Callable[[int], Rows]) -> None:
         """A table by its rows after each place."""
@@ -55,7 +55,7 @@ class Table:
         return self._known[place]
 
     def row(self, place: int, key: str, timestamp: int) -> str | None:  # noqa: ARG002 - it has no versions
-        """What a record of a stream finds at its place."""
+        """The row that a record of a stream finds at its place."""
         return self.rows(place).get(key)
 
 
@@ -100,7 +100,7 @@ def weight(value: str) -> int:
 
 
 def pair(one: str | None, other: str | None) -> str:
-    """What a join makes of two values."""
+    """The value that a join makes of two."""
     return f"{'-' if one is None else one}/{'-' if other is None else other}"
 
 
@@ -320,29 +320,29 @@ def _constant(rows: Rows) -> Table:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a topic has in place of what it must have.
+    """A difference between a topic and what it must have.
 
     Attributes:
         topic: of the output, which is the name of the step.
         kind: `missing`, `unexpected` or `wrong` rows or records, or `twice` for a result that is final.
-        told: the first ones, for people.
+        shown: the first ones, for people.
     """
 
     topic: str
     kind: str
-    told: str
+    shown: str
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a case showed: differences, and topics that were not judged, with the reason."""
+    """The judgement of a case: differences, and topics that were not judged, with the reason."""
 
     differences: tuple[Difference, ...] = ()
     left_out: Mapping[str, str] | None = None
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """Of the differences, sorted, each once."""
+        """The kinds of the differences, sorted, each once."""
         return tuple(sorted({difference.kind for difference in self.differences}))
 
 
@@ -402,7 +402,7 @@ def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
         "unexpected": [f"{key} = {has[key]}" for key in has.keys() - must.keys()],
         "wrong": [f"{key} = {has[key]}, not {must[key]}" for key in must.keys() & has.keys() if must[key] != has[key]],
     }
-    return [Difference(topic, kind, "; ".join(sorted(told)[:SHOWN])) for kind, told in kinds.items() if told]
+    return [Difference(topic, kind, "; ".join(sorted(rows)[:SHOWN])) for kind, rows in kinds.items() if rows]
 
 
 def _compared_events(topic: str, events: Sequence[Event], output: Output) -> list[Difference]:
@@ -411,10 +411,10 @@ def _compared_events(topic: str, events: Sequence[Event], output: Output) -> lis
     kinds = {"missing": must - has, "unexpected": has - must}
     return [
         Difference(
-            topic, kind, "; ".join(f"{key} = {value} at {at}" for at, key, value in sorted(told, key=str)[:SHOWN])
+            topic, kind, "; ".join(f"{key} = {value} at {at}" for at, key, value in sorted(records, key=str)[:SHOWN])
         )
-        for kind, told in kinds.items()
-        if told
+        for kind, records in kinds.items()
+        if records
     ]
 
 

@@ -21,7 +21,7 @@ SLICE = 15 * 60.0  # seconds of searching after which others that wait for the m
 
 
 def asked_for(request: ExploreRequest, streams: str, run: str, seed: int) -> Asked:
-    """What a request asks for on one of its releases; `seed` is taken if it has none.
+    """The part of a request that is for one of its releases; `seed` is taken if it has none.
 
     Raises:
         UsageError: a scenario, plant or release does not exist, or it cannot be run here; nothing can be planted there.

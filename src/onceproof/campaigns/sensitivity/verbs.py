@@ -50,7 +50,7 @@ class Sense:
 
 
 def sense_for(request: SensitivityRequest, streams: str, seed: int) -> Sense:
-    """What a request asks for on one of its releases; `seed` is taken if it has none.
+    """The part of a request that is for one of its releases; `seed` is taken if it has none.
 
     Raises:
         UsageError: a plant or scenario does not exist, or nothing that is asked for can be tried on the release.

@@ -1,4 +1,4 @@
-"""What the tabs share: where everything is, pages, figures, archives."""
+"""The parts that tabs share: where everything is, pages, figures, archives."""
 
 import tempfile
 from collections.abc import Callable

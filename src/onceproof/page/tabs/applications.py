@@ -19,7 +19,7 @@ def applications(request: Request, home: Home) -> Response:
 
 @tab.page("/{run}")
 def application(request: Request, home: Home, run: str) -> Response:
-    """What an application showed."""
+    """The result of an application."""
     return shown(request, "application.html", view=application_view(home.runs, run))
 
 

@@ -13,7 +13,7 @@ tab = Tab(prefix="/explorations")
 
 @tab.page("")
 def searches(request: Request, home: Home) -> Response:
-    """What was searched."""
+    """The page of all searches."""
     found, damaged = searches_view(home.explorations)
     return shown(request, "searches.html", searches=found, damaged=damaged)
 
@@ -26,7 +26,7 @@ def search(request: Request, home: Home, search: str, page: str = "1") -> Respon
 
 @tab.page("/{search}/coverage.json")
 def reached(home: Home, search: str, theme: str = "light") -> Response:
-    """What a search has reached over time, for Plotly to draw."""
+    """The coverage of a search over time, for Plotly to draw."""
     drawn = coverage.figure(find_search(home.explorations, search), dark=theme == "dark")
     return Response(drawn.to_json(), media_type=JSON)
 

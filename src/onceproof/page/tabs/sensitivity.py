@@ -14,7 +14,7 @@ tab = Tab()
 
 @tab.page("/sensitivity")
 def sensitivity(request: Request, home: Home) -> Response:
-    """What was planted, by release."""
+    """The planted trials, by release."""
     return shown(request, "sensitivity.html", releases=sensitivity_view(planted_trials(home.database_url)))
 
 

@@ -11,6 +11,6 @@ tab = Tab()
 
 @tab.page("/upgrade")
 def upgrade(request: Request, home: Home, current: str = "", target: str = "") -> Response:
-    """What is known about going from one release to another."""
+    """The knowledge about going from one release to another."""
     view = upgrade_view(home.database_url, current, target)
     return shown(request, "upgrade.html", 200 if view["advice"] else 404, **view)
