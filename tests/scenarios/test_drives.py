@@ -493,6 +493,14 @@ WAYS = [
         all_steps_tried=True,
         restart_on="3.4.1",
     ),
+    Way(
+        "grouped-table",
+        "an instance is killed",
+        True,
+        r"^instance-\d was killed with ",
+        "OPTIMIZED",
+        all_steps_tried=True,
+    ),
     Way("grouped-table", "no other release", False, "did not bite: .* kept no sums", all_steps_tried=False),
     Way(
         "far-future", "it goes on", True, r"^The punctuator was called once .* later it is 999 ms after the end of time"

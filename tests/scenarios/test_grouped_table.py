@@ -55,6 +55,15 @@ def test_each_key_has_a_value_before_it_changes():
         (("4.3.1", "3.4.1"), "DEFAULT_CONFIG", {"stores": "in-memory"}, None),
         (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {"partitions": 3}, "a group must be in one partition, so"),
         (("3.4.1", "4.3.1"), "DEFAULT_CONFIG", {"fault": "none"}, "its group must have instances of two releases"),
+        (
+            ("4.3.1", None),
+            "DEFAULT_CONFIG",
+            {"fault": "instance-kill"},
+            "its group must have instances of two releases",
+        ),
+        (("4.3.1", None), "OPTIMIZED", {}, None),
+        (("4.3.1", None), "OPTIMIZED", {"fault": "none"}, "its group must have instances of two releases"),
+        (("4.3.1", "4.4.0"), "OPTIMIZED", {}, "the application of grouped-table is not restarted"),
     ],
 )
 def test_what_cannot_be_run_is_refused(releases, variant, parameters, reason):
@@ -67,7 +76,7 @@ def test_what_cannot_be_run_is_refused(releases, variant, parameters, reason):
 def test_only_the_control_asks_for_upgrade_from():
     asked = {
         name: SCENARIO.values(a_trial("3.4.1", name, scenario="grouped-table"))[UPGRADE_FROM]
-        for name in SCENARIO.variants
+        for name in ("DEFAULT_CONFIG", "UPGRADE_FROM")  # the others do not roll
     }
     assert asked == {"DEFAULT_CONFIG": False, "UPGRADE_FROM": True}
 
@@ -94,3 +103,11 @@ def test_one_release_alone_is_not_mixed():
     together = {"members": {"a": "3.4.1", "b": "3.4.1"}, "tasks": BOTH, "processed": {"a": 9, "b": 9}, "ms": 1_000}
     assert not mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]}))
     assert not mixed(FaultOutcome("rolling-bounce", False, "", {}))
+
+
+def test_optimized_the_table_is_compared_with_the_input():
+    plain, optimized = (
+        SCENARIO.system(a_trial("4.3.1", variant, scenario="grouped-table")).topics["table-changelog"]
+        for variant in ("DEFAULT_CONFIG", "OPTIMIZED")
+    )
+    assert (plain.topic, optimized.topic) == ("table-changelog", "input")

@@ -10,13 +10,19 @@ Two instances keep the sums of the last values of each group, and move to the ot
 flow. The sums at the end must be those of the last values in the input, whatever the order of the groups and however
 many results there were on the way. A trial is *exercised* when an instance of the older release kept sums while one of
 the newer release wrote changes.
+
+Optimized (`topology.optimization=all`), the table has no changelog of its own: it is restored from the input, only up
+to the position that is committed. What comes behind it is still to be processed, and takes the old values that the
+table has then: if these are younger, too much is subtracted, and sums are wrong for ever. So an instance is killed
+while records flow, and the sums must be right all the same (variant `OPTIMIZED`). That is exercised when the fault bit.
 """
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from onceproof.faults import chosen, parameters_of, rolling_bounce
+from onceproof.faults import bounce, chosen, instance_kill, parameters_of, rolling_bounce
 from onceproof.faults.base import run_fault
 from onceproof.faults.rolling_bounce import UPGRADE_FROM
 from onceproof.model.cell import Cell, Trial
@@ -31,12 +37,14 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    refuse_restarts,
     refuse_rolling,
     rolls,
     runs_its_task,
     values_of,
     variants_of,
 )
+from onceproof.scenarios.two_instances import inject
 
 GROUPS = 100  # the group of a key is its remainder
 NAMES = ("instance-1", "instance-2")
@@ -51,7 +59,8 @@ PARAMETERS = {
     "partitions": Parameter(2, "partitions of the input and of the table", least=1),
     "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
     "caching": Parameter(False, "whether the table and the sums are cached"),
-    **parameters_of(rolling_bounce.FAULT),
+    "optimized": Parameter(False, "whether the input is the changelog of the table (topology.optimization=all)"),
+    **parameters_of(rolling_bounce.FAULT, instance_kill.FAULT, bounce.FAULT),
 }
 VARIANTS = variants_of(
     Variant(
@@ -64,6 +73,16 @@ VARIANTS = variants_of(
         "As DEFAULT_CONFIG, with upgrade.from and a second bounce where Kafka Streams asks for it.",
         {"fault": rolling_bounce.NAME},
     ),
+    Variant(
+        "OPTIMIZED",
+        "The input is the changelog of the table (topology.optimization=all); an instance is killed.",
+        {"optimized": True, "fault": instance_kill.FAULT.name},
+    ),
+    Variant(
+        "OPTIMIZED_IN_MEMORY",
+        "As OPTIMIZED with stores in memory; the instance is closed cleanly.",
+        {"optimized": True, "fault": bounce.FAULT.name, "stores": "in-memory"},
+    ),
 )
 
 
@@ -74,14 +93,18 @@ def values(trial: Trial) -> dict[str, Any]:
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a group that does not move to another release, or cannot."""
-    if not rolls(parameters):
+    if not rolls(parameters) and (not parameters["optimized"] or chosen(parameters) is None):
         return f"its group must have instances of two releases; leave out fault={parameters['fault']}."
     if GROUPS % parameters["partitions"]:
         return (
             f"a group must be in one partition, so partitions must divide {GROUPS}, and {parameters['partitions']} "
             "does not."
         )
-    return refuse_rolling(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+    return (
+        refuse_rolling(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+        if rolls(parameters)
+        else refuse_restarts(cell)
+    )
 
 
 def workload(trial: Trial) -> Workload:
@@ -103,6 +126,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "output.topic": trial.topic("output"),
         "stores": parameters["stores"],
         "caching": parameters["caching"],
+        "optimized": parameters["optimized"],
     }
 
 
@@ -127,6 +151,11 @@ def drive(lab: Lab) -> Exercise:
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         other = lab.start_instance(NAMES[1])
         lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
+    if not rolls(lab.parameters):
+        exercise = Exercise.of(inject(lab, fault, "changes", lab.workload.second, rate=RATE, after=len(first)))
+        with lab.phase("leave"):
+            lab.close_instances()
+        return exercise
     with lab.phase("fault"):
         bulk = lab.produce("changes", lab.workload.second, RATE)
         fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
@@ -164,12 +193,21 @@ SYSTEM = System(
     promises=("grouped", "stores"),
     stores=2,
 )
+
+
+def system(trial: Trial) -> System:
+    """The topology; optimized, the changelog of the table is the input."""
+    if not values(trial)["optimized"]:
+        return SYSTEM
+    return replace(SYSTEM, roles={**SYSTEM.roles, "table-changelog": Role(topic="input", committed=False)})
+
+
 SCENARIO = Scenario(
     name="grouped-table",
     title="An aggregate of a grouped table survives a rolling upgrade (KIP-904)",
     parameters=PARAMETERS,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=system,
     partitions=lambda trial: int(values(trial)["partitions"]),
     workload=workload,
     app=app,

@@ -36,6 +36,8 @@ final class Plants {
                     Alteration.of(STATES, "restore", Storing.Slowly.class)),
             new Plant("restore-ends-early",
                     Alteration.of(CHANGELOGS, "endOffsetForChangelogs", Storing.EndsEarly.class)),
+            new Plant("source-restored-to-end",
+                    Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.ToTheEnd.class)),
             new Plant("changelog-deletes", Alteration.of(TABLES, "properties", Storing.DeletedByTime.class))
                     .or(Alteration.of(TABLES, "getProperties", Storing.DeletedByTime.class))
                     .or(Alteration.of(

@@ -214,6 +214,26 @@ public final class Storing {
         return early;
     }
 
+    /** In {@code StoreChangelogReader.committedOffsetForChangelogs}. */
+    static final class ToTheEnd {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Map<TopicPartition, Long> committed) {
+            committed = unlimited(committed);
+        }
+    }
+
+    public static Map<TopicPartition, Long> unlimited(Map<TopicPartition, Long> committed) {
+        if (committed == null) {
+            return null;
+        }
+        Map<TopicPartition, Long> unlimited = new HashMap<>();
+        committed.forEach((partition, offset) -> {
+            Fired.now();
+            unlimited.put(partition, Long.MAX_VALUE);
+        });
+        return unlimited;
+    }
+
     /** In {@code InternalTopicConfig.properties}, of the changelog of a table. */
     static final class DeletedByTime {
         @Advice.OnMethodExit

@@ -1,36 +1,43 @@
 package onceproof.streams;
 
 import java.nio.ByteBuffer;
+import java.util.Properties;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * KIP-904: groups a table and sums the values of each group; the output is the changelog of the sums.
  *
  * <p>The group of a key is its remainder by 100, so it stays when the value changes: from 3.5 on such a change goes
- * through the repartition topic as one record, before as two.
+ * through the repartition topic as one record, before as two. Optimized, the input is the changelog of the table.
  */
 final class GroupedTable {
 
     static final String TABLE = "table";
     static final String SUMS = "sums";
     private static final String INPUT = "input";
+    private static final String SOURCE = "input-source"; // of a table the DSL calls it so
     private static final int GROUPS = 100;
 
     private GroupedTable() {}
 
     static Topology topology(Settings settings, Progress progress) {
         StoreKind kind = StoreKind.of(settings);
+        boolean optimized = settings.flag("optimized");
         StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT))
-                .toTable(kind.materialized(TABLE, Serdes.Integer(), Serdes.Integer()))
+        table(builder, settings.text("input.topic"), optimized, kind.materialized(TABLE, Serdes.Integer(), Serdes.Integer()))
                 .groupBy(
                         (key, value) -> KeyValue.pair(key % GROUPS, value),
                         Grouped.with("groups", Serdes.Integer(), leading()))
@@ -41,7 +48,21 @@ final class GroupedTable {
                         kind.materialized(SUMS, Serdes.Integer(), Serdes.Integer()))
                 .toStream()
                 .to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Integer(), KeyPartitioner.of()));
-        return builder.build().addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT);
+        Properties optimization = new Properties();
+        if (optimized) {
+            optimization.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
+        }
+        return builder.build(optimization).addProcessor("progress", () -> new GlobalJoin.Count(progress), optimized ? SOURCE : INPUT);
+    }
+
+    /** The input as a table; optimized, the input itself is its changelog. */
+    private static KTable<Integer, Integer> table(
+            StreamsBuilder builder,
+            String topic,
+            boolean optimized,
+            Materialized<Integer, Integer, KeyValueStore<Bytes, byte[]>> store) {
+        Consumed<Integer, Integer> consumed = Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT);
+        return optimized ? builder.table(topic, consumed, store) : builder.stream(topic, consumed).toTable(store);
     }
 
     /** Integers as many people write such a serde: what follows the first four bytes is not looked at. */

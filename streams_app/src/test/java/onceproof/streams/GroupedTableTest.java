@@ -21,13 +21,16 @@ class GroupedTableTest {
 
     @BeforeEach
     void prepare() {
-        trial = new Trial("grouped-table", state, Map.of("input.topic", "in", "output.topic", "out", "caching", false));
+        trial = new Trial("grouped-table", state, Map.of("input.topic", "in", "output.topic", "out", "caching", false, "optimized", false));
     }
 
     @ParameterizedTest
-    @CsvSource({"true,rocksdb", "false,rocksdb", "true,in-memory", "false,in-memory"})
-    void the_sum_of_each_group_is_that_of_the_last_values_of_its_keys(boolean caching, String stores) {
-        try (TopologyTestDriver driver = trial.with("caching", caching).with("stores", stores).open()) {
+    @CsvSource({"true,rocksdb,false", "false,rocksdb,false", "true,in-memory,false", "false,in-memory,false",
+        "false,rocksdb,true", "true,in-memory,true"})
+    void the_sum_of_each_group_is_that_of_the_last_values_of_its_keys(
+            boolean caching, String stores, boolean optimized) {
+        trial.with("caching", caching).with("stores", stores).with("optimized", optimized);
+        try (TopologyTestDriver driver = trial.open()) {
             Trial.pipe(driver, 7, 70, 107, 1, 8, 80, 7, 71, 7, 60);
 
             Map<Integer, Integer> table = new TreeMap<>();
