@@ -80,8 +80,8 @@ VARIANTS = variants_of(
     ),
     Variant(
         "OPTIMIZED_IN_MEMORY",
-        "As OPTIMIZED with stores in memory; the instance is closed cleanly.",
-        {"optimized": True, "fault": bounce.FAULT.name, "stores": "in-memory"},
+        "As OPTIMIZED with stores in memory.",
+        {"optimized": True, "fault": instance_kill.FAULT.name, "stores": "in-memory"},
     ),
 )
 
