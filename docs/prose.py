@@ -26,6 +26,7 @@ from markdown_it.token import Token
 RULES = Path(__file__).parents[1] / ".vale" / "Onceproof"
 SENTENCE = re.compile(r"(?<=[.!?])[\s)”\"]+(?=[A-Z0-9`*(])|(?<=[:;]) ")  # a colon or semicolon ends one, too
 CODE = "X"  # stands for code, which is no prose
+NAMES = re.compile(r"`[^`]*`|^ +\w+(?=: )")  # in code; one before a colon is a parameter's or a field's
 PUBLISHED = {"not looked at enough"}  # values in JSON that others read
 PARSER = MarkdownIt("commonmark").enable("table")
 
@@ -66,7 +67,7 @@ def check_code(source: str, rules: list[dict[str, Any]]) -> list[Finding]:
         for line, text in lines
         for rule in rules
         if rule["extends"] == kind and text not in PUBLISHED
-        for message in broken(rule, re.sub("`[^`]*`", CODE, text))
+        for message in broken(rule, NAMES.sub(CODE, text))
     ]
 
 

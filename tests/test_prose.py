@@ -62,6 +62,7 @@ def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
         f'"""It has {"very " * 40}many words."""',
         '"""The worth of a green.\n\nWhat it is.\n"""',
         'ask("What is a green worth?")',
+        '"""A row.\n\nAttributes:\n    told: the first ones.\n"""',
     ],
 )
 def test_names_and_sentences_of_code_are_not(source):
