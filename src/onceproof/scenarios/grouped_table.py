@@ -13,7 +13,7 @@ the newer release wrote changes.
 
 Optimized (`topology.optimization=all`), the table has no changelog of its own: it is restored from the input, only up
 to the position that is committed. What comes behind it is still to be processed, and takes the old values that the
-table has then: if these are younger, too much is subtracted, and sums are wrong for ever. So an instance is killed
+table has then: if these are younger, too much is subtracted, and sums are wrong forever. So an instance is killed
 while records flow, and the sums must be right all the same (variant `OPTIMIZED`). That is exercised when the fault bit.
 """
 
