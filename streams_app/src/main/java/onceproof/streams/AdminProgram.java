@@ -17,7 +17,7 @@ import org.apache.kafka.clients.admin.Admin;
  * A program that has the brokers do one thing through the Admin API, and ends.
  *
  * <p>Stdin: one JSON object with {@code config} (of an Admin client) and what is asked for. Stdout: the event that the
- * program tells, or {@code error} with exit code 1.
+ * program reports, or {@code error} with exit code 1.
  */
 final class AdminProgram {
 

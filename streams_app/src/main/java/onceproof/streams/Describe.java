@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 import org.apache.kafka.streams.StreamsConfig;
 
 /**
- * A program that builds the topology of your own application, and tells what it consists of, without asking a
+ * A program that builds the topology of your own application, and reports what it consists of, without asking a
  * broker.
  *
  * <p>Stdin: the start line of an instance. Stdout: the event {@code topology}, or {@code error} with exit code 1.

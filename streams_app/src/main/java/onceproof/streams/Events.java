@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** What the instance tells its owner: one JSON object per line, in chronological order. */
+/** The reports of the instance to its owner: one JSON object per line, in chronological order. */
 final class Events {
 
     private final ObjectMapper json = new ObjectMapper();
@@ -36,7 +36,7 @@ final class Events {
         } catch (JsonProcessingException e) {
             throw new IllegalArgumentException("Event " + event + " is not JSON: " + e.getMessage(), e);
         } catch (IOException e) {
-            Exit.ORPHANED.now(); // nobody reads any more
+            Exit.ORPHANED.now(); // the output has no reader any more
         }
     }
 

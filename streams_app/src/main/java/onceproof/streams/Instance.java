@@ -47,7 +47,7 @@ final class Instance {
         try {
             streams.start();
         } catch (RuntimeException exception) {
-            // The global thread tells its own end to whoever starts it, if that comes before it runs, and to no handler.
+            // The global thread reports its own end to the thread that starts it, not to a handler, if it ends before it runs.
             if (!hasGlobalThread) {
                 throw exception;
             }

@@ -22,7 +22,7 @@ import org.apache.kafka.streams.state.ValueAndTimestamp;
  * due yet.
  *
  * <p>Output values are {@code value << 32 | waited}: the ms from the time of the record to that of the punctuation.
- * Records keep their timestamps. That a buffer has been emptied is told, as an event {@code emptied}, with the last key.
+ * Records keep their timestamps. An event {@code emptied} reports that a buffer has been emptied, with the last key.
  */
 final class Outbox implements Processor<Integer, Integer, Integer, Long> {
 

@@ -9,7 +9,7 @@ import org.rocksdb.Options;
  *
  * <p>A full write buffer is flushed to disk whatever transaction its writes belong to: with a small one, writes of a
  * transaction that is still open are on disk when the process is killed. Files are not compacted, so that each one of a
- * table is one such flush, and its age tells when it was written.
+ * table is one such flush, and its age says when it was written.
  */
 public final class RocksDbMemory implements RocksDBConfigSetter {
 

@@ -18,7 +18,7 @@ import org.apache.kafka.streams.ThreadMetadata;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Looks at the running KafkaStreams again and again, each look in its own thread, and tells what changed. */
+/** Looks at the running KafkaStreams again and again, each look in its own thread, and reports what changed. */
 final class Sampler {
 
     private static final Logger LOG = LoggerFactory.getLogger(Sampler.class);
@@ -111,7 +111,7 @@ final class Sampler {
         return throttled ? List.copyOf(rows.values()) : List.of();
     }
 
-    /** One look: what it sees is told under its name whenever it differs from what was told last. */
+    /** One look: it reports what it sees under its name whenever that differs from its last report. */
     private final class Look {
         private final String event;
         private final String field;

@@ -40,8 +40,8 @@ import org.rocksdb.RocksIterator;
  * the {@code tasks}, each with its stores: store, entries, position (the first offset of its changelog that it does not
  * claim to hold: from the file {@code .checkpoint}, or, since 4.3, from RocksDB's column family {@code offsets},
  * KIP-1035; null if there is none), whether it is in {@code segments} of time, and its {@code unknown} column families,
- * of which nobody knows what stands before their values; or {@code error} with exit code 1. The directories are opened read-only: their stores stay as
- * they are, RocksDB's own log beside them grows.
+ * with unknown bytes before their values; or {@code error} with exit code 1. The directories are opened read-only: their
+ * stores stay as they are, RocksDB's own log beside them grows.
  *
  * <p>What was in memory when the process died is not on disk: Kafka Streams writes no write-ahead log (WAL).
  */
@@ -98,7 +98,7 @@ public final class TaskDirectory {
         abstract KeyValue<Object, Object> entry(byte[] key, byte[] value);
     }
 
-    /** Write the entries of every RocksDB store in the directory; returns what the event tells of each. */
+    /** Write the entries of every RocksDB store in the directory; returns what the event reports about each. */
     static List<Map<String, Object>> dump(Form form, Path task, Path folder) throws IOException, RocksDBException {
         Files.createDirectories(folder);
         Map<String, Long> checkpoint = checkpoint(task.resolve(".checkpoint"));
