@@ -36,7 +36,7 @@ ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=Fals
 
 def test_releases_come_newest_first_and_survivors_before_what_was_found():
     newest, older = sensitivity_view(ALL)
-    assert [(row["plant"], row["state"]) for row in newest["rows"]] == [
+    assert [(row.plant, row.state) for row in newest.rows] == [
         ("lost-plant", "survived"),
         ("plant-seen-once", "found now and then"),
         ("idle-plant", "not exercised"),
@@ -44,18 +44,18 @@ def test_releases_come_newest_first_and_survivors_before_what_was_found():
         ("record-twice", "cannot show"),
         ("old-plant", "survived"),  # of a harness that no longer exists
     ]
-    assert (newest["release"], newest["found"], newest["planted"]) == ("4.3.1", 2, 4)
-    assert (older["release"], older["found"], older["planted"]) == ("3.9.1", 1, 1)
+    assert (newest.release, newest.found, newest.planted) == ("4.3.1", 2, 4)
+    assert (older.release, older.found, older.planted) == ("3.9.1", 1, 1)
 
 
 def test_a_plant_that_shows_where_it_cannot_is_misjudged():
     [one] = sensitivity_view([replace(CANNOT, found=True)])
-    assert (one["planted"], one["rows"][0]["state"]) == (0, "misjudged")
+    assert (one.planted, one.rows[0].state) == (0, "misjudged")
 
 
 def test_what_another_harness_found_is_told_as_long_as_there_is_nothing_newer():
     [one] = sensitivity_view([OLD])
-    assert (one["found"], one["planted"], one["rows"][0]["is_old"]) == (0, 1, True)
+    assert (one.found, one.planted, one.rows[0].is_old) == (0, 1, True)
 
 
 @pytest.fixture

@@ -4,16 +4,15 @@ Only trials that an answer names are served.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from onceproof.model.cell import is_run_id
+from onceproof.model.cell import Cell, is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import TrialPlan
 from onceproof.model.judged import AppAnswer, OnRelease
-from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.page.cell import trial_view
+from onceproof.page.cell import AnomalyCount, TrialView, counts_of, trial_view
 from onceproof.page.matrix import begun
 from onceproof.page.runs import SHAPELESS, NotThereError, find_folder, own_file, own_folder
 from onceproof.results.evidence.case import cell_of, trials_of
@@ -21,16 +20,45 @@ from onceproof.results.evidence.case import cell_of, trials_of
 RECENT = 30  # runs in the list
 
 
-def applications_view(runs: Path) -> tuple[list[dict[str, Any]], list[str]]:
+@dataclass(frozen=True)
+class RunRow:
+    """A run of an application in the list."""
+
+    run: str
+    begun: str
+    answer: AppAnswer
+
+
+@dataclass(frozen=True)
+class ReleaseView:
+    """The result of a run on a release; `trials` are the keys of those that are there, and what each is.
+
+    `cell` is the one that the release was run in, if that is known.
+    """
+
+    result: OnRelease
+    anomalies: tuple[AnomalyCount, ...]
+    trials: tuple[tuple[str, str], ...]
+    cell: Cell | None
+
+
+@dataclass(frozen=True)
+class ApplicationView(RunRow):
+    """A run of an application, release by release."""
+
+    releases: tuple[ReleaseView, ...]
+
+
+def applications_view(runs: Path) -> tuple[list[RunRow], list[str]]:
     """The last runs of applications, newest first, and why others cannot be shown."""
-    shown: list[dict[str, Any]] = []
+    shown: list[RunRow] = []
     damaged: list[str] = []
     for file in sorted(runs.glob("*/app.json"), reverse=True):
         name = file.parent.name
         if len(shown) == RECENT or not is_run_id(name):
             continue
         try:
-            shown.append({"run": name, "begun": begun(name), "answer": find_answer(runs, name)})
+            shown.append(RunRow(name, begun(name), find_answer(runs, name)))
         except NotThereError:
             continue
         except (HarnessError, *SHAPELESS) as error:
@@ -51,28 +79,20 @@ def find_answer(runs: Path, run: str) -> AppAnswer:
     return AppAnswer.read(own_file(folder, folder.app_file))
 
 
-def application_view(runs: Path, run: str) -> dict[str, Any]:
+def application_view(runs: Path, run: str) -> ApplicationView:
     """A run of an application: each release with what it showed.
 
     Raises:
         NotThereError, HarnessError: as `find_answer`.
     """
     answer = find_answer(runs, run)
-    return {
-        "run": run,
-        "begun": begun(run),
-        "answer": answer,
-        "releases": [_release(RunFolder(runs / run), one) for one in answer.releases],
-    }
+    folder = RunFolder(runs / run)
+    return ApplicationView(run, begun(run), answer, tuple(_release(folder, one) for one in answer.releases))
 
 
-def _release(run: RunFolder, one: OnRelease) -> dict[str, Any]:
-    return {
-        "result": one,
-        "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in one.anomalies.items()],
-        "trials": [(key, what) for key, what in _trials(one) if run.trial(key).path.is_dir()],
-        "cell": cell_of(run, one),
-    }
+def _release(run: RunFolder, one: OnRelease) -> ReleaseView:
+    there = tuple((key, what) for key, what in _trials(one) if run.trial(key).path.is_dir())
+    return ReleaseView(one, counts_of(one.anomalies), there, cell_of(run, one))
 
 
 def _trials(one: OnRelease) -> Iterator[tuple[str, str]]:
@@ -84,7 +104,7 @@ def _trials(one: OnRelease) -> Iterator[tuple[str, str]]:
         yield Path(control.folder).name, f"{control.plant}, planted"
 
 
-def application_trial(runs: Path, run: str, key: str) -> tuple[dict[str, Any], TrialFolder]:
+def application_trial(runs: Path, run: str, key: str) -> tuple[TrialView, TrialFolder]:
     """The view of a trial of a run, and its folder.
 
     Raises:

@@ -2,18 +2,18 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
-from onceproof.model.json_file import encoded
+from onceproof.model.files import FaultOutcome, Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.known_issues import registry, url_of
 from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
-from onceproof.page.docs import pages_by_trial
+from onceproof.page.docs import Suite, pages_by_trial
 from onceproof.page.matrix import day, minute, moment
 from onceproof.results.evidence.case import Case, case_of
 from onceproof.results.evidence.records import records_around
@@ -22,35 +22,183 @@ from onceproof.results.matrix_query import Dated
 FIRST = 3  # witnesses of each anomaly that are seen at once
 
 
-def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> dict[str, Any]:
-    """Everything that a cell's page shows; `history` is newest first.
+@dataclass(frozen=True)
+class Loaded:
+    """Versions that instances reported to have loaded; None where they reported none."""
+
+    streams_version: str | None
+    streams_commit: str | None
+    clients_version: str | None
+    clients_commit: str | None
+    java: str | None
+    instances: str  # their names
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialView:
+    """A trial."""
+
+    key: str
+    title: str
+    number: int
+    seed: int
+    command: str
+    exercised: bool | None  # None while it has not ended
+    reason: str
+    fault: FaultOutcome | None
+    error: str  # why it says nothing; empty if it says something
+    anomalies: Mapping[str, int]
+    seconds: Mapping[str, float]
+    attested: tuple[Loaded, ...]
+    docs: tuple[Suite, ...]
+
+
+@dataclass(frozen=True)
+class IssueView:
+    """A known issue, with what the registry says of it today."""
+
+    key: str
+    url: str | None
+    title: str
+    fixed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BlindView:
+    """An issue that no release mends: nothing else that looks like `what` can be seen beside it."""
+
+    key: str
+    url: str | None
+    what: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict on the cell in some run."""
+
+    run: str
+    when: str
+    day: str
+    verdict: str
+    sign: str
+    rate: str
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class RecordView:
+    """A record: its place, and why it is shown."""
+
+    partition: int
+    offset: int
+    key: int | None
+    value: int | None
+    time: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RecordsView:
+    """The records around a witness: for each of the `columns`, topics, those by key and then place.
+
+    There are no columns where Spark has not collected the records.
+    """
+
+    run: str
+    key: str
+    title: str
+    trial: int
+    witness: "WitnessView"
+    columns: tuple[str, ...]
+    records: tuple[tuple[RecordView, ...], ...]
+
+
+@dataclass(frozen=True)
+class WitnessView(Witness):
+    """A witness with its number among all of its trial, and in a report with the records around it."""
+
+    number: int
+    records: RecordsView | None = None
+
+
+@dataclass(frozen=True)
+class AnomalyCount:
+    """An anomaly: how often it was seen, and its meaning."""
+
+    name: str
+    count: int
+    meaning: str
+
+
+@dataclass(frozen=True)
+class AnomalyView(AnomalyCount):
+    """An anomaly with its witnesses, the `first` of which are seen at once."""
+
+    first: tuple[WitnessView, ...]
+    more: tuple[WitnessView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellView:
+    """Everything that a cell's page shows."""
+
+    run: str
+    key: str
+    title: str
+    scenario: str
+    variant: str
+    releases: str
+    broker: str
+    verdict: str
+    sign: str
+    sentence: str
+    arithmetic: str
+    unqualified: str
+    not_looked_at: Mapping[str, str]
+    description: str  # of the variant
+    reason: str  # of the trial that is shown
+    issues: tuple[IssueView, ...]
+    blind: tuple[BlindView, ...]
+    history: tuple[Judgement, ...]
+    trials: tuple[TrialView, ...]
+    shown: str  # the key of a trial
+    command: str
+    anomalies: tuple[AnomalyView, ...]
+
+
+def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> CellView:
+    """The view of a cell; `history` is newest first.
 
     Raises:
         HarnessError: the run is damaged.
     """
     cell, case = verdict.as_cell, case_of(run, verdict)
     docs = pages_by_trial(run)
-    trials = [trial_view(run, verdict.errors, trial, docs.get(trial.title, ())) for trial in case.trials]
-    return {
-        "run": run.run_id,
-        "key": cell.key,
-        "cell": {**cell.to_dict(), "releases": cell.releases, "title": cell.title},
-        "verdict": str(verdict.verdict),
-        "sign": verdict.verdict.sign,
-        "sentence": verdict.sentence,
-        "arithmetic": _arithmetic(verdict),
-        "unqualified": verdict.unqualified,
-        "not_looked_at": verdict.not_looked_at,
-        "description": plan.description if (plan := TrialPlan.known(case.folder.trial_file)) else "",
-        "reason": shown.reason if (shown := Outcome.known(case.folder.outcome_file)) else "",
-        "issues": _issues(cell, verdict),
-        "blind": _blind(cell),
-        "history": _over_time(history),
-        "trials": trials,
-        "shown": case.shown.key,
-        "command": case.shown.command,
-        "anomalies": _anomalies(case),
-    }
+    plan, outcome = TrialPlan.known(case.folder.trial_file), Outcome.known(case.folder.outcome_file)
+    return CellView(
+        run=run.run_id,
+        key=cell.key,
+        title=cell.title,
+        scenario=cell.scenario,
+        variant=cell.variant,
+        releases=cell.releases,
+        broker=str(cell.broker),
+        verdict=str(verdict.verdict),
+        sign=verdict.verdict.sign,
+        sentence=verdict.sentence,
+        arithmetic=_arithmetic(verdict),
+        unqualified=verdict.unqualified,
+        not_looked_at=verdict.not_looked_at,
+        description=plan.description if plan else "",
+        reason=outcome.reason if outcome else "",
+        issues=_issues(cell, verdict),
+        blind=_blind(cell),
+        history=_over_time(history),
+        trials=tuple(trial_view(run, verdict.errors, trial, docs.get(trial.title, ())) for trial in case.trials),
+        shown=case.shown.key,
+        command=case.shown.command,
+        anomalies=_anomalies(case),
+    )
 
 
 def _arithmetic(verdict: VerdictRow) -> str:
@@ -64,105 +212,97 @@ def _arithmetic(verdict: VerdictRow) -> str:
     return f"{counted}. {verdict.arithmetic}".strip()
 
 
-def _issues(cell: Cell, verdict: VerdictRow) -> list[dict[str, Any]]:
+def _issues(cell: Cell, verdict: VerdictRow) -> tuple[IssueView, ...]:
     """The known issues that were expected to show, or did, with what the registry says of them today."""
     rows = {issue.key: issue for issue in registry().explaining(cell)}
-    return [
-        {
-            "key": key,
-            "url": url_of(key),
-            "title": rows[key].title if key in rows else "",
-            "fixed": [str(release) for release in rows[key].fixed] if key in rows else [],
-        }
-        for key in verdict.issues
-    ]
+
+    def view(key: str) -> IssueView:
+        row = rows.get(key)
+        return IssueView(key, url_of(key), row.title if row else "", tuple(map(str, row.fixed)) if row else ())
+
+    return tuple(map(view, verdict.issues))
 
 
-def _blind(cell: Cell) -> list[dict[str, Any]]:
+def _blind(cell: Cell) -> tuple[BlindView, ...]:
     """The anomalies that the cell cannot show anew, since an issue shows there that no release mends, by issue."""
-    return [
-        {
-            "key": issue.key,
-            "url": issue.url,
-            "what": [e.summary for e in issue.explanations(cell.scenario, cell.variant)],
-        }
+    where = cell.scenario, cell.variant
+    return tuple(
+        BlindView(issue.key, issue.url, tuple(one.summary for one in issue.explanations(*where)))
         for issue in registry().blind(cell)
-    ]
+    )
 
 
-def _over_time(history: Sequence[Dated]) -> list[dict[str, Any]]:
+def _over_time(history: Sequence[Dated]) -> tuple[Judgement, ...]:
     """The verdicts of the cell, oldest first, each with its day; where a day has several, with the time of day."""
     days = Counter(dated.created[:10] for dated in history)
-    return [_dated_view(dated, minute if days[dated.created[:10]] > 1 else day) for dated in reversed(history)]
+    return tuple(_judgement(dated, minute if days[dated.created[:10]] > 1 else day) for dated in reversed(history))
 
 
-def _dated_view(dated: Dated, label: Callable[[str], str]) -> dict[str, Any]:
+def _judgement(dated: Dated, label: Callable[[str], str]) -> Judgement:
     judged = dated.judged
-    return {
-        "run": judged.run,
-        "when": moment(dated.created),
-        "day": label(dated.created),
-        "verdict": str(judged.verdict),
-        "sign": judged.verdict.sign,
-        "rate": f"{judged.red}/{judged.counted}",
-        "seconds": judged.seconds,
-    }
+    return Judgement(
+        run=judged.run,
+        when=moment(dated.created),
+        day=label(dated.created),
+        verdict=str(judged.verdict),
+        sign=judged.verdict.sign,
+        rate=f"{judged.red}/{judged.counted}",
+        seconds=judged.seconds,
+    )
 
 
-def trial_view(
-    run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The view of one trial; `errors` are the judge's, by trial."""
+def trial_view(run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[Suite]) -> TrialView:
+    """One trial; `errors` are the judge's, by trial."""
     folder = run.trial(trial)
     outcome, reader = Outcome.known(folder.outcome_file), Reading.known(folder.reader_file)
-    return {
-        "key": trial.key,
-        "title": trial.title,
-        "number": trial.number,
-        "seed": trial.seed,
-        "command": trial.command,
-        "exercised": outcome.exercised if outcome else None,
-        "reason": outcome.reason if outcome else "",
-        "fault": encoded(outcome.fault) if outcome else None,
-        "error": errors.get(trial.key) or (outcome and outcome.error) or "",
-        "anomalies": reader.anomalies if reader else {},
-        "seconds": outcome.seconds if outcome else {},
-        "attested": _attested(outcome.attested if outcome else {}),
-        "docs": list(docs),
-    }
+    return TrialView(
+        key=trial.key,
+        title=trial.title,
+        number=trial.number,
+        seed=trial.seed,
+        command=trial.command,
+        exercised=outcome.exercised if outcome else None,
+        reason=outcome.reason if outcome else "",
+        fault=outcome.fault if outcome else None,
+        error=errors.get(trial.key) or (outcome and outcome.error) or "",
+        anomalies=reader.anomalies if reader else {},
+        seconds=outcome.seconds if outcome else {},
+        attested=_attested(outcome.attested if outcome else {}),
+        docs=tuple(docs),
+    )
 
 
-def _attested(versions: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _attested(reports: Mapping[str, Mapping[str, Any]]) -> tuple[Loaded, ...]:
     """The loaded versions, one entry for each different set, with the instances that reported it."""
     instances: dict[tuple[Any, ...], list[str]] = defaultdict(list)
-    columns = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
-    for name, entry in sorted(versions.items()):
+    columns = [field.name for field in fields(Loaded) if field.name != "instances"]
+    for name, entry in sorted(reports.items()):
         instances[tuple(entry.get(column) for column in columns)].append(name)
-    return [
-        {**dict(zip(columns, entry, strict=True)), "instances": ", ".join(names)} for entry, names in instances.items()
-    ]
+    return tuple(
+        Loaded(**dict(zip(columns, entry, strict=True)), instances=", ".join(names))
+        for entry, names in instances.items()
+    )
 
 
-def _anomalies(case: Case) -> list[dict[str, Any]]:
+def _anomalies(case: Case) -> tuple[AnomalyView, ...]:
     """Each anomaly of the trial that is shown, with its first witnesses, which keep their number."""
     reader = case.reader(case.shown)
-    witnesses = defaultdict(list)
+    witnesses: dict[str, list[WitnessView]] = defaultdict(list)
     for number, witness in enumerate(case.witnesses, 1):
         witnesses[witness.anomaly].append(_numbered(witness, number))
-    return [
-        {
-            "name": name,
-            "count": count,
-            "meaning": meaning(name),
-            "first": witnesses[name][:FIRST],
-            "more": witnesses[name][FIRST:],
-        }
+    return tuple(
+        AnomalyView(name, count, meaning(name), tuple(witnesses[name][:FIRST]), tuple(witnesses[name][FIRST:]))
         for name, count in (reader.anomalies if reader else {}).items()
-    ]
+    )
 
 
-def _numbered(witness: Witness, number: int) -> dict[str, Any]:
-    return {**encoded(witness), "number": number}
+def counts_of(anomalies: Mapping[str, int]) -> tuple[AnomalyCount, ...]:
+    """Anomalies that were counted, each with its meaning."""
+    return tuple(AnomalyCount(name, count, meaning(name)) for name, count in anomalies.items())
+
+
+def _numbered(witness: Witness, number: int) -> WitnessView:
+    return WitnessView(**vars(witness), number=number)
 
 
 def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
@@ -175,12 +315,8 @@ def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
     return str(timeline.figure(folder, reading.witnesses if reading else (), dark).to_json())
 
 
-def records_view(run: RunFolder, verdict: VerdictRow, number: int) -> dict[str, Any] | None:
+def records_view(run: RunFolder, verdict: VerdictRow, number: int) -> RecordsView | None:
     """The records around one witness of a cell, side by side; None if there is no such witness.
-
-    Returns:
-        `columns`: input, output and each changelog that the trial has; `rows`: for each key and then place, one list
-        of records for each column; empty where Spark has not collected the records.
 
     Raises:
         HarnessError: the run is damaged.
@@ -194,15 +330,15 @@ def records_view(run: RunFolder, verdict: VerdictRow, number: int) -> dict[str, 
     except (OSError, ValueError) as error:
         raise HarnessError(f"The records of run {run.run_id} could not be read: {error}.") from error
     columns = sorted({record["role"] for record in records}, key=_column)
-    return {
-        "run": run.run_id,
-        "key": verdict.cell,
-        "title": verdict.as_cell.title,
-        "trial": case.shown.number,
-        "witness": _numbered(witness, number),
-        "columns": columns,
-        "records": [[_record(r, number) for r in records if r["role"] == column] for column in columns],
-    }
+    return RecordsView(
+        run=run.run_id,
+        key=verdict.cell,
+        title=verdict.as_cell.title,
+        trial=case.shown.number,
+        witness=_numbered(witness, number),
+        columns=tuple(columns),
+        records=tuple(tuple(_record(r, number) for r in records if r["role"] == column) for column in columns),
+    )
 
 
 def _column(role: str) -> tuple[int, str]:
@@ -210,10 +346,10 @@ def _column(role: str) -> tuple[int, str]:
     return ("input", "output").index(role) if role in ("input", "output") else 2, role
 
 
-def _record(record: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _record(record: Mapping[str, Any], number: int) -> RecordView:
     stamp = record["timestamp"]
-    return {
+    return RecordView(
         **{name: record[name] for name in ("partition", "offset", "key", "value")},
-        "time": "" if stamp is None else stamp.strftime("%H:%M:%S.%f")[:-3],
-        "why": record["witnesses"][number],
-    }
+        time="" if stamp is None else stamp.strftime("%H:%M:%S.%f")[:-3],
+        why=record["witnesses"][number],
+    )

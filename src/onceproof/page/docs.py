@@ -4,8 +4,8 @@ import html
 import mimetypes
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import read_json
@@ -25,13 +25,21 @@ BAR = (
 LINK = '<a style="color:#fff;margin-right:20px;text-decoration:underline" href="{url}">{text}</a>'
 
 
-def pages_by_trial(run: RunFolder) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """The pages of the suites by the title of their trial: `suite`, and `path` within the Data Docs."""
+@dataclass(frozen=True)
+class Suite:
+    """A page of the Data Docs: of which suite it is, and where it lies within them."""
+
+    suite: str
+    path: str
+
+
+def pages_by_trial(run: RunFolder) -> Mapping[str, Sequence[Suite]]:
+    """The pages of the suites by the title of their trial."""
     site = run.data_docs.parent
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    found: dict[str, list[Suite]] = defaultdict(list)
     for page in sorted(site.glob("validations/*/*/*/*.html")):
         path = page.relative_to(site)
-        found[_title(page)].append({"suite": path.parts[1], "path": path.as_posix()})
+        found[_title(page)].append(Suite(path.parts[1], path.as_posix()))
     return found
 
 

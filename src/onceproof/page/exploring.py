@@ -16,9 +16,9 @@ from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import url_of
-from onceproof.model.promise import PROMISES, meaning
+from onceproof.model.promise import PROMISES
 from onceproof.model.run_folder import TrialFolder
-from onceproof.page.cell import trial_view
+from onceproof.page.cell import TrialView, counts_of, trial_view
 from onceproof.page.matrix import begun
 from onceproof.page.runs import SHAPELESS, NotThereError, is_within, own_file, own_folder
 
@@ -26,6 +26,14 @@ RECENT = 30  # searches in the list
 SHOWN = 200  # trials at once
 # What a trial showed, in the order of the legend.
 FOUND, KNOWN, GREEN, IDLE, FAILED = "unexplained", "known issue", "green", "not exercised", "says nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExploredTrial(TrialView):
+    """A trial of a search: the number of the finding that it belongs to, if to any, and what it was for."""
+
+    finding: int | None
+    purpose: str
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,7 @@ def finding_view(search: Search, number: str) -> dict[str, Any]:
     return {
         "run": search.asked.run,
         "finding": _found(found),
-        "anomalies": [{"name": name, "count": n, "meaning": meaning(name)} for name, n in found.anomalies.items()],
+        "anomalies": encoded(counts_of(found.anomalies)),
         "promises": [{"name": name, "sentence": PROMISES[name].sentence} for name in found.promises],
         "columns": [name.replace("_", " ") for name in COLUMNS],
         "rows": [row(boundary) for boundary in found.releases.boundaries] if found.releases else [],
@@ -196,7 +204,7 @@ def finding_view(search: Search, number: str) -> dict[str, Any]:
     }
 
 
-def explored_trial(search: Search, number: str) -> tuple[dict[str, Any], TrialFolder]:
+def explored_trial(search: Search, number: str) -> tuple[ExploredTrial, TrialFolder]:
     """The view of a trial of which the folder was kept, and that folder.
 
     Raises:
@@ -208,7 +216,7 @@ def explored_trial(search: Search, number: str) -> tuple[dict[str, Any], TrialFo
     trial = search.trial(line)
     own_folder(search.folder.run, folder)
     view = trial_view(search.folder.run, {trial.key: line.error} if line.error else {}, trial, ())
-    return {**view, "finding": line.finding, "purpose": str(line.purpose)}, folder
+    return ExploredTrial(**vars(view), finding=line.finding, purpose=str(line.purpose)), folder
 
 
 def _kept(search: Search, line: Tried) -> TrialFolder | None:

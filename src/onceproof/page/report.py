@@ -139,7 +139,8 @@ def _finding(search: Search, number: int) -> dict[str, Any]:
     if view["evidence"] is None:
         return view
     try:
-        view["trial"], folder = explored_trial(search, str(view["evidence"]))
+        trial, folder = explored_trial(search, str(view["evidence"]))
+        view["trial"] = encoded(trial)
         return {**view, "figures": _figures(folder)}
     except (HarnessError, NotThereError) as error:
         return {**view, "problem": str(error)}
@@ -153,7 +154,7 @@ def write_trials(run: RunFolder, title: str, trials: Sequence[Trial], target: Pa
     """
     redaction = Redaction.of(run)
     shown = [
-        {**redaction.data(trial_view(run, {}, trial, ())), "figures": redaction.data(_figures(run.trial(trial)))}
+        redaction.data({**encoded(trial_view(run, {}, trial, ())), "figures": _figures(run.trial(trial))})
         for trial in trials
     ]
     _write(render("trials_alone.html", _WithinReport("#", run.run_id), title=title, trials=shown, **_assets()), target)
@@ -195,10 +196,10 @@ def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, Any]:
         trials = trials_of(find_folder(run.path.parent, run.run_id), verdict.cell)
     except NotThereError as error:
         raise HarnessError(str(error)) from None
-    view = cell_view(run, verdict, verdicts_of(url, trials[0].cell, OVER_TIME))
+    view = encoded(cell_view(run, verdict, verdicts_of(url, trials[0].cell, OVER_TIME)))
     for anomaly in view["anomalies"]:
         for witness in anomaly["first"][:1]:
-            witness["records"] = records_view(run, verdict, witness["number"])
+            witness["records"] = encoded(records_view(run, verdict, witness["number"]))
     try:
         return {**view, "problem": "", "figures": _figures(run.trial(view["shown"]))}
     except HarnessError as error:

@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from onceproof.harness import harness_versions
 from onceproof.model.plants import plants
@@ -28,63 +28,88 @@ MEANING = {
 }
 
 
-def sensitivity_view(trials: Iterable[PlantedTrial]) -> list[dict[str, Any]]:
-    """The releases, newest first, each with what was planted into it.
+@dataclass(frozen=True)
+class PlantedView:
+    """A trial with a planted bug: where its timeline is, and what it showed."""
 
-    Returns:
-        release, found and planted (plants of today's harness, or of the last one if that has none), rows (see `_row`).
-    """
+    run: str
+    key: str
+    number: int
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantView:
+    """A plant in one place."""
+
+    plant: str
+    state: str  # a word of `ORDER`
+    meaning: str
+    scenario: str
+    variant: str
+    restart_on: str
+    broker: str
+    commit: str
+    harness: str
+    machine: str
+    is_old: bool  # of another harness, so it counts for nothing now
+    found: int
+    exercised: int
+    planned: int
+    interval: str  # of the rate, 95 %, in words; empty if none was exercised
+    trials: tuple[PlantedView, ...]
+
+
+@dataclass(frozen=True)
+class ReleaseView:
+    """The plants that were planted into a release: of today's harness, or of the last one if that has none."""
+
+    release: str
+    found: int
+    planted: int
+    rows: tuple[PlantView, ...]
+
+
+def sensitivity_view(trials: Iterable[PlantedTrial]) -> list[ReleaseView]:
+    """The releases, newest first, each with the plants that were planted into it."""
     by_release: dict[Release, list[Sensitivity]] = defaultdict(list)
     for one in sensitivities(trials):
         by_release[one.trials[0].cell.streams].append(one)
     return [_release(release, by_release[release]) for release in sorted(by_release, reverse=True)]
 
 
-def _release(release: Release, of_release: Sequence[Sensitivity]) -> dict[str, Any]:
-    rows = sorted(map(_row, of_release), key=lambda row: (row["is_old"], ORDER.index(row["state"]), row["plant"]))
-    must = [row for row in rows if row["state"] not in (MISJUDGED, EQUIVALENT)]
-    counted = [row for row in must if not row["is_old"]] or must
-    found = {row["plant"] for row in counted if row["found"]}
-    return {
-        "release": str(release),
-        "found": len(found),
-        "planted": len({row["plant"] for row in counted}),
-        "rows": rows,
-    }
+def _release(release: Release, of_release: Sequence[Sensitivity]) -> ReleaseView:
+    rows = sorted(map(_row, of_release), key=lambda row: (row.is_old, ORDER.index(row.state), row.plant))
+    must = [row for row in rows if row.state not in (MISJUDGED, EQUIVALENT)]
+    counted = [row for row in must if not row.is_old] or must
+    found = {row.plant for row in counted if row.found}
+    return ReleaseView(str(release), len(found), len({row.plant for row in counted}), tuple(rows))
 
 
-def _row(one: Sensitivity) -> dict[str, Any]:
-    """A plant in one place.
-
-    Returns:
-        plant, state (a word of `ORDER`), meaning, scenario, variant, restart_on, broker, commit, harness, machine,
-        is_old (of another harness, so it counts for nothing now), found, exercised, planned, interval (of the rate,
-        95 %, in words; empty if none was exercised), trials (run, key, number, sentence).
-    """
-    tally, state = one.tally, _state(one)
+def _row(one: Sensitivity) -> PlantView:
+    tally, state, place = one.tally, _state(one), one.place
     low, high = wilson_interval(tally.red, tally.counted) if tally.counted else (0.0, 1.0)
-    place = one.place
-    return {
-        "plant": one.plant,
-        "state": state,
-        "meaning": MEANING[state],
-        "scenario": place.scenario,
-        "variant": place.variant,
-        "restart_on": place.restart_on or "",
-        "broker": place.broker,
-        "commit": place.commit,
-        "harness": place.harness,
-        "machine": place.machine or "not known: counts for nothing now",
-        "is_old": place.harness != harness_versions().get(place.scenario),
-        "found": tally.red,
-        "exercised": tally.counted,
-        "planned": one.planned,
-        "interval": f"{low:.0%} to {high:.0%}" if tally.counted else "",
-        "trials": [
-            {"run": trial.run, "key": trial.trial, "number": number, "sentence": sentence_of(trial)}
+    return PlantView(
+        plant=one.plant,
+        state=state,
+        meaning=MEANING[state],
+        scenario=place.scenario,
+        variant=place.variant,
+        restart_on=place.restart_on or "",
+        broker=place.broker,
+        commit=place.commit,
+        harness=place.harness,
+        machine=place.machine or "not known: counts for nothing now",
+        is_old=place.harness != harness_versions().get(place.scenario),
+        found=tally.red,
+        exercised=tally.counted,
+        planned=one.planned,
+        interval=f"{low:.0%} to {high:.0%}" if tally.counted else "",
+        trials=tuple(
+            PlantedView(trial.run, trial.trial, number, sentence_of(trial))
             for number, trial in enumerate(one.trials, 1)
-        ],
-    }
+        ),
+    )
 
 
 def must_show(one: Sensitivity) -> bool:
