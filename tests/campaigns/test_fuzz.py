@@ -11,6 +11,7 @@ from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
 from onceproof.campaigns.fuzz.grammar import (
     BEGIN,
     MEMORY,
+    NEVER,
     OPERATIONS,
     SOURCES,
     VERSIONED,
@@ -90,7 +91,7 @@ def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
 
 
 def test_no_case_on_the_disk_is_shrunk_into_memory_where_it_is_opened_again():
-    reopened = next(case for case in DRAWN if case.reopened)
+    reopened = next(case for case in DRAWN if case.is_on_disk)
     stores = {step.options.get("store") for one in smaller(reopened) if one.reopened for step in one.steps}
     assert MEMORY not in stores
 
@@ -126,7 +127,9 @@ def test_a_stream_finds_the_row_of_its_turn_or_the_version_of_its_time():
     look = Step("f", "lookup", ("s", "t"), {"left": True})
     plain = Model(a_case(stream, Step("t", "table", ("t",), STORE), look, records=records))
     assert [event.value for event in plain.stream("f").events] == ["y|0/x|2", "y|1/-"]
-    versioned = Model(a_case(stream, Step("t", "table", ("t",), {"store": VERSIONED}), look, records=records))
+    versioned = Model(
+        a_case(stream, Step("t", "table", ("t",), {"store": VERSIONED, "history": NEVER}), look, records=records)
+    )
     assert [event.value for event in versioned.stream("f").events] == ["y|0/x|1", "y|1/-"]
 
 
@@ -161,7 +164,7 @@ def test_an_outer_join_of_streams_puts_out_alone_what_can_have_no_match_any_more
 
 
 def test_late_changes_of_a_versioned_table_are_not_judged_by_the_last_record():
-    table = Step("t", "table", ("t",), {"store": VERSIONED})
+    table = Step("t", "table", ("t",), {"store": VERSIONED, "history": NEVER})
     late = a_case(table, records="t a=x|1 50\nt a=x|0 20")
     assert list(judge(late, {}, NEWEST).left_out or {}) == ["t"]
     assert judge(replace(late, records=late.records[:1]), {}, NEWEST).kinds == ("missing",)

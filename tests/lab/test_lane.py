@@ -5,12 +5,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer
-from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, ROCKSDB, VERSIONED, Case, Record, Step, draw
+from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, NEVER, ROCKSDB, SHORT, VERSIONED, Case, Record, Step, draw
 from onceproof.campaigns.fuzz.printing import NAME, unit_test
 from onceproof.campaigns.fuzz.relational import judge
 from onceproof.lab.artifacts import replay_class_path
@@ -41,6 +42,25 @@ SAME_KEY = Case(
 )
 
 
+# A version comes after a later deletion of its key, and the restoration has the deletion expire before it.
+REVIVED = Case(
+    (
+        Step("table", "table", ("rows",), {"store": VERSIONED, "history": SHORT}),
+        Step("stream", "stream", ("asked",)),
+        Step("found", "lookup", ("stream", "table"), {"left": True}),
+    ),
+    (
+        Record("rows", BEGIN + 10, "a", "a|0"),
+        Record("rows", BEGIN + 30, "a", None),
+        Record("rows", BEGIN + 20, "a", "a|1"),
+        Record("rows", BEGIN + 9_000, "b", "a|0"),
+        Record("asked", BEGIN + 9_000, "a", "x|0"),
+    ),
+    reopened=(4,),
+    restored=True,
+)
+
+
 def snapshot() -> Iterator[Case]:
     return (Case.decoded(json.loads(line)) for line in SNAPSHOT.read_text().splitlines())
 
@@ -65,37 +85,65 @@ def test_a_stale_result_of_a_foreign_key_join_is_found_where_it_is(tmp_path):
     assert seen == {BEFORE: (), BROUGHT: ("unexpected",)}
 
 
-def test_a_table_is_found_again_when_its_store_is_opened_again_and_history_is_not(tmp_path):
-    def case(store: dict) -> Case:
-        asks = Step("found", "lookup", ("stream", "table"), {"left": True})
-        steps = (Step("table", "table", ("rows",), store), Step("stream", "stream", ("asked",)), asks)
-        records = (("rows", 0, "a|0"), ("rows", 50, "a|1"), ("asked", 20, "x|0"))
-        return Case(steps, tuple(Record(topic, BEGIN + at, "a", value) for topic, at, value in records), reopened=(2,))
+def opened_again(store: dict) -> Case:
+    """A stream looks into a table as of a time before the last change, when the table's store was opened again."""
+    asks = Step("found", "lookup", ("stream", "table"), {"left": True})
+    steps = (Step("table", "table", ("rows",), store), Step("stream", "stream", ("asked",)), asks)
+    records = (("rows", 0, "a|0"), ("rows", 50, "a|1"), ("asked", 20, "x|0"))
+    return Case(steps, tuple(Record(topic, BEGIN + at, "a", value) for topic, at, value in records), reopened=(2,))
 
+
+ON_DISK, WITH_VERSIONS = {"store": ROCKSDB, "cached": False}, {"store": VERSIONED, "history": NEVER}
+
+
+def test_a_table_is_found_again_when_its_store_is_opened_again_and_history_is_not(tmp_path):
     with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
-        assert kinds(lane, case({"store": ROCKSDB, "cached": False})) == ()
-        assert kinds(lane, case({"store": VERSIONED})) == ("missing", "unexpected")
+        assert kinds(lane, opened_again(ON_DISK)) == ()
+        assert kinds(lane, opened_again(WITH_VERSIONS)) == ("missing", "unexpected")
+
+
+def test_a_store_is_restored_from_its_changelog_and_a_versioned_one_has_what_was_deleted(tmp_path):
+    with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
+        assert kinds(lane, REVIVED) == ("missing", "unexpected")
+        table = Step("table", "table", ("rows",), STORE)
+        assert kinds(lane, replace(REVIVED, steps=(table, *REVIVED.steps[1:]))) == ()
 
 
 def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error(tmp_path):
     with Lane(HERE, OLDEST, tmp_path / "lane.log") as lane:
-        versioned = Case((Step("table", "table", ("rows",), {"store": VERSIONED}),), SAME_KEY.records[1:2])
+        versioned = Case(
+            (Step("table", "table", ("rows",), {"store": VERSIONED, "history": NEVER}),), SAME_KEY.records[1:2]
+        )
         assert "versioned stores" in lane.run(versioned.encoded)["failed"]
         assert kinds(lane, SAME_KEY) == ()
     with pytest.raises(HarnessError, match="ended"):
         lane.run(SAME_KEY.encoded)
 
 
+def printed(case: Case, topic: str, release: Release, folder: Path) -> str:
+    """What its printed test says on a release; an empty text if it passes."""
+    source = folder / f"{NAME}.java"
+    source.write_text(unit_test(case, topic, "Written by hand."))
+    class_path = joined(*replay_class_path(HERE, release), *launcher())
+    classes = compiled([source], class_path, folder / str(release))
+    [said] = ran(release, classes, folder / f"report {release}").values()
+    return said
+
+
 def test_a_printed_test_fails_where_the_case_is_red_and_passes_where_it_is_green(tmp_path):
-    source = tmp_path / f"{NAME}.java"
-    source.write_text(unit_test(SAME_KEY, "joined", "Written by hand."))
-    said = {}
-    for release in (BEFORE, BROUGHT):
-        class_path = joined(*replay_class_path(HERE, release), *launcher())
-        classes = compiled([source], class_path, tmp_path / str(release))
-        [said[release]] = ran(release, classes, tmp_path / f"report {release}").values()
-    assert said[BEFORE] == ""
-    assert "expected: <{}> but was: <{a=a|0/a|0}>" in said[BROUGHT]
+    assert printed(SAME_KEY, "joined", BEFORE, tmp_path) == ""
+    assert "expected: <{}> but was: <{a=a|0/a|0}>" in printed(SAME_KEY, "joined", BROUGHT, tmp_path)
+
+
+def test_a_printed_test_opens_stores_again(tmp_path):
+    assert printed(opened_again(ON_DISK), "found", NEWEST, tmp_path) == ""
+    assert "but was: <[a = x|0/- at 1000020]>" in printed(opened_again(WITH_VERSIONS), "found", NEWEST, tmp_path)
+
+
+def test_a_printed_test_restores(tmp_path):
+    assert "but was: <[a = x|0/a|1 at 1009000]>" in printed(REVIVED, "found", NEWEST, tmp_path)
+    table = Step("table", "table", ("rows",), STORE)
+    assert printed(replace(REVIVED, steps=(table, *REVIVED.steps[1:])), "found", NEWEST, tmp_path) == ""
 
 
 def test_every_case_of_the_snapshot_is_printed_so_that_it_compiles(tmp_path):

@@ -16,7 +16,8 @@ from onceproof.model.release import OLDEST, Release
 BEGIN = 1_000_000  # epoch milliseconds, of the first record
 MOST_RECORDS = 24
 MOST_OPERATIONS = 5
-NEVER = 3_600_000  # milliseconds of grace that no case outlives
+NEVER = 3_600_000  # milliseconds of grace, or of history, that no case outlives
+SHORT, LEAP = 100, 5_000  # milliseconds of a history that a case can outlive, and by which it does
 MEMORY, ROCKSDB, VERSIONED = "memory", "rocksdb", "versioned"
 VERSIONED_SINCE = Release(3, 5, 0)
 TEXTS = "org.apache.kafka.common.serialization.Serdes$StringSerde"
@@ -76,7 +77,8 @@ class Step:
         name: of the stream or table that it makes, and of the topic that it is written to if no step goes on with it.
         operation: of `SOURCES` or `OPERATIONS`.
         operands: names of steps; of a source, that of its topic.
-        options: `store`, `cached`, `left`, `kind`, `size`, `grace`, `advance`, `final`, as far as it has them.
+        options: `store`, `history`, `cached`, `left`, `kind`, `size`, `grace`, `advance`, `final`, as far as it has
+            them; times are in milliseconds.
     """
 
     name: str
@@ -139,12 +141,19 @@ class Case:
         records: of the topics of the sources.
         reopened: before which records, by their places, the stores are closed and opened again.
         optimized: whether the topology is built with all optimizations.
+        restored: whether the stores are lost then, and restored from their changelogs.
     """
 
     steps: tuple[Step, ...]
     records: tuple[Record, ...]
     reopened: tuple[int, ...] = ()
     optimized: bool = False
+    restored: bool = False
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether it needs the state on the disk."""
+        return bool(self.reopened) and not self.restored
 
     @property
     def leaves(self) -> tuple[Step, ...]:
@@ -166,7 +175,7 @@ class Case:
             "bootstrap.servers": "localhost:1",
             "default.key.serde": TEXTS,
             "default.value.serde": TEXTS,
-            "default.dsl.store": "rocksDB" if self.reopened else "in_memory",
+            "default.dsl.store": "rocksDB" if self.is_on_disk else "in_memory",
             "topology.optimization": "all" if self.optimized else "none",
             # Records of an outer join that have no match are put out by the clock of the machine otherwise.
             "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
@@ -180,6 +189,7 @@ class Case:
             "config": self.config,
             "records": [[one.topic, one.timestamp, one.key, one.value] for one in self.records],
             "reopened": list(self.reopened),
+            "restored": self.restored,
             "outputs": [step.name for step in self.leaves],
         }
 
@@ -191,6 +201,7 @@ class Case:
             tuple(Record(*record) for record in data["records"]),
             tuple(data["reopened"]),
             data["config"]["topology.optimization"] == "all",
+            data["restored"],
         )
 
     @property
@@ -201,8 +212,9 @@ class Case:
     def __str__(self) -> str:
         lines = [str(step) for step in self.steps]
         lines += [f"optimized: {self.optimized}"] if self.optimized else []
+        told = f"the stores are {'lost and restored' if self.restored else 'closed and opened again'}"
         for place, record in enumerate(self.records):
-            lines += ["the stores are closed and opened again"] if place in self.reopened else []
+            lines += [told] if place in self.reopened else []
             lines.append(f"{record.topic} at {record.timestamp - BEGIN}: {record.key} = {record.value}")
         return "\n".join(lines)
 
@@ -219,21 +231,27 @@ def draw(seed: int, number: int, release: Release) -> Case:
         release: that is searched: what it does not have is not drawn.
     """
     random = Random(f"{seed} {number}")
-    stores = [MEMORY] * 3
-    is_reopened = random.random() < 0.2
-    if is_reopened:
-        stores = [ROCKSDB]
+    is_closed, is_restored = random.random() < 0.25, random.random() < 0.5
+    stores = [ROCKSDB] if is_closed and not is_restored else [MEMORY] * 3
     if release.since(VERSIONED_SINCE):
         stores.append(VERSIONED)
     operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
     steps = _steps(random, stores, operations)
-    is_ordered = random.random() < 0.4 or any(_takes_order(step, is_reopened) for step in steps)
+    if random.random() < 0.5:
+        steps = tuple(_forgetful(step) for step in steps)
+    is_ordered = random.random() < 0.4 or any(_takes_order(step, is_closed) for step in steps)
     records = _records(random, steps, is_ordered)
-    can_be_reopened = is_reopened and not any(_forgets(step) for step in steps)
-    reopened = (random.randrange(1, len(records)),) if can_be_reopened and len(records) > 1 else ()
-    if is_reopened and not reopened:
+    can_be_closed = is_closed and not any(_forgets(step, is_restored) for step in steps)
+    reopened = (random.randrange(1, len(records)),) if can_be_closed else ()
+    if is_closed and not reopened:
         steps = tuple(_in_memory(step) for step in steps)
-    return Case(steps, records, reopened, optimized=random.random() < 0.3)
+    optimized = random.random() < 0.3
+    return Case(steps, records, reopened, optimized=optimized, restored=bool(reopened) and is_restored)
+
+
+def _forgetful(step: Step) -> Step:
+    """With so short a history that a case can outlive it."""
+    return replace(step, options={**step.options, "history": SHORT}) if step.is_versioned else step
 
 
 def _in_memory(step: Step) -> Step:
@@ -242,17 +260,17 @@ def _in_memory(step: Step) -> Step:
     return replace(step, options={**step.options, "store": MEMORY}) if is_on_disk else step
 
 
-def _takes_order(step: Step, is_reopened: bool) -> bool:
+def _takes_order(step: Step, is_closed: bool) -> bool:
     """Whether its results are determined only if no record is late."""
     if step.operation == "streamJoin":
         return bool(step.options["kind"] != "inner")
-    return is_reopened and step.operation == "windows"  # the time that it had seen is forgotten
+    return is_closed and step.operation == "windows"  # the time that it had seen is forgotten
 
 
-def _forgets(step: Step) -> bool:
-    """Whether it keeps something besides stores on the disk, which nothing restores here."""
+def _forgets(step: Step, is_restored: bool) -> bool:
+    """Whether it keeps something that neither the disk nor a changelog has here."""
     is_outer = step.operation == "streamJoin" and step.options["kind"] != "inner"
-    return is_outer or step.operation == "globalTable" or bool(step.options.get("final"))
+    return is_outer or step.operation == "globalTable" or (bool(step.options.get("final")) and not is_restored)
 
 
 def _steps(random: Random, stores: Sequence[str], operations: Sequence[str]) -> tuple[Step, ...]:
@@ -334,15 +352,20 @@ def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str,
 
 def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, Any]:
     store = random.choice([one for one in stores if one != VERSIONED or operation in WITH_VERSIONS])
-    return {"store": store, "cached": store != VERSIONED and random.random() < 0.3}
+    return (
+        {"store": VERSIONED, "history": NEVER}
+        if store == VERSIONED
+        else {"store": store, "cached": random.random() < 0.3}
+    )
 
 
 def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[Record, ...]:
     sources = [step for step in steps if step.is_source]
+    leaps = (LEAP,) if any(step.options.get("history") == SHORT for step in steps) else ()
     records, now = [], BEGIN
     for _ in range(random.randint(3, MOST_RECORDS)):
         source = random.choice(sources)
-        now += random.choice((0, 0, 5, 10, 10, 20, 40, 90))
+        now += random.choice((0, 0, 5, 10, 10, 20, 40, 90, *leaps))
         late = 0 if is_ordered else random.choice((0, 0, 0, 15, 50, 120))
         value = _value(random, source)
         records.append(Record(source.operands[0], max(BEGIN, now - late), random.choice(KEYS), value))
@@ -371,7 +394,7 @@ def _one(random: Random) -> str:
 def smaller(case: Case) -> Iterator[Case]:
     """Everything that is one reduction away: fewer steps, then fewer records, then plainer ones."""
     if case.reopened:
-        yield replace(case, reopened=())
+        yield replace(case, reopened=(), restored=False)
     if case.optimized:
         yield replace(case, optimized=False)
     for step in reversed(case.steps):
@@ -382,7 +405,7 @@ def smaller(case: Case) -> Iterator[Case]:
             yield _without_records(case, at, size)
         size //= 2
     for place, step in enumerate(case.steps):
-        for options in _plainer(step, on_disk=bool(case.reopened)):
+        for options in _plainer(step, on_disk=case.is_on_disk):
             yield replace(case, steps=(*case.steps[:place], replace(step, options=options), *case.steps[place + 1 :]))
     for place, record in enumerate(case.records):
         for plain in _plain(record):
@@ -438,7 +461,10 @@ def _plainer(step: Step, *, on_disk: bool) -> Iterator[dict[str, Any]]:
     if options.get("cached"):
         yield {**options, "cached": False}
     if options.get("store") == VERSIONED:
-        yield {**options, "store": ROCKSDB}
+        plain = {name: value for name, value in options.items() if name != "history"}
+        yield {**plain, "store": ROCKSDB, "cached": False}
+        if options["history"] != NEVER:
+            yield {**options, "history": NEVER}
     elif options.get("store") == ROCKSDB and not on_disk:
         yield {**options, "store": MEMORY}
     if options.get("final"):

@@ -97,7 +97,20 @@ TEST = """
         driver.createInputTopic(topic, new StringSerializer(), new StringSerializer()).pipeInput(key, value, timestamp);
     }}
 
-    private static void copy(Path from, Path to) throws IOException {{ // closing a driver deletes its folder
+    /** Has a driver delete the folder of another one when it is closed, so that its own stays. */
+    private static void keep(TopologyTestDriver driver, Properties own, Path elsewhere) throws Exception {{
+        Properties config = new Properties();
+        config.putAll(own);
+        config.put("state.dir", elsewhere.toString());
+        Topology one = new Topology().addSource("source", "topic").addSink("sink", "other", "source");
+        try (TopologyTestDriver other = new TopologyTestDriver(one, config)) {{
+            java.lang.reflect.Field folder = TopologyTestDriver.class.getDeclaredField("stateDirectory");
+            folder.setAccessible(true);
+            folder.set(driver, folder.get(other));
+        }}
+    }}
+
+    private static void copy(Path from, Path to) throws IOException {{ // its files are locked by whoever had them first
         try (Stream<Path> files = Files.walk(from)) {{
             for (Path file : (Iterable<Path>) files::iterator) {{
                 Files.copy(file, to.resolve(from.relativize(file)));
@@ -124,10 +137,89 @@ import org.apache.kafka.streams.test.TestRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 """
+# A driver does not restore: the state manager of its task does, by its own methods. In a package of Kafka's the
+# reflection is not needed.
+RESTORING = """
+    private final Map<TopicPartition, List<ConsumerRecord<byte[], byte[]>>> changelogs = new HashMap<>();
+    private final List<ConsumerRecord<byte[], byte[]>> inputs = new ArrayList<>();
+
+    private void keepChangelogs(TopologyTestDriver driver) throws ReflectiveOperationException {
+        for (TopicPartition partition : partitions(manager(driver))) {
+            List<ConsumerRecord<byte[], byte[]>> kept = changelogs.computeIfAbsent(partition, one -> new ArrayList<>());
+            inputs.stream().filter(input -> input.topic().equals(partition.topic())).forEach(kept::add);
+            if (driver.producedTopicNames().contains(partition.topic())) {
+                driver.createOutputTopic(partition.topic(), new ByteArrayDeserializer(), new ByteArrayDeserializer())
+                        .readRecordsToList()
+                        .forEach(one -> kept.add(new ConsumerRecord<>(
+                                partition.topic(), 0, kept.size(), one.timestamp(), TimestampType.CREATE_TIME, 0, 0,
+                                one.key(), one.value(), one.headers(), Optional.empty())));
+            }
+        }
+    }
+
+    private void restore(TopologyTestDriver driver) throws ReflectiveOperationException {
+        Object manager = manager(driver);
+        for (TopicPartition partition : partitions(manager)) {
+            List<ConsumerRecord<byte[], byte[]>> kept = changelogs.getOrDefault(partition, List.of());
+            Object store = call(manager, "storeMetadata", partition);
+            Object[] all = {store, kept, OptionalLong.of(kept.size())};
+            int count = method(manager, "restore").getParameterCount();
+            call(manager, "restore", Arrays.copyOf(all, count));
+        }
+    }
+
+    private static Object manager(TopologyTestDriver driver) throws ReflectiveOperationException {
+        Field task = TopologyTestDriver.class.getDeclaredField("task");
+        task.setAccessible(true);
+        Field manager = task.getType().getSuperclass().getDeclaredField("stateMgr");
+        manager.setAccessible(true);
+        return manager.get(task.get(driver));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Collection<TopicPartition> partitions(Object manager) throws ReflectiveOperationException {
+        return (Collection<TopicPartition>) call(manager, "changelogPartitions");
+    }
+
+    private static Method method(Object on, String name) {
+        return Arrays.stream(on.getClass().getDeclaredMethods())
+                .filter(one -> one.getName().equals(name))
+                .findFirst()
+                .get();
+    }
+
+    private static Object call(Object on, String name, Object... arguments) throws ReflectiveOperationException {
+        Method method = method(on, name);
+        method.setAccessible(true);
+        return method.invoke(on, arguments);
+    }
+
+    private void pipeAndKeep(TopologyTestDriver driver, String topic, long timestamp, String key, String value) {
+        byte[] bytes = value == null ? null : value.getBytes();
+        inputs.add(new ConsumerRecord<>(
+                topic, 0, inputs.size(), timestamp, TimestampType.CREATE_TIME, 0, 0, key.getBytes(), bytes,
+                new RecordHeaders(), Optional.empty()));
+        pipe(driver, topic, timestamp, key, value);
+    }
+"""
+RESTORING_IMPORTS = """
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.record.TimestampType;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+"""
 SUPPLIERS = {
     (Kind.TABLE, MEMORY): 'Stores.inMemoryKeyValueStore("{0}-store")',
     (Kind.TABLE, "rocksdb"): 'Stores.persistentTimestampedKeyValueStore("{0}-store")',
-    (Kind.TABLE, VERSIONED): 'Stores.persistentVersionedKeyValueStore("{0}-store", Duration.ofHours(1))',
+    (Kind.TABLE, VERSIONED): 'Stores.persistentVersionedKeyValueStore("{0}-store", ms({2}))',
     (Kind.WINDOWED, MEMORY): 'Stores.inMemoryWindowStore("{0}-store", Duration.ofHours(1), ms({1}), false)',
     (
         Kind.WINDOWED,
@@ -245,7 +337,7 @@ def _materialized(step: Step, value: str, serde: str) -> str:
     store = step.options["store"]
     supplier = SESSIONS[store] if step.operation == "sessions" else SUPPLIERS[step.makes, store]
     cache = "" if store == VERSIONED else f".withCaching{'Enabled' if step.options['cached'] else 'Disabled'}()"
-    made = supplier.format(step.name, step.options.get("size"))
+    made = supplier.format(step.name, step.options.get("size"), step.options.get("history"))
     return f"Materialized.<String, {value}>as({made}).withKeySerde(TEXT).withValueSerde({serde}){cache}"
 
 
@@ -261,10 +353,11 @@ def unit_test(case: Case, topic: str, origin: str) -> str:
         origin: a sentence that says where the case comes from.
     """
     leaf = next(step for step in case.leaves if step.name == topic)
+    throws = "Exception" if case.reopened else "IOException"
     config = "\n".join(f"        config.put({literal(k)}, {literal(v)});" for k, v in case.config.items())
     return "\n".join(
         [
-            IMPORTS.strip() + TEST_IMPORTS,
+            IMPORTS.strip() + TEST_IMPORTS + (RESTORING_IMPORTS if case.restored else ""),
             f"/** {origin} */",
             f"class {NAME} {{",
             HELPERS,
@@ -272,9 +365,9 @@ def unit_test(case: Case, topic: str, origin: str) -> str:
             topology(case),
             "        return builder.build(config);",
             "    }",
-            TEST.format(config=config, output=topic),
+            TEST.format(config=config, output=topic) + (RESTORING if case.restored else ""),
             "    @Test",
-            f"    void {topic}_has_what_its_operations_mean(@TempDir Path folder) throws IOException {{",
+            f"    void {topic}_has_what_its_operations_mean(@TempDir Path folder) throws {throws} {{",
             *_drivers(case),
             *_asserted(case, leaf),
             "    }",
@@ -292,13 +385,19 @@ def _drivers(case: Case) -> Iterator[str]:
         start = f"Instant.ofEpochMilli({case.records[0].timestamp}L)"
         opened = f"new TopologyTestDriver(topology(config{part}), config{part}, {start})"
         yield f"        try (TopologyTestDriver driver = {opened}) {{"
+        pipe = "pipeAndKeep" if case.restored else "pipe"
+        if case.restored and part:
+            yield "            restore(driver);"
         for record in case.records[begin:end]:
             words = f"{literal(record.topic)}, {record.timestamp}L, {literal(record.key)}, {literal(record.value)}"
-            yield f"            pipe(driver, {words});"
+            yield f"            {pipe}(driver, {words});"
         yield "            take(driver);"
         if end != len(case.records):
-            yield f'            copy({state}, folder.resolve("{part + 1}"));'
+            kept = f'keep(driver, config{part}, folder.resolve("elsewhere"))'
+            yield f"            {'keepChangelogs(driver)' if case.restored else kept};"
         yield "        }"
+        if end != len(case.records) and not case.restored:
+            yield f'        copy({state}, folder.resolve("{part + 1}"));'
 
 
 def _asserted(case: Case, leaf: Step) -> Iterator[str]:

@@ -62,13 +62,22 @@ class Table:
 class Versioned(Table):
     """A table with versions: the latest by timestamp counts, and a stream finds what was valid at its time."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        """A table of all changes."""
+    def __init__(self, events: Sequence[Event], history: int) -> None:
+        """A table of all changes, but for those that are older than its history when they come."""
         super().__init__(lambda place: self._until(place, None))
-        self.events = events
+        self.history = history
+        taken: list[Event] = []
+        for event in events:
+            if event.timestamp >= max((one.timestamp for one in taken), default=0) - history:
+                taken.append(event)
+        self.events = taken
 
     def row(self, place: int, key: str, timestamp: int) -> str | None:
-        """The version that was valid at the timestamp, as far as it has come by then."""
+        """The version that was valid at the timestamp, as far as it has come by then; a latest one never expires."""
+        now = max((event.timestamp for event in self.events if event.place <= place), default=0)
+        latest = max((e.timestamp for e in self.events if e.place <= place and e.key == key), default=0)
+        if latest > timestamp and timestamp < now - self.history:
+            return None
         return self._until(place, timestamp).get(key)
 
     def _until(self, place: int, timestamp: int | None) -> Rows:
@@ -302,7 +311,7 @@ class Model:
 
 def _kept(step: Step, events: Sequence[Event]) -> Table:
     if step.is_versioned:
-        return Versioned(events)
+        return Versioned(events, step.options["history"])
 
     def rows(place: int) -> Rows:
         latest = {event.key: event.value for event in events if event.place <= place}

@@ -279,7 +279,7 @@ final class Drawn {
         Materialized<String, V, KeyValueStore<Bytes, byte[]>> materialized;
         switch (text("store")) {
             case "versioned":
-                materialized = Materialized.as(VersionedStore.supplier(name, HISTORY));
+                materialized = Materialized.as(VersionedStore.supplier(name, millis("history")));
                 return materialized.withKeySerde(TEXT).withValueSerde(values); // it has no cache
             case "rocksdb":
                 materialized = Materialized.as(Stores.persistentTimestampedKeyValueStore(name));

@@ -33,9 +33,10 @@ import org.apache.kafka.streams.test.TestRecord;
 /**
  * A program that runs the cases of a search, one a line, without brokers: for as long as its stdin lasts.
  *
- * <p>Argument: a folder for state. A case is {@code {topology, config, records, reopened, outputs}}: the steps of {@link Drawn};
+ * <p>Argument: a folder for state. A case is {@code {topology, config, records, reopened, restored, outputs}}: the steps of {@link Drawn};
  * Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each; before which records (their places) the
- * driver is closed and another one opened over the same state; and the topics that are read in the end. Stdout: a line for each case, {@code {outputs}}, of each
+ * driver is closed and another one opened: over the same state, or ({@code restored}) over none, whose stores are
+ * restored from what the changelogs have; and the topics that are read in the end. Stdout: a line for each case, {@code {outputs}}, of each
  * topic {@code [timestamp, key, value]} in their order, or {@code {failed}}: that a topology does not build, or that a
  * processor throws.
  */
@@ -46,6 +47,7 @@ public final class Lane {
     private final JsonNode asked;
     private final Path state;
     private final Map<String, List<List<Object>>> outputs = new TreeMap<>();
+    private final Changelogs changelogs = new Changelogs();
 
     private Lane(JsonNode asked, Path state) {
         this.asked = asked;
@@ -94,6 +96,9 @@ public final class Lane {
         config.put(StreamsConfig.STATE_DIR_CONFIG, own.toString());
         Instant begin = Instant.ofEpochMilli(asked.get("records").get(0).get(1).longValue());
         try (TopologyTestDriver driver = new TopologyTestDriver(Drawn.topology(asked.get("topology"), config), config, begin)) {
+            if (part > 0 && isRestored()) {
+                changelogs.restore(driver);
+            }
             Map<String, TestInputTopic<String, String>> inputs = new HashMap<>();
             for (JsonNode record : records) {
                 inputs.computeIfAbsent(
@@ -109,13 +114,19 @@ public final class Lane {
                             .forEach(record -> taken.add(told(record)));
                 }
             }
-            if (isToGoOn) {
+            if (isToGoOn && isRestored()) {
+                changelogs.take(driver, records);
+            } else if (isToGoOn) {
                 keep(driver, config, state.resolve("elsewhere"));
             }
         }
-        if (isToGoOn && Files.exists(own)) { // the directory is locked by whoever had it first
+        if (isToGoOn && !isRestored() && Files.exists(own)) { // the directory is locked by whoever had it first
             copy(own, state.resolve(String.valueOf(part + 1)));
         }
+    }
+
+    private boolean isRestored() {
+        return asked.get("restored").booleanValue();
     }
 
     private static List<Object> told(TestRecord<String, String> record) {
