@@ -109,6 +109,16 @@ def test_a_store_is_restored_from_its_changelog_and_a_versioned_one_has_what_was
         assert kinds(lane, replace(REVIVED, steps=(table, *REVIVED.steps[1:]))) == ()
 
 
+@pytest.mark.parametrize("release", [OLDEST, NEWEST], ids=str)
+def test_a_suppression_is_restored_and_puts_out_a_window_once_it_closes(release, tmp_path):
+    options = {"size": 60, "grace": 0, "final": True, **STORE}
+    steps = (Step("stream", "stream", ("rows",)), Step("counts", "windows", ("stream",), options))
+    records = tuple(Record("rows", BEGIN + at, "a", "a|0") for at in (0, 5, 100))
+    with Lane(HERE, release, tmp_path / "lane.log") as lane:
+        answer = lane.run(Case(steps, records, reopened=(1,), restored=True).encoded)
+    assert answer["outputs"] == {"counts": [[BEGIN + 5, "a@999960-1000020", "2"]]}
+
+
 def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error(tmp_path):
     with Lane(HERE, OLDEST, tmp_path / "lane.log") as lane:
         versioned = Case(

@@ -151,7 +151,8 @@ RESTORING = """
                 driver.createOutputTopic(partition.topic(), new ByteArrayDeserializer(), new ByteArrayDeserializer())
                         .readRecordsToList()
                         .forEach(one -> kept.add(new ConsumerRecord<>(
-                                partition.topic(), 0, kept.size(), one.timestamp(), TimestampType.CREATE_TIME, 0, 0,
+                                partition.topic(), 0, kept.size(), one.timestamp() == null ? 0 : one.timestamp(),
+                                TimestampType.CREATE_TIME, 0, 0,
                                 one.key(), one.value(), one.headers(), Optional.empty())));
             }
         }
