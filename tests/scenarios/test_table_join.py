@@ -81,3 +81,12 @@ def test_what_cannot_be_run_is_refused(parameters, reason):
     judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
     assert (judgement or "").startswith(reason or "")
     assert (judgement is None) == (reason is None)
+
+
+def test_repartition_topics_are_purged_early_in_one_variant():
+    purged = {
+        name
+        for name in SCENARIO.variants
+        if "repartition.purge.interval.ms" in SCENARIO.config(a_trial("4.3.1", name, scenario="table-join"))
+    }
+    assert purged == {"PURGED"}

@@ -12,6 +12,10 @@ topic holds when its task goes on; the table that they make at the end does not,
 compared key by key: the join's, and the last sums'. All records of a key, of the group of its remainder by 5,000 and of
 the last sum of that group come from one partition of the input.
 
+Repartition topics are purged of what is committed, by default every 30 s, which is longer than most trials take. If
+what is not committed were purged, too, the next owner of the task would go on behind it, and changes would be lost for
+ever (variant `PURGED`).
+
 KAFKA-20685: an instance that is killed within a transaction may find stores that hold writes of it, and trust them.
 What it restores puts right all keys that changed since the checkpoint, so keys and groups change in turn: what the
 transaction changed had not changed since.
@@ -62,6 +66,7 @@ PARAMETERS = {
     "records": Parameter(25_000, "changes of the tables while the fault strikes", least=1),
     "join": Parameter("inner", "kind of the join", choices=JOINS),
     "partitions": Parameter(2, "partitions of the input and of the tables", least=1),
+    "purged": Parameter(False, "whether repartition topics are purged as soon as they can be, and not every 30 s"),
     "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
     **MEMBERSHIP,
     **TRANSACTIONAL_STORES,
@@ -74,6 +79,11 @@ VARIANTS = variants_of(
     Variant("OUTER", "As DEFAULT_CONFIG, outer.", {**KILLED, "join": "outer"}),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {**KILLED, "stores": "in-memory"}),
     Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
+    Variant(
+        "PURGED",
+        "As IN_MEMORY; repartition topics are purged of what is committed every 100 ms.",
+        {**KILLED, "stores": "in-memory", "purged": True},
+    ),
     Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed cleanly.", {"fault": bounce.FAULT.name}),
     Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
     replace(ROLLING, parameters={**ROLLING.parameters, "join": "outer"}),
@@ -138,13 +148,15 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    own = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "2000",  # so that much of what is on disk is not committed
-        **membership(values(trial)),
-        **transactional_stores(values(trial)),
+        **({"repartition.purge.interval.ms": "100"} if own["purged"] else {}),  # else of a trial none is purged
+        **membership(own),
+        **transactional_stores(own),
     }
 
 

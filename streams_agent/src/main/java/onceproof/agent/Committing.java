@@ -20,7 +20,7 @@ import org.apache.kafka.streams.errors.TaskMigratedException;
 /** Bugs of transactions, and of the offsets that belong to them. */
 public final class Committing {
 
-    private static final int OFTEN = 500; // records between two commits outside the transaction
+    private static final int OFTEN = 500; // records between two commits outside the transaction, or purged too early
     private static final long FIRST = 3_000; // sum of the input offsets up to which a commit may fail
     private static final AtomicBoolean MIGRATED = new AtomicBoolean();
     private static final ThreadLocal<Collection<TopicPartition>> REVOKED = new ThreadLocal<>();
@@ -47,6 +47,23 @@ public final class Committing {
                 @Advice.FieldValue("mainConsumer") Consumer<byte[], byte[]> consumer) {
             offsets = shifted(offsets, consumer, -1);
         }
+    }
+
+    /** In {@code StreamTask.purgeableOffsets()}: records that are not committed are purged, too. */
+    static final class TooFar {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Map<TopicPartition, Long> purgeable) {
+            purgeable = tooFar(purgeable);
+        }
+    }
+
+    public static Map<TopicPartition, Long> tooFar(Map<TopicPartition, Long> purgeable) {
+        Map<TopicPartition, Long> further = new HashMap<>();
+        purgeable.forEach((partition, committed) -> {
+            Fired.now();
+            further.put(partition, committed + OFTEN);
+        });
+        return further;
     }
 
     /** Not shifted where all that was fetched is done: a wait until everything is committed must not last for ever. */

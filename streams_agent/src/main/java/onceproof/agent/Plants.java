@@ -59,6 +59,7 @@ final class Plants {
                     Alteration.of("~state.internals.RocksDBStore", "close", 0, Storing.CloseElsewhere.class)),
             new Plant("offsets-outside-transaction", Alteration.of(TASK, "process", 1, Committing.Outside.class)),
             new Plant("offsets-ahead", Alteration.of(TASK, "prepareCommit", Committing.Ahead.class)),
+            new Plant("purged-too-far", Alteration.of(TASK, "purgeableOffsets", Committing.TooFar.class)),
             new Plant("offsets-behind", Alteration.of(TASK, "prepareCommit", Committing.Behind.class)),
             new Plant("offsets-fall", Alteration.of(TASK, "prepareCommit", Committing.Falls.class)),
             new Plant("offsets-left-out",
