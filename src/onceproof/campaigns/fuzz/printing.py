@@ -110,7 +110,7 @@ TEST = """
         }}
     }}
 
-    private static void copy(Path from, Path to) throws IOException {{ // its files are locked by whoever had them first
+    private static void copy(Path from, Path to) throws IOException {{ // the first driver still locks its files
         try (Stream<Path> files = Files.walk(from)) {{
             for (Path file : (Iterable<Path>) files::iterator) {{
                 Files.copy(file, to.resolve(from.relativize(file)));
