@@ -49,7 +49,7 @@ def meant(case: Case, name: str) -> dict[str, str]:
 
 
 def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None]]]:
-    """What a release without a bug puts out in the end."""
+    """The outputs of a release without a bug, in the end."""
     model, outputs = Model(case), {}
     for leaf in case.leaves:
         if leaf.makes is Kind.STREAM:

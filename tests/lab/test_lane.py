@@ -131,7 +131,7 @@ def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error
 
 
 def printed(case: Case, topic: str, release: Release, folder: Path) -> str:
-    """What its printed test says on a release; an empty text if it passes."""
+    """The failure of its printed test on a release; an empty text if it passes."""
     source = folder / f"{NAME}.java"
     source.write_text(unit_test(case, topic, "Written by hand."))
     class_path = joined(*replay_class_path(HERE, release), *launcher())

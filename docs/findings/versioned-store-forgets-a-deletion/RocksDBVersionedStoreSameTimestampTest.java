@@ -21,7 +21,7 @@ import java.util.TreeMap;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
-/** Of two changes of a key with the same timestamp the last one counts, also if it is a deletion. */
+/** The last one of two changes of a key with the same timestamp counts, also if it is a deletion. */
 public class RocksDBVersionedStoreSameTimestampTest {
 
     @TempDir

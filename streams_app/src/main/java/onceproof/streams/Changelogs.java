@@ -22,7 +22,7 @@ import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.test.TestRecord;
 
 /**
- * What the changelogs of a topology have, and the restoration of the stores of another driver from it: in one batch for
+ * The records of the changelogs of a topology, and the restoration of the stores of another driver from it: in one batch for
  * each store, by the {@code ProcessorStateManager} of the driver's task. A driver does not restore by itself.
  */
 final class Changelogs {

@@ -120,7 +120,7 @@ public final class Lane {
                 keep(driver, config, state.resolve("elsewhere"));
             }
         }
-        if (isToGoOn && !isRestored() && Files.exists(own)) { // the directory is locked by whoever had it first
+        if (isToGoOn && !isRestored() && Files.exists(own)) { // the folder of the first driver stays locked
             copy(own, state.resolve(String.valueOf(part + 1)));
         }
     }
