@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.table import Table
 
+from onceproof.campaigns.sensitivity.verbs import due
 from onceproof.model.matrix import Expansion, Request
-from onceproof.pipeline.steps import plants_due, requested, trials_planned, why_brokers
+from onceproof.pipeline.steps import requested, trials_planned, why_brokers
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import get_settings
 
@@ -36,7 +37,7 @@ def estimate(request: Request) -> dict[str, Any]:
     expansion = requested(request)
     _check_releases(expansion)
     trials = trials_planned(expansion, LATER)
-    planted = Counter(one.cell.scenario for one in plants_due(expansion, LATER))
+    planted = Counter(one.cell.scenario for one in due(expansion.cells, expansion.plants, expansion.risk, LATER))
     cells = Counter(cell.scenario for cell in expansion.cells)
     measured = seconds_by_scenario(settings.database_url)
     rows: list[dict[str, Any]] = [

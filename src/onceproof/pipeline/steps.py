@@ -34,7 +34,6 @@ from onceproof.settings import get_settings
 # Expectations) are imported by the step that needs them.
 
 if TYPE_CHECKING:
-    from onceproof.campaigns.sensitivity.plantings import Planting
     from onceproof.lab.external_brokers import ExternalCluster
 
 Ask = Callable[[], Published]
@@ -191,6 +190,8 @@ def plan(
 
 
 def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, Any]:
+    from onceproof.campaigns.sensitivity.verbs import due
+
     return {
         "run": run.run_id,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -206,15 +207,11 @@ def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, 
             for cell, trials in trials_planned(expansion, run.run_id).items()
             for number in range(1, trials + 1)
         ],
-        "plants": [{"plant": one.plant.name, **one.cell.to_dict()} for one in plants_due(expansion, run.run_id)],
+        "plants": [
+            {"plant": one.plant.name, **one.cell.to_dict()}
+            for one in due(expansion.cells, expansion.plants, expansion.risk, run.run_id)
+        ],
     }
-
-
-def plants_due(expansion: Expansion, run_id: str) -> list["Planting"]:
-    """The bugs that a run plants into those releases of its greens about which too little is known."""
-    from onceproof.campaigns.sensitivity.verbs import due
-
-    return due(expansion.cells, expansion.plants, expansion.risk, run_id)
 
 
 def sense(run: RunFolder) -> None:
