@@ -136,7 +136,7 @@ WAYS = [
         "enumerator",
         "nobody leads after the broker",
         False,
-        KILLED_NOT + "nobody else led",
+        KILLED_NOT + "no other broker led",
         parameters=KILL,
         nature=Nature(elects=False),
     ),
@@ -184,9 +184,9 @@ WAYS = [
             ("the proxy does nothing", "cut", "the proxy did not report", Nature(disturbs=False)),
             ("what is cut passes", "cut", "through the cut link had an answer after 10 ms", Nature(disturbs=False)),
             ("nothing goes into a cut link", "cut", "nothing went into the cut link", Nature(disturbs=False)),
-            ("nobody feels a cut", "cut", "not tell of a request that timed out", Nature(feels=False)),
+            ("nobody feels a cut", "cut", "not report a request that timed out", Nature(feels=False)),
             ("it does not come back", "cut", "did not process records again", Nature(comes_back=False)),
-            ("nobody feels a reset", "reset", "not tell of a connection that ended", Nature(feels=False)),
+            ("nobody feels a reset", "reset", "not report a connection that ended", Nature(feels=False)),
             ("a slow link is quick", "latency", "slow link had an answer after 10 ms", Nature(disturbs=False)),
         )
     ),
@@ -201,9 +201,9 @@ WAYS = [
     *(
         Way("enumerator", name, False, STOPPED_NOT + why, parameters=STOP, nature=nature)
         for name, why, nature in (
-            ("nobody leads after the zombie broker", "nobody else led __transaction_state-", Nature(elects=False)),
+            ("nobody leads after the zombie broker", "no other broker led __transaction_state-", Nature(elects=False)),
             ("the zombie broker stays behind", "node 1 was not in sync again", Nature(catches_up=False)),
-            ("the zombie broker does not know it", "not tell that it follows another", Nature(stands_down=False)),
+            ("the zombie broker does not know it", "not report that it follows another", Nature(stands_down=False)),
         )
     ),
     Way(
@@ -216,7 +216,7 @@ WAYS = [
     *(
         Way("enumerator", name, False, MOVED_NOT + why, parameters=MOVE, nature=nature)
         for name, why, nature in (
-            ("leaders do not move", "nobody else led __transaction_state-", Nature(elects=False)),
+            ("leaders do not move", "no other broker led __transaction_state-", Nature(elects=False)),
             ("leaders do not move back", "node 1 did not lead again", Nature(catches_up=False)),
         )
     ),
