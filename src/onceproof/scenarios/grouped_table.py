@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from onceproof.faults import bounce, chosen, instance_kill, parameters_of, rolling_bounce
+from onceproof.faults import chosen, instance_kill, parameters_of, rolling_bounce
 from onceproof.faults.base import run_fault
 from onceproof.faults.rolling_bounce import UPGRADE_FROM
 from onceproof.model.cell import Cell, Trial
@@ -60,7 +60,7 @@ PARAMETERS = {
     "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
     "caching": Parameter(False, "whether the table and the sums are cached"),
     "optimized": Parameter(False, "whether the input is the changelog of the table (topology.optimization=all)"),
-    **parameters_of(rolling_bounce.FAULT, instance_kill.FAULT, bounce.FAULT),
+    **parameters_of(rolling_bounce.FAULT, instance_kill.FAULT),
 }
 VARIANTS = variants_of(
     Variant(
