@@ -88,6 +88,9 @@ class Settings(BaseSettings):
         "listen there",
     )
     pre_releases: bool = Field(default=False, description="whether `release_watch` also takes candidates")
+    atlas: Path | None = Field(
+        default=None, description="atlas to which the DAG `regression` adds the verdicts of each run, by default none"
+    )
 
     @field_validator("project", "home", "applications")
     @classmethod
@@ -96,6 +99,11 @@ class Settings(BaseSettings):
         if set(str(path)) & set(":,"):
             raise ValueError("a path with ':' or ',' cannot be given to Java, choose another")
         return path.absolute()
+
+    @field_validator("atlas")
+    @classmethod
+    def _absolute_or_none(cls, path: Path | None) -> Path | None:
+        return path and path.absolute()
 
     @property
     def runs(self) -> Path:

@@ -1,13 +1,16 @@
 """From run folders to an atlas: what stands behind a verdict comes along, and nothing of the machine does."""
 
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from onceproof.atlas.exporting import exported
+from onceproof.atlas.exporting import append, exported
 from onceproof.atlas.file import read_atlas, write_atlas
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
@@ -90,6 +93,36 @@ def test_trials_of_two_harnesses_are_of_neither(run):
     [red] = [one for one in exported([run]).measurements if one.cell == RED]
     assert red.harness == "0.1.0+aaaa and 0.1.0+bbbb"
     assert red.machine == "Linux, Java 17"
+
+
+def test_a_run_is_added_to_an_atlas_once_and_the_first_one_makes_it(run, tmp_path):
+    file = tmp_path / "nightly.sqlite"
+    assert append(file, run).left_out.keys() == exported([run]).left_out.keys()
+    first = read_atlas(file)
+    assert [one.cell for one in first] == [RED, GREEN]
+    append(file, run)
+    assert read_atlas(file) == first
+
+
+def test_runs_that_end_together_are_all_in_the_atlas(run, tmp_path):
+    file, runs = tmp_path / "nightly.sqlite", [run]
+    for number in range(1, 5):
+        other = RunFolder(run.path.with_name(f"20261121T02150{number}-bbbb"))
+        shutil.copytree(run.path, other.path)
+        rows = [replace(row, streams=f"3.{number + 3}.0") for row in VerdictRow.read_all(run.verdicts_file)]
+        VerdictRow.write_all(other.verdicts_file, rows[1:2])
+        runs.append(other)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(partial(append, file), runs))
+    assert len(read_atlas(file)) == 2 + 4
+
+
+def test_a_file_that_is_no_atlas_stays_as_it_is(run, tmp_path):
+    file = tmp_path / "nightly.sqlite"
+    file.write_text("my notes")
+    with pytest.raises(UsageError, match="no atlas"):
+        append(file, run)
+    assert file.read_text() == "my notes"
 
 
 def test_a_damaged_run_is_an_error(run):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from onceproof.atlas.file import read_atlas
 from onceproof.model.cell import is_run_id
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import HarnessError, UsageError
@@ -333,6 +334,14 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     assert len(up.driven_trials()) == 2
     [aside] = up.path.glob("trials/*.attempt-1")
     assert Outcome.read(aside / "outcome.json").error == str(BROKEN)
+
+
+def test_a_published_run_is_added_to_the_atlas_of_the_settings(up, tmp_path, monkeypatch):
+    monkeypatch.setenv("ONCEPROOF_ATLAS", str(tmp_path / "nightly.sqlite"))
+    get_settings.cache_clear()
+    VerdictRow.write_all(up.verdicts_file, [verdict("clean")])
+    steps.publish(up)
+    assert [one.run for one in read_atlas(tmp_path / "nightly.sqlite")] == [RUN]
 
 
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):

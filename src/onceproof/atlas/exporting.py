@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
+from onceproof.atlas.file import read_atlas, write_atlas
 from onceproof.atlas.measurement import ControlSeen, Measurement, merged
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.decoding import decoded
 from onceproof.model.files import Outcome, Reading, VerdictRow
-from onceproof.model.json_file import encoded, read_json
+from onceproof.model.json_file import check_target, encoded, read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import commit_of
@@ -51,6 +55,23 @@ def exported(runs: Iterable[RunFolder]) -> Exported:
                 one = _measurement(run, created, row, trials.get(row.as_cell, ()), rows)
                 found.append(decoded(Measurement, redaction.data(encoded(one))))
     return Exported(merged(found), left_out)
+
+
+def append(file: Path, run: RunFolder) -> Exported:
+    """Add the measurements of a judged run to an atlas, which is made if it is not there.
+
+    Runs that end at the same time add theirs one after the other. An atlas that cannot be read stays as it is.
+
+    Raises:
+        UsageError: the file is no atlas.
+        HarnessError: the run is incomplete or damaged, or the disk is full or read-only.
+    """
+    found = exported([run])
+    check_target(file)
+    with FileLock(f"{file}.lock"):
+        before = read_atlas(file) if file.exists() else ()
+        write_atlas(file, merged(before, found.measurements))
+    return found
 
 
 def _refused(row: VerdictRow) -> str | None:

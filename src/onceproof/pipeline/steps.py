@@ -509,10 +509,17 @@ def judge(run: RunFolder) -> None:
 
 
 def publish(run: RunFolder) -> None:
-    """Store the run in the results database; until then, and if a verdict is an error, it can be resumed."""
+    """Store the run in the results database, and add it to the atlas of the settings, if there is one.
+
+    Until it is stored, and if a verdict is an error, it can be resumed.
+    """
+    from onceproof.atlas.exporting import append
     from onceproof.results.database import store_run
 
-    store_run(run, get_settings().database_url)
+    settings = get_settings()
+    store_run(run, settings.database_url)
+    if settings.atlas is not None:
+        append(settings.atlas, run)
     if run.is_finished:
         discard_data(run)
 
