@@ -121,6 +121,7 @@ def all_of(current, target, application=None):
 
 
 RETENTION = "KIP-825, retention (no JIRA)"  # of windows that come out when they close
+SUPPLIED = "KIP-954 (no JIRA)"  # the changelog of windows from a supplier
 FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10391, again (no JIRA)"
 ASYMMETRIC = "KAFKA-15417"
 SAME_KEY = "KIP-213, same key (no JIRA)"  # which the fix of KAFKA-16407 brought
@@ -192,6 +193,7 @@ def keys(issues):
                 "KAFKA-18713",
                 KEPT,
                 RETENTION,
+                SUPPLIED,
                 OWNED,
                 PAUSES,
             ],
@@ -235,6 +237,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         "KIP-923, restored (no JIRA)",
         "KIP-923 (no JIRA)",
         *({RETENTION} - set(gained)),
+        *({SUPPLIED} - set(gained) if Release.parse(current).since(Release(3, 7, 0)) else ()),
         "KIP-825, sessions (no JIRA)",
         "KAFKA-20099 (documented)",
         "at_least_once (documented)",

@@ -59,6 +59,15 @@ RED = {
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldEvictRestoredRecords()": "[order-17, order-18]> but was: <[]>",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldBufferAfterRestore()": "it is not late",
     "RocksDBTimeOrderedKeyValueBufferLossTest.shouldEvictRecordsOfBeforeReopen()": "expected: <[b, c]> but was: <[]>",
+    "WindowedStoreSupplierRetentionTest.shouldKeepChangelogAsLongAsSuppliedWindowStore()": (
+        "expected: <691200000> but was: <90000000>"
+    ),
+    "WindowedStoreSupplierRetentionTest.shouldKeepChangelogAsLongAsSuppliedStoreOfSlidingWindows()": (
+        "expected: <691200000> but was: <93600000>"
+    ),
+    "WindowedStoreSupplierRetentionTest.shouldKeepChangelogAsLongAsSuppliedSessionStore()": (
+        "expected: <691200000> but was: <90000000>"
+    ),
     "RocksDBVersionedStoreReopenTest.shouldFindHistoryAfterReopen()": "expected: <v1> but was: <null>",
     "RocksDBVersionedStoreReopenTest.shouldFindDeletionAfterReopen()": "expected: <null> but was: <late>",
     "RocksDBVersionedStoreReopenTest.shouldPutAfterDeletionAndReopen()": (
@@ -182,7 +191,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 16 if release == AFFECTED else 18  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 17 if release == AFFECTED else 19  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -215,7 +224,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 11
+    assert len(pages) == len(TICKETS) == 12
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()

@@ -102,6 +102,7 @@ PARAMETERS = {
     "suppressed": Parameter(True, "whether results are held back until their window has closed"),
     "on.close": Parameter(False, "whether the aggregation itself puts out windows that have closed (KIP-825)"),
     "kept.longer": Parameter(False, f"whether windows are kept for {KEPT // 1_000} s, or for size and grace only"),
+    "supplied": Parameter(False, "whether only the supplier of the store says for how long windows are kept"),
     "size": Parameter(500, "ms of a window; of a session, the gap after which it ends", least=2),
     "grace": Parameter(100, "ms for which a window waits for records that are out of order", least=1),
     "keys": Parameter(50, "keys of the records", least=1),
@@ -150,6 +151,11 @@ VARIANTS = variants_of(
         {**ON_CLOSE, "kept.longer": False},
     ),
     Variant(
+        "SUPPLIED",
+        "As REBALANCED; only the supplier of the store says that windows are kept for a minute.",
+        {"kept.longer": True, "supplied": True},
+    ),
+    Variant(
         "SESSION_KEPT",
         "As REBALANCED; sessions that are kept for longer than gap and grace.",
         {"kind": "session", "size": 60, "kept.longer": True},
@@ -187,6 +193,8 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
         return reason
     if reason := _refuse_on_close(cell, parameters):
         return reason
+    if parameters["supplied"] and (parameters["on.close"] or parameters["kind"] == "session"):
+        return "supplied is for windows that a supplier keeps; leave out on.close, and take another kind than session."
     if parameters["caching"] and not _finals_only(parameters):
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
     if (parameters["first"] + parameters["records"] + 1) * MOST >= 1 << SUM_BITS:
@@ -313,6 +321,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "suppressed": parameters["suppressed"],
         "on.close": parameters["on.close"],
         "retention.ms": retention(parameters),
+        "supplied": parameters["supplied"],
         "size.ms": parameters["size"],
         "grace.ms": parameters["grace"],
         "stores": parameters["stores"],

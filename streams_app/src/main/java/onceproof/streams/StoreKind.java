@@ -102,11 +102,16 @@ final class StoreKind {
     /** How the DSL is to keep windows of this size; there their values have timestamps. */
     <K, V> Materialized<K, V, WindowStore<Bytes, byte[]>> windows(
             String name, Duration kept, Duration size, Serde<K> keys, Serde<V> values) {
+        return suppliedWindows(name, kept, size, keys, values).withRetention(kept); // of the changelog, from 3.7 on
+    }
+
+    /** The same; only the supplier of the store says for how long windows are kept. */
+    <K, V> Materialized<K, V, WindowStore<Bytes, byte[]>> suppliedWindows(
+            String name, Duration kept, Duration size, Serde<K> keys, Serde<V> values) {
         return cached(Materialized.<K, V>as(
                         kind.equals(IN_MEMORY)
                                 ? Stores.inMemoryWindowStore(name, kept, size, false)
                                 : Stores.persistentTimestampedWindowStore(name, kept, size, false))
-                .withRetention(kept) // of the changelog
                 .withKeySerde(keys)
                 .withValueSerde(values));
     }

@@ -68,6 +68,7 @@ final class Windows {
         Duration grace = Duration.ofMillis(settings.count("grace.ms"));
         Duration kept = Duration.ofMillis(settings.count("retention.ms"));
         boolean onClose = settings.flag("on.close");
+        boolean supplied = settings.flag("supplied");
         if (kind.equals("session")) {
             SessionWindowedKStream<Integer, Integer> sessions =
                     input.windowedBy(SessionWindows.ofInactivityGapAndGrace(size, grace));
@@ -89,7 +90,9 @@ final class Windows {
                         (key, value, sum) -> sum + value,
                         onClose
                                 ? stores.windowsOfDsl(SUMS, kept, size, Serdes.Integer(), Serdes.Integer())
-                                : stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer()));
+                                : supplied
+                                        ? stores.suppliedWindows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer())
+                                        : stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer()));
     }
 
     /** The aggregation puts out only what a window holds when it has closed (KIP-825, from 3.3 on). */

@@ -34,6 +34,7 @@ class WindowsTest {
                 "windows", state,
                 Map.of(
                         "input.topic", "in", "output.topic", "out", "caching", false, "suppressed", true, "on.close", false,
+                        "supplied", false,
                         "size.ms", 10, "grace.ms", 5, "retention.ms", 15));
     }
 
