@@ -76,18 +76,16 @@ class Tree:
         """It itself: the first process below its lower reaper, which may have adopted others."""
         above = ask_living(lambda reaper: (reaper, reaper.ppid()), self.reapers(component))
         lower = [reaper for reaper, parent in above if parent != self.command.pid]
-        below = ask_living(lambda reaper: min(reaper.children(), key=psutil.Process.create_time, default=None), lower)
-        return [process for process in below if process is not None]
+        below = ask_living(psutil.Process.children, lower)
+        return [min(children, key=psutil.Process.create_time) for children in below if children]
 
     def adopted(self) -> list[psutil.Process]:
-        """What reapers have taken in, because who started it is gone; but what has an owner elsewhere is none of it."""
+        """The processes that reapers have taken in, as those that started them are gone, and that have no owner."""
         found = []
-        for reaper in self.running(str(TREE_REAPER)):
-            for _, *others in ask_living(
-                lambda k: sorted(k.children(), key=psutil.Process.create_time) or [k], [reaper]
-            ):
-                commands = ask_living(lambda process: (process, process.cmdline()), others)
-                found += [process for process, command in commands if str(REAPER) not in command]
+        for children in ask_living(psutil.Process.children, self.running(str(TREE_REAPER))):
+            others = sorted(children, key=psutil.Process.create_time)[1:]
+            commands = ask_living(lambda process: (process, process.cmdline()), others)
+            found += [process for process, command in commands if str(REAPER) not in command]
         return found
 
     def tasks(self) -> list[psutil.Process]:

@@ -23,7 +23,7 @@ import java.util.function.Consumer;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
-/** A changelog must keep windows for as long as their store does, whoever says so: the supplier or Materialized. */
+/** A changelog must keep windows for as long as their store does, whether the supplier or Materialized says it. */
 public class WindowedStoreSupplierRetentionTest {
 
     private static final Duration SIZE = Duration.ofHours(1);

@@ -89,7 +89,7 @@ class RunRequest(Asked):
         return cls(matrix=named, own_matrix=own, connection=connection, run=run_id, **values)
 
     @property
-    def told(self) -> str:
+    def differing(self) -> str:
         """The fields that differ from the defaults, as JSON."""
         return self.model_dump_json(exclude_defaults=True, exclude={"connection", "run"})
 

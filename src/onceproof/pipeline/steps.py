@@ -278,8 +278,8 @@ def _go_on(run: RunFolder, asked: RunRequest) -> None:
     planned = requested_of(run)
     if planned.request != asked.request:
         raise UsageError(
-            f"Run {run.run_id} was asked for {planned.told}, not for {asked.told}: resume it with what it was asked "
-            "for."
+            f"Run {run.run_id} was asked for {planned.differing}, not for {asked.differing}: resume it with what it "
+            "was asked for."
         )
     run.verdicts_file.unlink(missing_ok=True)
     run.trials_over.unlink(missing_ok=True)
@@ -513,12 +513,13 @@ def publish(run: RunFolder) -> None:
 
     Until it is stored, and if a verdict is an error, it can be resumed.
     """
-    from onceproof.atlas.exporting import append
     from onceproof.results.database import store_run
 
     settings = get_settings()
     store_run(run, settings.database_url)
     if settings.atlas is not None:
+        from onceproof.atlas.exporting import append
+
         append(settings.atlas, run)
     if run.is_finished:
         discard_data(run)

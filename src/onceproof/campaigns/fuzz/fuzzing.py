@@ -18,7 +18,7 @@ from onceproof.model.release import Release
 
 SHRUNK = 3  # reds that are shrunk of each signature; further ones are counted
 SHRINKING = 60.0  # seconds for a red, at most
-TOLD_EVERY = 5.0  # seconds between reports, after which the progress is written, too
+REPORTED_EVERY = 5.0  # seconds between reports, after which the progress is written, too
 
 
 class Bench(Protocol):
@@ -43,7 +43,7 @@ class Finding:
         cases: that had been run when it was found.
         after: seconds of fuzzing until then.
         reds: cases that looked like it, itself among them.
-        differences: what it shows, `topic`, `kind` and `told`.
+        differences: what it shows, `topic`, `kind` and `shown`.
         case: the smallest one, as text.
         folder: of `case.json`, the test, and the application.
     """
@@ -133,18 +133,18 @@ class Fuzzer:
         self._left_out.update(self.state.left_out)
         for finding in self.state.findings:
             self._remember(Case.decoded(json.loads(Path(finding.folder, "case.json").read_text())), finding.differences)
-        begin, before, told = self.clock(), self.state.seconds, self.clock()
+        begin, before, reported = self.clock(), self.state.seconds, self.clock()
         while True:
             number = self.state.cases
             case = draw(self.state.seed, number, Release.parse(self.state.streams))
             judged = self._judged(case)
-            self._left_out.update((judged.left_out or {}).values())
+            self._left_out.update(judged.left_out.values())
             self.state = replace(self.state, cases=number + 1, seconds=round(before + self.clock() - begin, 1))
             if judged.differences:
                 self._follow(number, case, judged)
             now = self.clock()
-            if now - told > TOLD_EVERY:
-                told = now
+            if now - reported > REPORTED_EVERY:
+                reported = now
                 self._write()
                 self.report(f"{self.state.cases:,} cases, {self.state.red:,} red, {len(self.state.findings)} findings")
             if now - begin >= seconds:
@@ -162,8 +162,9 @@ class Fuzzer:
         if self.other is None or judged.differences:
             return judged
         other = self.other.run(case.encoded)
-        told = [Difference(case.leaves[0].name, "differs", other["failed"])] if "failed" in other else []
-        return replace(judged, differences=tuple(told or compared(case, answer["outputs"], other["outputs"])))
+        if "failed" in other:
+            return replace(judged, differences=(Difference(case.leaves[0].name, "differs", other["failed"]),))
+        return replace(judged, differences=compared(case, answer["outputs"], other["outputs"]))
 
     def _follow(self, number: int, case: Case, judged: Judged) -> None:
         """Count a red, and shrink it, unless enough like it were."""

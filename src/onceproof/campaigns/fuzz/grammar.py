@@ -212,9 +212,9 @@ class Case:
     def __str__(self) -> str:
         lines = [str(step) for step in self.steps]
         lines += [f"optimized: {self.optimized}"] if self.optimized else []
-        told = f"the stores are {'lost and restored' if self.restored else 'closed and opened again'}"
+        reopening = f"the stores are {'lost and restored' if self.restored else 'closed and opened again'}"
         for place, record in enumerate(self.records):
-            lines += [told] if place in self.reopened else []
+            lines += [reopening] if place in self.reopened else []
             lines.append(f"{record.topic} at {record.timestamp - BEGIN}: {record.key} = {record.value}")
         return "\n".join(lines)
 

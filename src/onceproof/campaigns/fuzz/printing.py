@@ -406,9 +406,9 @@ def _asserted(case: Case, leaf: Step) -> Iterator[str]:
     if leaf.makes is Kind.STREAM:
         events = sorted(f"{e.key} = {e.value} at {e.timestamp}" for e in model.stream(leaf.name).events)
         must = ", ".join(map(literal, events))
-        told = 'record.key() + " = " + record.value() + " at " + record.timestamp()'
-        all_told = f"results.stream().map(record -> {told}).sorted().collect(Collectors.toList())"
-        yield f"        List<String> all = {all_told};"
+        shown = 'record.key() + " = " + record.value() + " at " + record.timestamp()'
+        all_shown = f"results.stream().map(record -> {shown}).sorted().collect(Collectors.toList())"
+        yield f"        List<String> all = {all_shown};"
         yield f"        assertEquals(List.of({must}), all);"
         return
     rows = sorted(model.table(leaf.name).rows(model.last).items())

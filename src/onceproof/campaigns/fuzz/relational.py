@@ -10,7 +10,7 @@ A count of windows counts records without a value, too, on all releases, though 
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from onceproof.campaigns.fuzz.grammar import Case, Kind, Step, topics_of
@@ -347,7 +347,7 @@ class Judged:
     """The judgement of a case: differences, and topics that were not judged, with the reason."""
 
     differences: tuple[Difference, ...] = ()
-    left_out: Mapping[str, str] | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -403,9 +403,14 @@ def _above(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
         yield from _above(steps[name], steps)
 
 
-def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
+def _last_rows(output: Output) -> Rows:
+    """The rows that a table has in the end, by all that it put out."""
     last = {key: value for _, key, value in output}
-    has = {key: value for key, value in last.items() if value is not None}
+    return {key: value for key, value in last.items() if value is not None}
+
+
+def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
+    has = _last_rows(output)
     kinds = {
         "missing": [f"{key} = {must[key]}" for key in must.keys() - has.keys()],
         "unexpected": [f"{key} = {has[key]}" for key in has.keys() - must.keys()],
@@ -441,6 +446,5 @@ def compared(case: Case, one: Mapping[str, Output], other: Mapping[str, Output])
         if leaf.makes is Kind.STREAM:
             found += _compared_events(leaf.name, [Event(0, *record) for record in had], has)
         else:
-            last = {key: value for _, key, value in had}
-            found += _compared_rows(leaf.name, {k: v for k, v in last.items() if v is not None}, has)
+            found += _compared_rows(leaf.name, _last_rows(had), has)
     return tuple(replace(difference, kind="differs") for difference in found)
