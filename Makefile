@@ -11,7 +11,7 @@ JARS := .onceproof/artifacts/.installed
 WORKERS := -n 2 --no-loadscope-reorder --durations=15
 UNIT := not spark and not gx and not broker and not system and not browser and not docker and not postgresql \
   and not toxiproxy
-PAGES := $(wildcard *.md docs/*.md docs/*/*.md streams_app/*.md)
+PAGES := $(wildcard *.md changes/*.md docs/*.md docs/*/*.md streams_app/*.md)
 CODE = $(shell find src spark_jobs expectations dags plugins -name "*.py")
 ARGS ?=
 REPEAT ?=
@@ -76,6 +76,7 @@ lint-prose: $(VENV)/.installed
 	@$(BIN)/mdformat --check $(PAGES)
 	@$(BIN)/python docs/prose.py $(filter-out docs/adr/%,$(PAGES)) $(CODE)
 	@$(BIN)/codespell $(PAGES) src spark_jobs expectations dags plugins
+	@$(BIN)/towncrier build --draft --version next > .lint-changes.log 2>&1 || { cat .lint-changes.log; exit 1; }
 
 format: $(VENV)/.installed ## Format the Python code and the pages
 	@$(BIN)/ruff check --fix --quiet .
