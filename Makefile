@@ -26,7 +26,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-java benchmarks lock release clean prerequisites docs docs-serve
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-java benchmarks lock release clean prerequisites docs docs-serve pictures
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ docs: $(VENV)/.installed ## Build the documentation as a site; warnings and dead
 docs-serve: $(VENV)/.installed ## Serve the documentation on loopback
 	@$(BIN)/python docs/site.py
 	@$(BIN)/zensical serve $(ARGS)
+
+pictures: $(VENV)/.installed ## Take the documentation's pictures of the run RUN, which has a red cell
+	@$(BIN)/python docs/pictures.py $(RUN) $(NAME)
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
