@@ -2,15 +2,16 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from onceproof.atlas.file import read_atlas, write_atlas
+from onceproof.atlas.file import COLUMNS, TABLES, read_atlas, write_atlas
 from onceproof.model.errors import UsageError
-from tests.specimens.atlas import a_cell, measured_as
+from tests.specimens.atlas import TIMELINE, a_cell, measured_as
 
 ALL = (
-    measured_as("known"),
+    measured_as("known", timeline=TIMELINE),
     measured_as("clean", a_cell("3.10.0")),
     measured_as("regression", a_cell("3.9.1 → 4.4.0", "ROLLING"), sentence="'; DROP TABLE cells; --\N{SNOWMAN}"),
     measured_as("inconclusive", a_cell("4.4.0"), seconds=None),
@@ -27,6 +28,16 @@ def file(tmp_path):
 
 def test_what_is_written_is_read(file):
     assert list(read_atlas(file)) == sorted(ALL, key=lambda one: one.place)
+
+
+def test_a_file_from_before_there_were_timelines_is_read(file, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr("onceproof.atlas.file.COLUMNS", COLUMNS[:-1])
+        before.setattr(
+            "onceproof.atlas.file.TABLES", tuple(table.replace(', "timeline" TEXT NOT NULL', "") for table in TABLES)
+        )
+        write_atlas(file, ALL)
+    assert list(read_atlas(file)) == sorted((replace(one, timeline=()) for one in ALL), key=lambda one: one.place)
 
 
 def test_the_same_measurements_give_the_same_bytes_in_whatever_order(file, tmp_path):

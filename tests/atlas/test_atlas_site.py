@@ -17,11 +17,11 @@ from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.page.atlas import POLICY, Atlas, slug, write_site
 from tests.page.conftest import SCRIPT
-from tests.specimens.atlas import EARLIER, NOW, a_cell, measured_as
+from tests.specimens.atlas import EARLIER, NOW, TIMELINE, a_cell, measured_as
 
 RELEASES = tuple(map(Release.parse, ("3.3.2", "3.4.0", "3.4.1", "3.5.0", "4.3.1", "4.4.0")))
 MEASURED = (
-    measured_as("known", sentence=f"14 duplicate-id {SCRIPT}"),
+    measured_as("known", sentence=f"14 duplicate-id {SCRIPT}", timeline=(*TIMELINE, {**TIMELINE[0], "name": SCRIPT})),
     measured_as("clean", a_cell("3.4.1"), day=2, harness=EARLIER, machine=SCRIPT),
     measured_as("regression", a_cell("4.4.0"), sentence="Nobody knows."),
     measured_as("clean", a_cell("3.4.1 → 4.4.0", "ROLLING")),
@@ -114,6 +114,15 @@ def test_the_table_tells_what_is_measured_from_what_is_only_expected(site):
     assert 'title="3.3.2, enumerator: not measured, and expected by the registry: KAFKA-14172' in text
     assert re.search(r'title="4\.4\.0, enumerator: DEFAULT_CONFIG regression; not measured, and expected by the', text)
     assert "4 of 4 cells are measured, from 2026-11-01 to 2026-11-02" in text
+
+
+def test_an_issue_shows_the_timeline_of_a_red_trial(site):
+    page = (site / "issues" / "KAFKA-14172.html").read_text()
+    assert "A trial on 3.4.0" in page
+    assert "came back to a thread that had held it before" in page
+    assert page.count('class="return"') == 1
+    assert 'class="still"' not in (site / "issues" / "KAFKA-20685.html").read_text()  # of which no red is there
+    assert "timeline" not in (site / "atlas.json").read_text()
 
 
 def test_an_upgrade_is_answered_from_the_atlas(site):

@@ -1,5 +1,6 @@
 """From run folders to an atlas: what stands behind a verdict comes along, and nothing of the machine does."""
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -7,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from onceproof.atlas.exporting import append, exported
+from onceproof.atlas.exporting import EVENTS, append, exported
 from onceproof.atlas.file import read_atlas, write_atlas
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
@@ -16,7 +17,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Standing
-from tests.specimens.atlas import WITNESS
+from tests.specimens.atlas import TIMELINE, WITNESS
 from tests.specimens.files import a_reading, a_verdict, an_outcome
 
 RUN = "20261120T021500-bbbb"
@@ -70,6 +71,17 @@ def test_a_verdict_comes_with_what_it_rests_on(run):
     assert green.summary == "measured by Onceproof 0.1.0 on 2026-11-20"
     assert [(control.cell, control.red, control.exercised) for control in green.controls] == [(RED.key, 1, 1)]
     assert (green.plants, green.missed) == ((Standing("put-lost", 3, 3, 0.02),), 0.04)
+
+
+def test_a_red_comes_with_the_timeline_of_a_red_trial_without_samples(run):
+    file = run.trial(Trial(RUN, RED, 1, 5)).timeline
+    sampled = {"t": 1500, "source": "i", "event": "progress", "processed": []}
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in (*TIMELINE, sampled)))
+    red, green = exported([run]).measurements
+    assert red.timeline == tuple(sorted(TIMELINE, key=lambda event: event["t"]))
+    assert green.timeline == ()
+    file.write_text("".join(f"{json.dumps(TIMELINE[0])}\n" for _ in range(EVENTS + 1)))
+    assert exported([run]).measurements[0].timeline == ()  # too many for a picture
 
 
 def test_nothing_of_the_machine_comes_along(run, tmp_path):

@@ -20,6 +20,7 @@ from onceproof.page.timeline import bands, figure, marks
 from onceproof.page.timeline.bands import Band
 from onceproof.page.timeline.flow import Flow, flow, processed_at, thinned
 from onceproof.page.timeline.marks import Mark
+from onceproof.page.timeline.picture import Picture
 from tests.specimens.files import a_plan, a_reading
 
 T0 = 1795264571000  # 2026-11-21T12:36:11Z
@@ -225,6 +226,19 @@ def test_bands_of_a_row_never_overlap_and_are_ordered_whatever_happens(steps):
             row = list(row)
             assert all(band.begin < band.end for band in row)
             assert all(before.end <= after.begin for before, after in itertools.pairwise(row))
+
+
+@given(st.lists(st.tuples(EVENTS, st.integers(0, 3)), max_size=40))
+def test_a_still_picture_has_all_its_parts_within_it_whatever_happens(steps):
+    times = itertools.accumulate(pause for _, pause in steps)
+    picture = Picture.of([event(t) for (event, _), t in zip(steps, times, strict=True)])
+    if picture is None:
+        return
+    for bar in (*picture.bars, *picture.frames):
+        assert picture.begin <= bar.x <= bar.x + bar.width <= picture.width
+        assert 0 <= bar.y < picture.height
+    assert all(picture.begin <= mark.x <= picture.width and mark.y < picture.height for mark in picture.marks)
+    assert picture.ticks[0].text == "0 s"
 
 
 def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_moved():

@@ -14,6 +14,27 @@ HARNESS, EARLIER = "0.2.0+aaaaaaaa", "0.1.0+bbbbbbbb"
 NOW, THEN = (dict.fromkeys(SCENARIOS, version) for version in (HARNESS, EARLIER))  # by scenario
 WITNESS = Witness("duplicate-id", 0, 7, (14,), ("output/0@50",), "one key", "2 keys: 7, 9")
 
+TIMELINE: tuple[dict[str, Any], ...] = (  # a task that leaves its thread and comes back, and a phase that is cut off
+    {"t": 1000, "source": "driver", "event": "phase", "name": "first bulk"},
+    {"t": 1000, "source": "driver", "event": "instance", "name": "i", "action": "started", "release": "3.4.0"},
+    {"t": 2000, "source": "i", "event": "state", "from": "CREATED", "to": "RUNNING"},
+    *(
+        {
+            "t": t,
+            "source": "i",
+            "event": "assignment",
+            "threads": [{"thread": "x-i-StreamThread-1", "state": "", **held}],
+        }
+        for t, held in (
+            (2000, {"active": ["0_0"], "standby": []}),
+            (4000, {"active": [], "standby": ["0_0"]}),
+            (7000, {"active": ["0_0"], "standby": []}),
+        )
+    ),
+    {"t": 6000, "source": "driver", "event": "instance", "name": "i", "action": "killed"},
+    {"t": 9000, "source": "driver", "event": "phase", "name": "drain"},
+)
+
 
 def a_cell(streams: str = "3.4.0", variant: str = "DEFAULT_CONFIG", scenario: str = "enumerator") -> Cell:
     """A cell on the newest brokers; `A → B` has a restart."""

@@ -17,12 +17,15 @@ from onceproof.model.json_file import check_target, encoded, read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import commit_of
+from onceproof.model.timeline import Event, read_timeline
 from onceproof.model.verdict import Verdict
 from onceproof.results.controls import near_controls
 from onceproof.results.redaction import Redaction
 
 WITNESSES = 3  # of a cell
 GREEN = (Verdict.CLEAN, Verdict.PROVISIONAL, Verdict.FIXED)
+SAMPLED = ("progress", "lags", "lag", "produced", "drained", "hello", "command", "heartbeat")  # events of a timeline
+EVENTS = 500  # of a timeline, at most
 SEVERAL = " and "  # between versions or machines, if trials of a cell had several
 
 
@@ -111,6 +114,7 @@ def _measurement(
         unqualified=row.unqualified,
         seeds=row.seeds,
         seconds=row.seconds,
+        timeline=_timeline(run, trials) if row.red else (),
     )
 
 
@@ -127,6 +131,16 @@ def _witnesses(run: RunFolder, trials: Sequence[Trial]) -> list[Witness]:
     return [*first, *(witness for witness in found if witness not in first)][:WITNESSES]
 
 
+def _timeline(run: RunFolder, trials: Sequence[Trial]) -> tuple[Event, ...]:
+    """The first red trial's, without what is sampled all the time; none where it has too many events for a picture."""
+    for trial in trials:
+        folder = run.trial(trial)
+        if _is_read(run.outcome(trial)) and Reading.read(folder.reader_file).anomalies and folder.timeline.exists():
+            events = tuple(event for event in read_timeline(folder.timeline) if event["event"] not in SAMPLED)
+            return events if len(events) <= EVENTS else ()
+    return ()
+
+
 def _is_read(outcome: Outcome | None) -> bool:
     return outcome is not None and outcome.says_something
 
@@ -139,6 +153,8 @@ def _controls(row: VerdictRow, rows: Sequence[VerdictRow]) -> Iterable[ControlSe
             yield ControlSeen(cell.key, control.red, control.counted)
 
 
-def to_json(measurements: Iterable[Measurement]) -> list[dict[str, Any]]:
-    """Measurements for other programs, each with the key of its cell and who measured it."""
-    return [{"key": one.cell.key, **encoded(one), "version": one.version} for one in measurements]
+def to_json(one: Measurement) -> dict[str, Any]:
+    """A measurement for other programs, with the key of its cell and its version, without its timeline."""
+    data: dict[str, Any] = encoded(one)
+    del data["timeline"]
+    return {"key": one.cell.key, **data, "version": one.version}

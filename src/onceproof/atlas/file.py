@@ -7,7 +7,7 @@ of rows and a checksum over them, so that a file that was cut or altered is not 
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
@@ -22,7 +22,8 @@ from onceproof.model.json_file import encoded, replacing
 SCHEMA = 1  # of the file; it changes when a column is removed or changes its meaning
 AXES = ("scenario", "variant", "streams", "restart_on", "broker")
 COLUMNS = (*AXES, *(field.name for field in fields(Measurement) if field.name != "cell"))
-IN_JSON = ("anomalies", "issues", "witnesses", "controls", "plants", "seeds")
+IN_JSON = ("anomalies", "issues", "witnesses", "controls", "plants", "seeds", "timeline")
+LATER = ("timeline",)  # columns that an earlier Onceproof of the same schema does not write
 KINDS = {
     **dict.fromkeys(("trials", "exercised", "red"), "INTEGER NOT NULL"),
     **dict.fromkeys(("excluded_rate", "missed", "seconds"), "REAL"),
@@ -83,13 +84,15 @@ def read_atlas(file: Path) -> tuple[Measurement, ...]:
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
             about = {str(name): str(value) for name, value in database.execute("SELECT name, value FROM about")}
             _check_schema(file, about.get("schema"))
-            names = ", ".join(f'"{name}"' for name in COLUMNS)
-            rows = list(database.execute(f"SELECT {names} FROM cells ORDER BY rowid"))  # noqa: S608 - names of ours
+            there = {name for _, name, *_ in database.execute("PRAGMA table_info(cells)")}
+            names = tuple(name for name in COLUMNS if name in there or name not in LATER)
+            columns = ", ".join(f'"{name}"' for name in names)
+            rows = list(database.execute(f"SELECT {columns} FROM cells ORDER BY rowid"))  # noqa: S608 - names of ours
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is no atlas ({error}): name one that `onceproof atlas export` has written.") from None
     if about.get("rows") != str(len(rows)) or about.get("checksum") != _checksum(rows):
         raise UsageError(f"{file} does not have the checksum that it was written with: fetch or export it again.")
-    return tuple(_measurements(file, rows))
+    return tuple(_measurements(file, names, rows))
 
 
 def _check_schema(file: Path, schema: str | None) -> None:
@@ -100,11 +103,11 @@ def _check_schema(file: Path, schema: str | None) -> None:
         )
 
 
-def _measurements(file: Path, rows: Iterable[tuple[Any, ...]]) -> Iterator[Measurement]:
+def _measurements(file: Path, names: Collection[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[Measurement]:
     for number, row in enumerate(rows, 1):
         try:
-            data = dict(zip(COLUMNS, row, strict=True))
-            data |= {name: json.loads(data[name]) for name in IN_JSON}
+            data = dict(zip(names, row, strict=True))
+            data |= {name: json.loads(data[name]) for name in IN_JSON if name in names}
             cell = Cell.from_dict({name: data.pop(name) for name in AXES})
             yield decoded(Measurement, {"cell": cell.to_dict(), **data})
         except (ValueError, TypeError, KeyError, UsageError) as error:

@@ -8,6 +8,7 @@ from itertools import chain
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
+from onceproof.model.timeline import Event
 from onceproof.model.verdict import UNDECIDED, Standing, Verdict
 
 RED = (Verdict.REGRESSION, Verdict.KNOWN)
@@ -48,6 +49,7 @@ class Measurement:
     unqualified: str = ""  # why the harness may have been blind on these releases; empty if they qualified
     seeds: tuple[int, ...] = ()
     seconds: float | None = None  # mean of its trials
+    timeline: tuple[Event, ...] = ()  # of a red: one of its red trials, without what is sampled all the time
 
     @property
     def version(self) -> str:

@@ -29,6 +29,7 @@ from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.page.badge import Badge
 from onceproof.page.rendering import FOLDER, Links, as_json, render
+from onceproof.page.timeline.picture import Picture
 from onceproof.page.upgrade import LIKE
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 
@@ -170,7 +171,7 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
     """The files of the site that are made, by their paths within it."""
     top, below = AtlasLinks("./"), AtlasLinks("../")
     yield "index.html", _page("atlas/index.html", top, **_index(atlas))
-    yield "atlas.json", as_json({"schema": 1, "measurements": to_json(atlas.measurements)})
+    yield "atlas.json", as_json({"schema": 1, "measurements": [to_json(one) for one in atlas.measurements]})
     yield "index.js", f"const ENTRIES = {json.dumps(_entries(atlas, top))};\n"
     yield "feed.xml", _page("atlas/feed.xml", top, **_feed(atlas))
     for release in atlas.shown:
@@ -289,7 +290,17 @@ def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, Any]:
         "cells": [_measured(atlas, one) for one in cells],
         "command": next((_command(one) for one in cells if issue.key in one.issues and one.is_red), _usual(issue)),
         "releases": [str(release) for release in atlas.shown if issue.is_in(release)],
+        "trial": _trial(issue, cells),
     }
+
+
+def _trial(issue: KnownIssue, cells: Sequence[Measurement]) -> dict[str, Any] | None:
+    """A red trial of the issue with its picture, of the newest release that has one."""
+    red = [one for one in cells if one.is_red and issue.key in one.issues and one.timeline]
+    for one in sorted(red, key=lambda one: one.cell.running, reverse=True):
+        if picture := Picture.of(one.timeline):
+            return {"releases": one.cell.releases, "cell": one.cell.key, "sentence": one.sentence, "picture": picture}
+    return None
 
 
 def _usual(issue: KnownIssue) -> str | None:
@@ -321,8 +332,7 @@ def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
 
 def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
     return {
-        **encoded(one),
-        "key": one.cell.key,
+        **to_json(one),
         "releases": one.cell.releases,
         "running": str(one.cell.running),
         "summary": one.summary,
