@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.campaigns.application.promises import excused, judge_without_fault
+from onceproof.campaigns.application.promises import excused, is_changed_by_restart, judge_without_fault
 from onceproof.model.files import Declared, Reading, TopicPlan
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
@@ -14,9 +14,10 @@ from onceproof.readers.application import as_replayed, oracle_of
 from onceproof.readers.kafka import token
 from tests.conftest import a_run_id, a_trial
 from tests.model.test_application_issues import DEDUP, JOIN, topology_of
-from tests.model.test_topology import WITH_TABLE
+from tests.model.test_topology import OWN, ROCKSDB, WITH_TABLE
 from tests.specimens.files import a_plan, a_reading, an_outcome
 
+CACHED = topology_of(OWN, kinds={"seen": ("MeteredKeyValueStore", "CachingKeyValueStore", *ROCKSDB[1:])})
 CLEAN = [("a", "1"), ("b", "2")]
 STALE = [("a", "1"), ("b", "2"), ("c", "9")]
 OUT = Declared("out", "output", "string", "string", ("replay",), compare="final")
@@ -37,14 +38,15 @@ def outputs(pairs):
 def judged(tmp_path):
     """What is found in two runs without a fault that put this out, where this is replayed."""
 
-    def judge(first, second, replayed=CLEAN, out=OUT, topology=JOIN, exactly=1):
+    def judge(first, second, *restarted, replayed=CLEAN, out=OUT, topology=JOIN, exactly=1):
         run = RunFolder(tmp_path / a_run_id())
-        trials = [replace(a_trial("4.4.0", scenario="app"), run=run.run_id, number=n) for n in (1, 2)]
+        put_outs = (first, second, *restarted)
+        trials = [replace(a_trial("4.4.0", scenario="app"), run=run.run_id, number=n + 1) for n in range(len(put_outs))]
         trials = [
             replace(one, cell=replace(one.cell, variant="DEFAULT_CONFIG"), parameters={"application": FOLDER})
             for one in trials
         ]
-        for trial, put_out in zip(trials, (first, second), strict=True):
+        for trial, put_out in zip(trials, put_outs, strict=True):
             folder = run.trial(trial)
             folder.path.mkdir(parents=True)
             a_plan(trial, roles={"out": TopicPlan("out", 4, declared=out)}).write(folder.trial_file)
@@ -54,6 +56,7 @@ def judged(tmp_path):
             folder.timeline.write_text(json.dumps({"source": "instance-1", **topology}) + "\n")
         oracle = oracle_of(outputs(first), outputs(second), {"out": out})
         oracle = replace(oracle, replayed=outputs(replayed), as_replayed=as_replayed(oracle, {"out": out}))
+        judge.changed = is_changed_by_restart(run.trial(trials[0]), oracle)
         found = judge_without_fault(run, trials, oracle)
         assert [Reading.read(run.trial(trial).reader_file) for trial in trials] == found  # it is written down, too
         return found, excused(run.trial(trials[0]), oracle)
@@ -123,3 +126,41 @@ def test_an_oracle_is_written_with_how_far_it_is_replayed(tmp_path):
     oracle = Oracle(outputs(CLEAN), {"out": "keys"}, as_replayed={"out": "final"})
     oracle.write(file)
     assert Oracle.read(file) == oracle
+
+
+RECORDS = replace(OUT, promises=("differential",), compare="records")
+TWICE = [("a", "0"), *CLEAN]
+
+
+def test_what_a_clean_restart_alone_breaks_is_seen_beside_two_runs_that_go_straight_on(judged):
+    found, _ = judged(CLEAN, CLEAN, STALE, out=RECORDS, topology=DEDUP)
+    assert [one.anomalies for one in found] == [{}, {}, {"unexpected-record": 1}]
+    assert found[2].promises["differential"] == 3
+    (_, _, same), _ = judged(CLEAN, CLEAN, CLEAN, out=RECORDS, topology=DEDUP)
+    assert (same.anomalies, same.promises["differential"]) == ({}, 2)
+
+
+def test_what_differs_each_time_is_not_held_against_a_restart(judged):
+    (_, _, restarted), _ = judged(
+        CLEAN, [("a", "1"), ("b", "3")], [("a", "1"), ("b", "9")], out=RECORDS, topology=DEDUP
+    )
+    assert restarted.anomalies == {}  # only the keys are the same each time
+    (_, _, restarted), _ = judged(CLEAN, [("a", "1"), ("b", "3")], [("a", "1")], out=RECORDS, topology=DEDUP)
+    assert restarted.anomalies == {"lost-record": 1}
+
+
+@pytest.mark.parametrize(
+    ("out", "topology", "second", "changed"),
+    [
+        (RECORDS, DEDUP, CLEAN, False),
+        (RECORDS, DEDUP, TWICE, True),
+        (RECORDS, CACHED, TWICE, False),  # a cache that is closed puts out what it held back
+        (RECORDS, CACHED, STALE, True),
+        (replace(RECORDS, compare="final"), DEDUP, TWICE, False),
+        (replace(RECORDS, compare="keys"), DEDUP, STALE, True),
+        (OUT, DEDUP, STALE, False),  # nothing is said about other runs
+    ],
+)
+def test_two_runs_differ_by_the_restart_where_it_should_change_nothing(judged, out, topology, second, changed):
+    judged(CLEAN, second, out=out, topology=topology)
+    assert judged.changed is changed

@@ -496,6 +496,95 @@ def built(folder, release):
     return folder
 
 
+AS_OF = """
+package asof;
+
+import java.time.Duration;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.state.Stores;
+
+public class AsOf {
+    private static final Serde<String> S = Serdes.String();
+
+    public static Topology topology() {
+        StreamsBuilder builder = new StreamsBuilder();
+        KStream<String, String> in = builder.stream("in", Consumed.with(S, S));
+        KTable<String, String> table = in.filter((key, value) -> value.startsWith("T")).toTable(
+                Materialized.<String, String>as(Stores.persistentVersionedKeyValueStore("table", Duration.ofHours(3)))
+                        .withKeySerde(S).withValueSerde(S));
+        in.filter((key, value) -> value.startsWith("S"))
+                .leftJoin(table, (one, other) -> one + "|" + other, Joined.with(S, S, S))
+                .to("out", Produced.with(S, S));
+        return builder.build();
+    }
+}
+"""
+AS_OF_FILE = """
+class = "asof.AsOf#topology"
+sources = ["src"]
+instances = 1
+
+[properties]
+"statestore.cache.max.bytes" = 0
+
+[[input]]
+topic = "in"
+file = "in.jsonl"
+
+[[output]]
+topic = "out"
+"""
+
+
+def as_of(folder):
+    """A join with the versions of a table: these come before the restart, and are asked for after it."""
+    source = folder / "src" / "asof" / "AsOf.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(AS_OF)
+    began = 1_795_000_000_000
+    versions = [(f"k-{n % 100}", f"T{n}", began + n * 1_000) for n in range(1_200)]
+    asked = [(f"k-{n % 100}", f"S{n}", began + 600_000 + n % 1_200 * 500) for n in range(2_800)]
+    lines = [json.dumps({"key": key, "value": value, "timestamp": t}) for key, value, t in (*versions, *asked)]
+    (folder / "in.jsonl").write_text("\n".join(lines))
+    (folder / "onceproof.toml").write_text(AS_OF_FILE)
+    return folder
+
+
+@pytest.mark.broker
+def test_a_clean_restart_that_breaks_something_is_seen_without_any_oracle_but_the_runs(tmp_path):
+    code, [bad] = app_run(as_of(tmp_path), "--streams", "4.3.1", "--fault", "none", "--seed", "1")
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert "without any fault. No fault was injected: its instances were closed cleanly once" in bad["reason"]
+    assert bad["anomalies"].keys() == {"wrong-value"}
+    assert len(bad["folders"]) == 3  # two went straight on and agree
+
+
+@pytest.mark.broker
+def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
+    folder = examples / "wordcount"
+    small(examples)
+    later = folder / "later" / "wordcount"
+    later.mkdir(parents=True)
+    source = (folder / "src" / "wordcount" / "WordCount.java").read_text()
+    (later / "Later.java").write_text(source.replace("WordCount", "Later"))
+    file = folder / "onceproof.toml"
+    text = file.read_text()
+    phase = '\n[[phase]]\nstart = 2\nsources = ["later"]\nclass = "wordcount.{}"\n'
+    file.write_text(text + phase.format("Latter"))
+    with pytest.raises(UsageError, match=r"on Kafka Streams 4\.3\.1, from start 2 on: .* no class wordcount\.Latter"):
+        check_topology(HERE, Application.read(folder), NEWEST)
+    (later / "Later.java").write_text(source.replace("WordCount", "Later").replace('"counts"', '"sums"'))
+    file.write_text(text + phase.format("Later"))
+    with pytest.raises(UsageError, match=r"from start 2 on: its topology has no counts among its sinks \(sums\)"):
+        check_topology(HERE, Application.read(folder), NEWEST)
+    (later / "Later.java").write_text(source.replace("WordCount", "Later"))
+    check_topology(HERE, Application.read(folder), NEWEST)
+
+
 @pytest.mark.night
 @pytest.mark.broker
 def test_a_shop_in_one_jar_counts_orders_twice_after_a_crash_and_nobody_can_say_why(examples):

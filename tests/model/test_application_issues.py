@@ -53,8 +53,8 @@ def killed(tasks=("0_1",), uncommitted=True):
     return [struck, {**struck, "t": 3, "action": "observed", "bit": True, "told": "", "observed": observed}]
 
 
-def explained(streams, witness, events, config=EXACTLY, plant=None):
-    found = explain(trial(streams, plant), [witness], events, config)
+def explained(streams, witness, events, config=EXACTLY, *later, plant=None):
+    found = explain(trial(streams, plant), [witness], events, config, *later)
     return found.issues
 
 

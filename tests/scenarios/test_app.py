@@ -12,9 +12,10 @@ from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.lab.plan import plan_of
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
+from onceproof.model.files import since
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.scenarios.app import SCENARIO, _done, _Stillness, unread_stores
+from onceproof.scenarios.app import SCENARIO, _done, _Stillness, phases_not_seen, unread_stores
 from onceproof.scenarios.declared import Application
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
@@ -68,6 +69,51 @@ def test_of_stores_that_are_not_compared_it_is_said_why():
     fields = {"t": 0, "source": "driver", "instance": "instance-1", "type": "active", "store": "seen", "partition": 0}
     unread = {**fields, "event": "unread-store", "unread": "it has no changelog"}
     assert unread_stores([{**fields, "event": "store"}, unread]) == {"store seen": "it has no changelog"}
+
+
+PHASES = """
+[[phase]]
+start = 2
+heap = "64m"
+
+[[phase]]
+start = 3
+class = "orders.Later"
+properties = { "commit.interval.ms" = 5, "orders.topics.prefix" = "{prefix}" }
+"""
+
+
+def test_a_phase_is_planned_with_what_differs_from_its_start_on(tmp_path):
+    folder = shutil.copytree(ORDERS, tmp_path / "orders")
+    file = folder / "onceproof.toml"
+    file.write_text(file.read_text() + PHASES)
+    trial = replace(ON_EXTERNAL, parameters={"application": str(folder)})
+    plan = plan_of(replace(trial, cell=OURS.cell), FakeCluster())
+    plan.write(tmp_path / "trial.json")
+    assert type(plan).read(tmp_path / "trial.json") == plan
+    heap, program = plan.later
+    assert (heap.start, heap.app) == (2, {"class": "orders.Orders#topology"})
+    assert heap.streams_config == {"onceproof.heap": "64m", "onceproof.phase": "2"}
+    assert (program.start, program.app) == (3, {"class": "orders.Later"})
+    assert SCENARIO.later(trial)[1].streams_config["orders.topics.prefix"] == trial.topic("")
+    first, _, last = since(plan.streams_config, plan.later)
+    assert (first["commit.interval.ms"], last["commit.interval.ms"]) == ("2000", "5")
+    assert last.items() >= {"onceproof.heap": "64m", "processing.guarantee": "exactly_once_v2"}.items()
+
+
+def started(name, times):
+    return [{"t": 0, "source": "driver", "event": "instance", "name": name, "action": "started"}] * times
+
+
+def test_a_phase_for_which_no_instance_was_started_is_not_exercised(tmp_path):
+    (tmp_path / "app.jar").touch()
+    text = (Path(ORDERS) / "onceproof.toml").read_text().replace('sources = ["src"]', 'jars = ["app.jar"]')
+    (tmp_path / "onceproof.toml").write_text(text + PHASES)
+    declares = Application.read(tmp_path).declares
+    seen = [*started("instance-1", 2), *started("instance-2", 2)]
+    assert phases_not_seen(declares, [*seen, *started("instance-2", 1)]) is None
+    reason = phases_not_seen(declares, seen)
+    assert reason == "The phase of start 3 never began: no instance was started more than 2 times."
 
 
 BOX = """

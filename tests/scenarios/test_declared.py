@@ -18,6 +18,13 @@ SECOND = INPUT.replace('"in"', '"more"') + GENERATE.replace("3", "6").replace("{
 WHOLE = HEAD + INPUT + GENERATE + OUTPUT
 
 
+def phase(text):
+    return f"[[phase]]\n{text}\n"
+
+
+SLOW_3 = phase('start = 3\nproperties = { "commit.interval.ms" = 9 }')
+
+
 def read(folder, text, **files):
     (folder / "onceproof.toml").write_text(text)
     (folder / "app.jar").touch()
@@ -69,6 +76,17 @@ def test_what_is_not_said_has_its_default(tmp_path):
         ('release = "4"\n' + WHOLE, 'release = "4": .4. is not a Kafka release'),
         ('uses = { joins = ["left"] }\n' + WHOLE, "joins cannot be 'left'; write a list of"),
         ("uses = { magic = true }\n" + WHOLE, "there is no feature 'magic'"),
+        ('heap = "8m"\n' + WHOLE, 'heap = "8m": an instance does not start with less than 32m'),
+        ('heap = "1GB"\n' + WHOLE, 'heap = "1GB": string should match pattern'),
+        ('heap = "64m"\n' + COMMAND + INPUT + GENERATE + OUTPUT, r"a command gives its own JVM the heap \(-Xmx\)"),
+        (WHOLE + phase("start = 1"), r"phase\.1\.start must be greater than or equal to 2, not 1"),
+        (WHOLE + phase("start = 3"), "phase.1: it changes nothing: give it properties, a class"),
+        (WHOLE + phase('start = 3\njars = ["new.jar"]'), "names new.jar, which is not there"),
+        (WHOLE + phase('start = 3\ncommand = ["run.sh"]'), "phase 1 has a command, and the application a class"),
+        (WHOLE + SLOW_3 + phase('start = 2\nheap = "64m"'), "phase 2 begins with start 2, and the one before it with start 3"),
+        (WHOLE + phase('start = 2\nproperties = { "client.id" = "x" }'), "client.id is set for each instance by Onceproof"),
+        (WHOLE + phase('start = 2\nproperties = { "processing.guarantee" = "x" }'), "cannot change on the way, because promises"),
+        (COMMAND + INPUT + GENERATE + OUTPUT + SLOW_3, "phase 1 of a command can only have another command"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_sentence_that_names_it(tmp_path, text, sentence):
@@ -92,6 +110,20 @@ def test_templates_are_taken_in_turn_so_that_a_key_can_change(tmp_path):
 def test_what_is_found_in_a_topology_can_be_corrected(tmp_path):
     declares = read(tmp_path, 'uses = { punctuators = false, joins = ["foreign-key"] }\n' + WHOLE).declares
     assert declares.corrected == {"punctuators": (False,), "joins": ("foreign-key",)}
+
+
+def test_a_phase_changes_what_it_names_from_its_start_on(tmp_path):
+    (tmp_path / "new.jar").touch()
+    later = 'class = "a.C"\njars = ["new.jar"]\nproperties = { "commit.interval.ms" = 5, "x" = true }'
+    text = HEAD + '[properties]\n"commit.interval.ms" = 1\n"y" = 2\n' + INPUT + GENERATE + OUTPUT
+    app = read(tmp_path, text + phase(f"start = 2\n{later}") + phase('start = 4\nheap = "64m"'))
+    assert app.declares.starts == (1, 2, 4)
+    at = [app.declares.at(start) for start in (1, 2, 3, 4)]
+    assert [one.class_ for one in at] == ["a.B#topology", "a.C", "a.C", "a.C"]
+    assert [str(one.jars[0]) for one in at] == ["app.jar", "new.jar", "new.jar", "new.jar"]
+    assert [one.heap for one in at] == [None, None, None, "64m"]
+    assert app.properties("") == {"commit.interval.ms": "1", "y": "2"}
+    assert app.properties("", 4) == {"commit.interval.ms": "5", "y": "2", "x": "true"}
 
 
 def test_a_folder_without_the_file_is_told_how_to_get_one(tmp_path):

@@ -28,32 +28,32 @@ DEAD_LETTERS = "errors.dead.letter.queue.topic.name"  # a topic that Kafka Strea
 COMPILED = ".compiled"  # marks classes that are all there
 
 
-def application_class_path(installation: Installation, folder: str, release: Release) -> list[Path]:
-    """The application's own part of its class path: its classes, its jars, and what these need.
+def application_class_path(installation: Installation, folder: str, release: Release, start: int = 1) -> list[Path]:
+    """The application's own part of its class path at a start: its classes, its jars, and what these need.
 
     Raises:
         UsageError: its sources do not compile against the release, or Maven does not find its dependencies.
         HarnessError: Maven failed, or the disk is full.
     """
     application = application_of(folder)
-    declares = application.declares
+    declares = application.declares.at(start)
     try:
-        classes = [_compiled(installation, application, release)] if declares.sources else []
+        classes = [_compiled(installation, application, declares, release)] if declares.sources else []
         return [*classes, *application.paths(declares.jars), *_resolved(installation, declares.dependencies)]
     except OSError as error:
         raise unwritable(error) from error
 
 
-def _compiled(installation: Installation, application: Application, release: Release) -> Path:
+def _compiled(installation: Installation, application: Application, declares: Declaration, release: Release) -> Path:
     """The classes of its sources, compiled once for each line of releases, as long as nothing changes.
 
     Patches of a line have the same interfaces. A candidate or a build has its own.
     """
-    roots = application.paths(application.declares.sources)
+    roots = application.paths(declares.sources)
     files = sorted(file for root in roots for file in (root.rglob("*.java") if root.is_dir() else [root]))
     if not files:
         raise UsageError(f"{application.folder} has no file *.java where its sources are said to be.")
-    jars = [*application.paths(application.declares.jars), *_resolved(installation, application.declares.dependencies)]
+    jars = [*application.paths(declares.jars), *_resolved(installation, declares.dependencies)]
     interfaces = str(release) if release.is_candidate else release.line
     digest = hashlib.sha256(f"{installation.java} {interfaces} {[*map(str, jars)]}".encode())
     for file in files:
@@ -102,16 +102,23 @@ def _resolved(installation: Installation, dependencies: Collection[str]) -> list
 def check_topology(installation: Installation, application: Application, release: Release, prefix: str = "") -> None:
     """Check, before anything is started, that the topology can be built on a release, from what the file declares.
 
+    So can those of later phases, which have the same topics.
+
     Raises:
         UsageError: it cannot, or it reads or writes other topics, or some without the prefix, or reads them into other
             tables.
         HarnessError: Java could not be run.
     """
-    config = _config(application, prefix)
-    described = _described(installation, application, release, config)
-    topology = f"{application.name} on Kafka Streams {release}: its topology"
-    described["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
-    _check_topics(topology, _without(prefix, topology, described) if prefix else described, application.declares)
+    for start in application.declares.starts:
+        config = _config(application, prefix, start)
+        described = _described(installation, application, release, config, start)
+        topology = f"{application.name} on Kafka Streams {release}{_since(start)}: its topology"
+        described["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
+        _check_topics(topology, _without(prefix, topology, described) if prefix else described, application.declares)
+
+
+def _since(start: int) -> str:
+    return f", from start {start} on" if start > 1 else ""
 
 
 def uses_on(installation: Installation, application: Application, release: Release) -> dict[str, tuple[Value, ...]]:
@@ -125,23 +132,22 @@ def uses_on(installation: Installation, application: Application, release: Relea
     return Topology.of(_described(installation, application, release, config)).uses(config)
 
 
-def _config(application: Application, prefix: str) -> dict[str, str]:
+def _config(application: Application, prefix: str, start: int = 1) -> dict[str, str]:
     config = {"application.id": "described", "bootstrap.servers": "localhost:1", GUARANTEE: "exactly_once_v2"}
-    return config | application.properties(prefix)
+    return config | application.properties(prefix, start)
 
 
 def _described(
-    installation: Installation, application: Application, release: Release, config: Mapping[str, str]
+    installation: Installation, application: Application, release: Release, config: Mapping[str, str], start: int = 1
 ) -> dict[str, Any]:
     """The description of the topology by `onceproof.streams.Describe`.
 
     Raises:
         UsageError: it cannot be built.
     """
-    declares = application.declares
-    app = {"application": str(application.folder), "class": declares.class_}
+    app = {"application": str(application.folder), "class": application.declares.at(start).class_}
     line = json.dumps({"topology": "app", "app": app, "config": config})
-    beside = application_class_path(installation, str(application.folder), release)
+    beside = application_class_path(installation, str(application.folder), release, start)
     with TemporaryDirectory() as scratch:
         log = Path(scratch, "described", "log")
         log.parent.mkdir()
@@ -149,7 +155,7 @@ def _described(
             main = ("onceproof.streams.Describe",)
             return run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
-            raise UsageError(f"{application.name} on Kafka Streams {release}: {error}") from error
+            raise UsageError(f"{application.name} on Kafka Streams {release}{_since(start)}: {error}") from error
 
 
 def _without(prefix: str, topology: str, topics: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:

@@ -23,6 +23,7 @@ from onceproof.model.json_file import unwritable
 from onceproof.model.phrases import NO_ACCESS, NO_LIBRARY, UNEQUAL
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
+from onceproof.scenarios.declared import HEAP, PHASE
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 
 START_TIMEOUT = 60.0
@@ -104,11 +105,17 @@ class Instance:
         self._class_data = jvm.data
         folder = app.get("application")
         self._is_of_people = folder is not None
-        of_people = application_class_path(installation, folder, self.release) if folder else []
+        of_people = self._of_people(folder, config) if folder else []
         # RocksDB unpacks its library there and leaves it if the JVM is killed: it is removed with the state.
         planted = () if self.plant is None else (f"-javaagent:{installation.agent_jar}=plant={self.plant}",)
         logging = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
-        options = ("-Xmx512m", f"-Djava.io.tmpdir={scratch}", logging, *planted, *java_options(config))
+        options = (
+            f"-Xmx{config.get(HEAP, '512m')}",
+            f"-Djava.io.tmpdir={scratch}",
+            logging,
+            *planted,
+            *java_options(config),
+        )
         main = ("onceproof.streams.Main",)
         # Their classes are not recorded.
         command = jvm.beside(of_people).command(main, self.log.parent, *options, records=not of_people)
@@ -117,6 +124,9 @@ class Instance:
         self._send(json.dumps({"topology": topology, "app": app, "config": config}))
         self._listener = threading.Thread(target=self._listen, name=f"listen-{self.name}", daemon=True)
         self._listener.start()
+
+    def _of_people(self, folder: str, config: dict[str, str]) -> list[Path]:
+        return application_class_path(self._installation, folder, self.release, int(config.get(PHASE, 1)))
 
     def _listen(self) -> None:
         """Take in what the process prints until it ends."""

@@ -47,6 +47,7 @@ class Instances:
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
         file = site.folder.instances / f"{start}.log"
         streams = release or plan.trial.cell.streams
+        later = [one for one in plan.later if one.start <= self._starts[name]]
         kind = site.world.black_box if "command" in plan.app else site.world.instance
         instance = kind(name, streams, file, site.timeline, site.cluster.installation)
         instance.plant = plan.trial.plant
@@ -59,9 +60,11 @@ class Instances:
             "client.id": f"{plan.application_id}-{name}",
             "state.dir": str(site.folder.state / name),
             **{key: value.replace(INSTANCE, name) for key, value in plan.streams_config.items()},
+            **{key: value for one in later for key, value in one.streams_config.items()},
             **(config or {}),
         }
-        instance.start(plan.check, {**plan.app, **(app or {})}, whole)
+        apps = {key: value for one in later for key, value in one.app.items()}
+        instance.start(plan.check, {**plan.app, **apps, **(app or {})}, whole)
         self.attested[start] = instance.await_hello()
         return instance
 

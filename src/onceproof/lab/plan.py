@@ -63,6 +63,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         partition_stores=system.stores * partitions,
         app=app,
         streams_config={name: value for name, value in config.items() if name not in of_group},
+        later=scenario_.later(trial),
         group_config={of_group[name]: value for name, value in config.items() if name in of_group},
         producer_config=producer_config(cluster),
         broker_config={},

@@ -23,7 +23,7 @@ from onceproof.model.explaining import Scene
 from onceproof.model.known_issues import OF_BROKERS, KnownIssue, Registry, registry
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.timeline import Event
-from onceproof.model.topology import Topology
+from onceproof.model.topology import Topology, used_by
 
 FILE = Path(__file__).with_name("application_issues.toml")
 UNTHROTTLED = {"quotas": (False,)}  # no producer of such a trial has a quota
@@ -97,7 +97,10 @@ class Explained:
 
 
 def explain(
-    trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event], config: Mapping[str, str]
+    trial: Trial,
+    witnesses: Iterable[Witness],
+    events: Sequence[Event],
+    *configs: Mapping[str, str],
 ) -> Explained:
     """Explain the witnesses of a trial of an application.
 
@@ -107,19 +110,20 @@ def explain(
         trial: whose they are.
         witnesses: all of them.
         events: its timeline.
-        config: of Kafka Streams.
+        configs: of Kafka Streams, at first and from later starts on.
     """
     all_ = list(witnesses)
-    topology = Topology.known(events)
-    if topology is None or trial.plant is not None:
+    topologies = Topology.all_known(events)
+    if not topologies or trial.plant is not None:
         return Explained((), Counter(witness.anomaly for witness in all_))
-    uses, scene = Application({**topology.uses(config), **UNTHROTTLED}), Scene(events, tuple)
+    uses = Application({**used_by(topologies, configs), **UNTHROTTLED})
+    scene = Scene(events, tuple)
     there = {issue.key: issue for issue in issues_of(trial, uses, registry())}
     rows = [row for row in application_issues() if row.issue in there]
     found: set[str] = set()
     left: Counter[str] = Counter()
     for witness in all_:
-        by = {row.issue for row in rows if row.explains(witness, scene, topology)}
+        by = {row.issue for row in rows for topology in topologies if row.explains(witness, scene, topology)}
         found |= by
         if not by:
             left[witness.anomaly] += 1

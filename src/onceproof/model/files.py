@@ -4,6 +4,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -174,6 +175,22 @@ class TopicPlan:
     keys: str = "integers"  # or `windows` or `sessions`: each followed by the time of the record
 
 
+@dataclass(frozen=True)
+class Later:
+    """What is different from a start of each instance on (the first is 1)."""
+
+    start: int
+    app: Mapping[str, Any]  # beside the plan's, and before it
+    streams_config: Mapping[str, str]  # likewise
+
+
+def since(config: Mapping[str, str], later: Sequence[Later]) -> list[Mapping[str, str]]:
+    """The configuration at first, and that from each later start on."""
+    return list(
+        accumulate((one.streams_config for one in later), lambda before, new: {**before, **new}, initial=config)
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan(JsonFile):
     """`trial.json`: what a trial is, how its topics are read and judged, and every config that is used."""
@@ -192,6 +209,7 @@ class TrialPlan(JsonFile):
     partition_stores: int = 1  # all of them
     app: Mapping[str, Any]
     streams_config: Mapping[str, str]  # of every instance
+    later: tuple[Later, ...] = ()  # in the order of their starts
     group_config: Mapping[str, str] = field(default_factory=dict)  # of the group, on the brokers
     producer_config: Mapping[str, Any]
     broker_config: Mapping[str, str]  # files of embedded brokers by name

@@ -8,6 +8,7 @@ differ little from 3.0 to 4.4.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from onceproof.model.application import Value
@@ -67,7 +68,16 @@ class Topology:
     @classmethod
     def known(cls, events: Iterable[Event]) -> "Topology | None":
         """As the first instance of a trial described it; None of a black box, which describes nothing."""
-        return next((cls.of(event) for event in events if event["event"] == EVENT), None)
+        return next(iter(cls.all_known(events)), None)
+
+    @classmethod
+    def all_known(cls, events: Iterable[Event]) -> "list[Topology]":
+        """The same, and the other ones that later phases have; empty of a black box."""
+        found: list[Topology] = []
+        for event in events:
+            if event["event"] == EVENT and (described := cls.of(event)) not in found:
+                found.append(described)
+        return found
 
     def uses(self, config: Mapping[str, str]) -> dict[str, tuple[Value, ...]]:
         """The features that it uses under a configuration of Kafka Streams: for each feature the values that apply.
@@ -143,3 +153,15 @@ class Topology:
 
         found = {"rocksdb": has("persistent"), "in-memory": has("in memory"), "versioned": self.has_store("Versioned")}
         return tuple(kind for kind, there in found.items() if there)
+
+
+def used_by(topologies: Iterable[Topology], configs: Iterable[Mapping[str, str]]) -> dict[str, tuple[Value, ...]]:
+    """The features that any of these topologies uses under any of these configurations; as of `Topology.uses`.
+
+    Nothing is said of a feature of which one of them says nothing.
+    """
+    all_ = [topology.uses(config) for topology, config in product(topologies, configs)]
+    names = set.intersection(*(set(uses) for uses in all_)) if all_ else set()
+    return {
+        name: tuple(dict.fromkeys(value for uses in all_ for value in uses[name])) for name in all_[0] if name in names
+    }

@@ -6,12 +6,14 @@ and records of the scenario come from there.
 
 The first records are processed by instances that are then closed cleanly, so that a fault meets stores which have a
 checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while the others flow. A trial without a
-fault makes the same journey, and is exercised.
+fault is exercised. One of them goes straight on, without that restart: so it is seen if the restart alone breaks
+something.
 
 On brokers of ours its topics are called as it calls them. On those of somebody else that might be a topic of theirs:
 there all names begin as those of any trial do, and the application takes them from its properties.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -22,7 +24,7 @@ from onceproof.faults import FAULTS, NONE, OF_DISK, OF_GROUPS, chosen, parameter
 from onceproof.faults.base import processed, run_fault
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
-from onceproof.model.files import Declared
+from onceproof.model.files import Declared, Later
 from onceproof.model.oracle import Oracle
 from onceproof.model.parameter import Parameter
 from onceproof.model.record import Token
@@ -45,6 +47,8 @@ from onceproof.scenarios.base import (
 from onceproof.scenarios.declared import (
     FILE,
     GUARANTEE,
+    HEAP,
+    PHASE,
     Application,
     Declaration,
     InputTopic,
@@ -55,6 +59,7 @@ from onceproof.scenarios.declared import (
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
 WITHOUT_FAULT = "No fault was injected: its output is the oracle of trials with a fault."
+RESTARTED = "No fault was injected: its instances were closed cleanly once, and started again."
 REPLAYED = ("replay", "replay-newest")  # promises for which its input is replayed
 AGAIN = 200  # records that show that a black box is at work again
 AT_WORK_WITHIN = 60.0  # seconds without a record that is processed
@@ -65,12 +70,14 @@ NOT_SEEN = {
     **dict.fromkeys(REPLAYED, "it takes the class of the topology, and a command has none that is known"),
 }
 LIKE = "fault.config"
+RESTART = "restart"
 PUT_OUT_WITHIN = 120.0  # seconds
 
 PARAMETERS = {
     OF_APPLICATION: Parameter("", "folder of the application, which has an onceproof.toml"),
     ORACLE: Parameter("", "file that has what it puts out without a fault"),
     LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
+    RESTART: Parameter(True, "whether all instances are closed cleanly and started again, before the fault"),
     **parameters_of(*OF_GROUPS, *OF_DISK, *FAULTS.added),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
@@ -171,8 +178,27 @@ def config(trial: Trial) -> Mapping[str, str]:
     return {
         GUARANTEE: "exactly_once_v2",
         **application.properties(prefix(trial)),
+        **_heap(application.declares),
         **(like.config(parameters) if like else {}),
     }
+
+
+def _heap(declares: Declaration) -> dict[str, str]:
+    return {HEAP: declares.heap} if declares.heap else {}
+
+
+def later(trial: Trial) -> tuple[Later, ...]:
+    """Its phases: another configuration or another program from a start of each instance on."""
+    application = _application(trial)
+    declares = application.declares
+    made = []
+    for one in declares.phase:
+        at = declares.at(one.start)
+        app = {"command": list(at.command)} if at.command else {"class": at.class_}
+        properties = application.properties(prefix(trial), one.start)
+        config = {name: properties[name] for name in one.properties} | _heap(at) | {PHASE: str(one.start)}
+        made.append(Later(one.start, app, {} if at.command else config))
+    return tuple(made)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
@@ -215,15 +241,7 @@ def drive(lab: Lab) -> Exercise:
             awaited = f"more than {done:,} of {enough:,} records to be processed"
             within = AGAIN_WITHIN if declares.command else AT_WORK_WITHIN
             lab.await_(awaited, partial(_is_beyond, lab, done), within)
-    with lab.phase("restart"):
-        for name in names:
-            lab.stop_instance(name, leave_group=True)
-        _start(lab, names)
-        tried = AGAIN if declares.command else 0
-        if tried:  # it is not known when it has its tasks
-            done = lab.committed()
-            lab.produce("again", lab.workload.second[:tried])
-            lab.await_("the group to be at work again", lambda: lab.committed() > done, AGAIN_WITHIN)
+    tried = _restart(lab, names, declares) if lab.parameters[RESTART] else 0
     with lab.phase("fault" if fault else "flow"):
         bulk = lab.produce("second", lab.workload.second[tried:], float(declares.rate))
         fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts)) if fault else None
@@ -241,7 +259,35 @@ def drive(lab: Lab) -> Exercise:
             lab.close_instances()
         else:
             lab.close_and_compare_state()
-    return Exercise.of(fault_outcome) if fault_outcome else Exercise(True, WITHOUT_FAULT, all_steps_tried=True)
+    if lab.parameters[ORACLE] and (reason := phases_not_seen(declares, lab.events)):
+        return Exercise(False, reason, all_steps_tried=True)
+    if fault_outcome:
+        return Exercise.of(fault_outcome)
+    return Exercise(True, RESTARTED if lab.parameters[RESTART] else WITHOUT_FAULT, all_steps_tried=True)
+
+
+def _restart(lab: Lab, names: list[str], declares: Declaration) -> int:
+    """Close all cleanly and start them again; returns how many of the second records flowed to see them work."""
+    with lab.phase("restart"):
+        for name in names:
+            lab.stop_instance(name, leave_group=True)
+        _start(lab, names)
+        if not declares.command:
+            return 0
+        done = lab.committed()  # it is not known when it has its tasks
+        lab.produce("again", lab.workload.second[:AGAIN])
+        lab.await_("the group to be at work again", lambda: lab.committed() > done, AGAIN_WITHIN)
+        return AGAIN
+
+
+def phases_not_seen(declares: Declaration, events: Sequence[Event]) -> str | None:
+    """A sentence about the first phase that no instance was started for; None if there is none."""
+    starts = Counter(event["name"] for event in events if event["event"] == "instance" and event["action"] == "started")
+    most = max(starts.values(), default=0)
+    left = next((one.start for one in declares.phase if one.start > most), None)
+    if left is None:
+        return None
+    return f"The phase of start {left} never began: no instance was started more than {most} times."
 
 
 class _Stillness:
@@ -304,6 +350,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    later=later,
     drive=drive,
     observe=observe,
     positive_control=("DEFAULT_CONFIG", "4.1.2"),

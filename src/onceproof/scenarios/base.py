@@ -19,7 +19,7 @@ from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError, choice
-from onceproof.model.files import Declared, FaultOutcome, TopicPlan
+from onceproof.model.files import Declared, FaultOutcome, Later, TopicPlan
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
@@ -363,6 +363,8 @@ class Scenario:
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[Lab], Exercise]
+    # What is different from a later start of each instance on.
+    later: Callable[[Trial], tuple[Later, ...]] = field(default=lambda _trial: (), kw_only=True)
     # Variant and release that show the anomaly, without which a green says nothing; and, if that takes another release,
     # the one that it goes over to.
     positive_control: tuple[str, str] | tuple[str, str, str]

@@ -30,6 +30,10 @@ RANGE = re.compile(r"\{(?:n(-\d+)?|(-?\d+)\.\.(-?\d+))\}")
 # What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
 GUARANTEE = "processing.guarantee"
+LEAST_HEAP = 32  # MB with which an instance starts
+# Configuration of ours, which an instance takes out of Kafka Streams': what its JVM may have at most, as -Xmx takes it,
+# and the start whose class path it has.
+HEAP, PHASE = "onceproof.heap", "onceproof.phase"
 PREFIX = "{prefix}"  # in a property: what the topics' names begin with
 
 
@@ -52,9 +56,20 @@ def _release(text: str) -> str:
     return str(Release.parse(text))
 
 
+def _heap(text: str) -> str:
+    number, unit = int(text[:-1]), text[-1]
+    if number * {"m": 1, "g": 1_024}[unit] < LEAST_HEAP:
+        raise ValueError(f"an instance does not start with less than {LEAST_HEAP}m")
+    return text
+
+
 Serde = Annotated[str, AfterValidator(_serde)]
 Topic = Annotated[str, StringConstraints(pattern=r"^[\w.\-]{1,200}$")]
 Value = str | int | float | bool
+Class = Annotated[str, StringConstraints(pattern=rf"^{CLASS}$")]
+Coordinates = Annotated[str, StringConstraints(pattern=rf"^{COORDINATES}$")]
+Heap = Annotated[str, StringConstraints(pattern=r"^\d+[mg]$"), AfterValidator(_heap)]
+Properties = Annotated[dict[str, Value], AfterValidator(_not_ours)]
 Written = str | dict[str, Any]  # a record as a line of JSON, or as a row
 
 
@@ -115,15 +130,42 @@ class OutputTopic(_Table):
     partitions: Partitions | None = None
 
 
+class Phase(_Table):
+    """What is different from a start of each instance on; what it leaves out stays as it was."""
+
+    start: int = Field(ge=2)  # the first one is the first start, the second one that after the clean restart
+    class_: Class | None = Field(default=None, alias="class")
+    command: tuple[str, ...] = ()
+    sources: tuple[Path, ...] = ()
+    jars: tuple[Path, ...] = ()
+    dependencies: tuple[Coordinates, ...] = ()
+    heap: Heap | None = None
+    properties: Properties = {}
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "Phase":
+        if not self.model_fields_set - {"start"}:
+            raise ValueError("it changes nothing: give it properties, a class, sources, jars, dependencies or a heap")
+        if GUARANTEE in self.properties:
+            raise ValueError(f"{GUARANTEE} cannot change on the way, because promises hang on it")
+        return self
+
+    @property
+    def brings_classes(self) -> bool:
+        """Whether its class path takes the place of the one before."""
+        return bool(self.sources or self.jars or self.dependencies)
+
+
 class Declaration(_Table):
     """`onceproof.toml`."""
 
-    class_: Annotated[str, StringConstraints(pattern=rf"^{CLASS}$")] | None = Field(default=None, alias="class")
+    class_: Class | None = Field(default=None, alias="class")
     # As it is deployed, a black box; then neither the class path nor the configuration is ours.
     command: tuple[str, ...] = ()
     sources: tuple[Path, ...] = ()
     jars: tuple[Path, ...] = ()
-    dependencies: tuple[Annotated[str, StringConstraints(pattern=rf"^{COORDINATES}$")], ...] = ()
+    dependencies: tuple[Coordinates, ...] = ()
+    heap: Heap | None = None  # of each instance; None: what all trials have
     partitions: Partitions = 2
     instances: int = Field(default=2, ge=1, le=9)
     rate: int = Field(default=2_000, ge=1)
@@ -132,7 +174,8 @@ class Declaration(_Table):
     # Of Kafka Streams, on which it runs now: that is run, too, if no release is named; of a command, which it brings.
     release: Annotated[str, AfterValidator(_release)] | None = None
     uses: dict[str, Any] = {}  # features that its topology does not show, or not as they are (`model.application`)
-    properties: Annotated[dict[str, Value], AfterValidator(_not_ours)] = {}
+    properties: Properties = {}
+    phase: tuple[Phase, ...] = ()
     input: tuple[InputTopic, ...] = Field(min_length=1)
     output: tuple[OutputTopic, ...] = Field(min_length=1)
 
@@ -148,6 +191,7 @@ class Declaration(_Table):
             self._is_as_deployed()
         elif not (self.sources or self.jars or self.dependencies):
             raise ValueError("it takes sources, jars or dependencies, in which the class is")
+        self._phases_follow()
         inputs = [one.topic for one in self.input if not one.is_global]
         if not inputs:
             raise ValueError("each input is global, so there is nothing to process")
@@ -166,6 +210,38 @@ class Declaration(_Table):
             raise ValueError(
                 f"{refused[0]} is for the command's own configuration, of which only {GUARANTEE} must be known here"
             )
+        if self.heap is not None:
+            raise ValueError("heap is for a class; a command gives its own JVM the heap (-Xmx)")
+
+    def _phases_follow(self) -> None:
+        """Check that each phase begins after the one before, and is of a class, or of a command, as the file is."""
+        for number, (before, one) in enumerate(zip((None, *self.phase), self.phase, strict=False), 1):
+            if before is not None and one.start <= before.start:
+                raise ValueError(
+                    f"phase {number} begins with start {one.start}, and the one before it with start {before.start}: "
+                    "put them in the order of their starts"
+                )
+            if self.command and one.model_fields_set - {"start", "command"}:
+                raise ValueError(f"phase {number} of a command can only have another command")
+            if one.command and not self.command:
+                raise ValueError(f"phase {number} has a command, and the application a class: give it a class")
+
+    def at(self, start: int) -> "Declaration":
+        """The same, as it holds when an instance starts for this time (the first is 1)."""
+        declares = self
+        for one in self.phase:
+            if one.start <= start:
+                changed = {name: value for name in ("class_", "command", "heap") if (value := getattr(one, name))}
+                if one.brings_classes:
+                    changed |= {name: getattr(one, name) for name in ("sources", "jars", "dependencies")}
+                changed["properties"] = {**declares.properties, **one.properties}
+                declares = declares.model_copy(update=changed)
+        return declares
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The starts of an instance with which something changes, the first one among them."""
+        return (1, *(one.start for one in self.phase))
 
     @property
     def corrected(self) -> dict[str, tuple[Feature, ...]]:
@@ -207,7 +283,8 @@ class Application:
         except ValueError as error:
             raise UsageError(f"{file}: {error}.") from None
         files = [one.file for one in declares.input if one.file is not None]
-        for named in (*declares.sources, *declares.jars, *files):
+        of_phases = [path for one in declares.phase for path in (*one.sources, *one.jars)]
+        for named in (*declares.sources, *declares.jars, *of_phases, *files):
             if not (folder / named).exists():
                 raise UsageError(
                     f"{file} names {named}, which is not there: paths begin at its folder; build it first."
@@ -223,9 +300,10 @@ class Application:
         """Paths of the file, from anywhere."""
         return [self.folder / name for name in names]
 
-    def properties(self, prefix: str) -> dict[str, str]:
-        """Its configuration of Kafka Streams, if the names of topics begin with a prefix."""
-        return {name: _text(value).replace(PREFIX, prefix) for name, value in self.declares.properties.items()}
+    def properties(self, prefix: str, start: int = 1) -> dict[str, str]:
+        """Its configuration of Kafka Streams at a start, if the names of topics begin with a prefix."""
+        properties = self.declares.at(start).properties
+        return {name: _text(value).replace(PREFIX, prefix) for name, value in properties.items()}
 
     def messages(self, seed: int, begin: int, prefix: str = "") -> list[Message]:
         """The records of all inputs in the order in which they flow: side by side, each input evenly.

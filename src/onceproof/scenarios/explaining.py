@@ -8,6 +8,7 @@ from onceproof.model.application import Application
 from onceproof.model.application_issues import explain
 from onceproof.model.cell import Trial
 from onceproof.model.explaining import Scene, unexplained
+from onceproof.model.files import since
 from onceproof.model.history import Input
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.timeline import Event
@@ -28,8 +29,8 @@ def unexplained_in(
     """
     scenario = SCENARIOS.get(trial.cell.scenario)
     if scenario is None:  # your own application; a black box describes nothing, and nothing explains it
-        config = app.SCENARIO.config(trial) if Topology.known(events) else {}
-        return Counter(explain(trial, witnesses, events, config).unexplained)
+        configs = since(app.SCENARIO.config(trial), app.SCENARIO.later(trial)) if Topology.known(events) else []
+        return Counter(explain(trial, witnesses, events, *configs).unexplained)
     known = registry().explanations(trial.cell, Application(scenario.uses(trial)), varied=trial.is_varied)
     return unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
 

@@ -15,9 +15,12 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.topology import Topology
 from onceproof.readers.application import (
+    COMPARED,
+    DIFFERENTIAL,
     ORACLES,
     compare_finals,
     compare_output,
+    compare_with,
     declared_as,
     is_unstable,
     oracle_records,
@@ -30,21 +33,62 @@ UNKNOWN = "what the application consists of, which is not known"
 
 
 def judge_without_fault(run: RunFolder, trials: Sequence[Trial], oracle: Oracle) -> list[Reading]:
-    """Judge two runs without a fault, and add what is found to their `reader.json`; returns these.
+    """Judge runs without a fault, and add what is found to their `reader.json`; returns these.
 
     Args:
         run: that has them.
-        trials: both.
-        oracle: made of both, with what was replayed.
+        trials: two, and perhaps one that was restarted, where these went straight on.
+        oracle: made of the two, with what was replayed.
 
     Raises:
         HarnessError: what they left is missing or damaged.
     """
-    first, second = (run.trial(trial) for trial in trials)
-    return [
-        _with_more(trials[0], first, list(_replayed(first, oracle))),
-        _with_more(trials[1], second, [*_replayed(second, oracle), *_unstable(first, second, oracle)]),
+    first, second, *restarted = (run.trial(trial) for trial in trials)
+    found = [
+        list(_replayed(first, oracle)),
+        [*_replayed(second, oracle), *_unstable(first, second, oracle)],
+        *([*_replayed(folder, oracle), *_restarted(folder, oracle)] for folder in restarted),
     ]
+    return [_with_more(trial, run.trial(trial), comparisons) for trial, comparisons in zip(trials, found, strict=True)]
+
+
+def is_changed_by_restart(first: TrialFolder, oracle: Oracle) -> bool:
+    """Whether a run that goes straight on and one that is restarted differ, as far as a restart should change nothing.
+
+    Args:
+        first: one of the two.
+        oracle: made of both.
+    """
+    ranks = (*COMPARED, "nothing").index
+    return any(
+        oracle.ignored.get(role) or ranks(oracle.agreed[role]) > ranks(level)
+        for role, level in _kept_by_restart(first, oracle).items()
+    )
+
+
+def _kept_by_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
+    """How far each output with the promise `differential` is the same after a clean restart.
+
+    Where a cache holds updates back, it puts them out when it closes: then no more than the final values.
+    """
+    plan, topology = TrialPlan.read(folder.trial_file), Topology.known(read_timeline(folder.timeline))
+    may_cache = topology is None or True in topology.uses(plan.streams_config)["caching"]
+    return {
+        role: "final" if may_cache and one.compare == "records" else one.compare
+        for role, one in _outputs(folder, oracle).items()
+        if DIFFERENTIAL in one.promises
+    }
+
+
+def _restarted(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
+    """The output of a run that was restarted, beside that of one that went straight on."""
+    declared = _outputs(folder, oracle)
+    outputs, known = Outputs.read(folder.outputs_file), oracle_records(oracle, declared)
+    at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]
+    for role, level in _kept_by_restart(folder, oracle).items():
+        agreed = max(level, oracle.agreed[role], key=(*COMPARED, "nothing").index)
+        records = records_of(outputs, role, declared[role])
+        yield from compare_with(known[f"{role}-oracle"], records, DIFFERENTIAL, role, agreed, at_least=at_least)
 
 
 def _with_more(trial: Trial, folder: TrialFolder, comparisons: Sequence[Comparison]) -> Reading:

@@ -1,4 +1,8 @@
-"""A user application on one release: two trials without a fault, which are the oracle, and one with it."""
+"""A user application on one release: two trials without a fault, which are the oracle, and one with it.
+
+The first of the two goes straight on, and the second one is closed cleanly and started again. Where they differ, a
+third one goes straight on, too: then those two are the oracle, and the second one is judged by it.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +15,7 @@ from onceproof.campaigns.application.agenda import Agenda
 from onceproof.campaigns.application.brokers import ApplicationBrokers
 from onceproof.campaigns.application.controls import CONTROLS, Broken, broke, broken_promises, vacuous
 from onceproof.campaigns.application.early_replay import EarlyReplay, Replayed
-from onceproof.campaigns.application.promises import excused, judge_without_fault
+from onceproof.campaigns.application.promises import excused, is_changed_by_restart, judge_without_fault
 from onceproof.campaigns.application.side_by_side import side_by_side
 from onceproof.faults import NONE
 from onceproof.installation import Installation
@@ -23,7 +27,7 @@ from onceproof.model.anomaly import first_of_each
 from onceproof.model.application_issues import explain
 from onceproof.model.cell import FAULT, OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.errors import StoodStillError
-from onceproof.model.files import Outcome, Reading, TrialPlan
+from onceproof.model.files import Outcome, Reading, TrialPlan, since
 from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Output
 from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
@@ -32,13 +36,14 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.topology import CACHE_SIZES
 from onceproof.readers.application import as_far_as_replayed, as_replayed, declared_as, oracle_of
-from onceproof.scenarios.app import LIKE, REPLAYED, unread_stores
+from onceproof.scenarios.app import LIKE, REPLAYED, RESTART, unread_stores
 from onceproof.scenarios.declared import application_of
 
 ATTEMPTS = 3  # of a trial during which the machine stands still
 APART = 100  # between the numbers of one attempt and the next
 SHOWN = 3  # witnesses of each anomaly
-WITHOUT = 2  # trials without a fault
+WITHOUT = 2  # trials without a fault: one goes straight on, and one is restarted
+AGAIN_STRAIGHT = 50  # between the numbers of the first trial and of another one that goes straight on
 WITHOUT_A_FAULT = "without a fault"
 
 
@@ -60,13 +65,13 @@ class Asked:
         """The trial with the fault, as far as it is known before there is an oracle: what all of them need is in it."""
         return Trial(self.run.run_id, self.cell, self.first, self.seed, self.parameters)
 
-    def undisturbed(self, number: int) -> Trial:
+    def undisturbed(self, number: int, *, restart: bool = True) -> Trial:
         """A trial without the fault and the plant, but with the configuration that the fault brings with it."""
         before = replace(self.cell, restart_on=None)
         fault = self.parameters[FAULT]
         # To repeat such a trial by itself, the fault is `none` and that configuration is asked for.
         like = self.parameters.get(LIKE, NONE) if fault == NONE else fault
-        parameters = {**self.parameters, FAULT: NONE, LIKE: like}
+        parameters = {**self.parameters, FAULT: NONE, LIKE: like} | ({} if restart else {RESTART: False})
         return Trial(self.run.run_id, before, number, self.seed, parameters)
 
     def disturbed(self, oracle: str) -> Trial:
@@ -137,6 +142,13 @@ def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster
         return _on_release(asked, _worst_last(trials), "without any fault", {})
     file = str(asked.run.path / f"oracle-{asked.cell.streams}.json")
     oracle = _oracle(installation, asked, trials, replayed, agenda)
+    if is_changed_by_restart(asked.run.trial(trials[0].trial), oracle):
+        # Whether it is the restart, or whether they differ each time, another one that goes straight on shows.
+        again = _run(asked, asked.undisturbed(asked.first + AGAIN_STRAIGHT, restart=False), clusters[0], agenda)
+        trials = [trials[0], again, trials[1]]
+        if again.found.anomalies:
+            return _on_release(asked, _worst_last(trials), "without any fault", {})
+        oracle = _oracle(installation, asked, trials[:2], replayed, agenda)
     oracle.write(Path(file))
     readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
     trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
@@ -169,7 +181,7 @@ def _without_fault(
     lanes = [(cluster, [number]) for cluster, number in zip(clusters, numbers, strict=False)]
     if len(lanes) < WITHOUT:
         lanes = [(clusters[0], list(numbers))]
-    first = asked.undisturbed(asked.first)
+    first = asked.undisturbed(asked.first, restart=False)
     folders = (asked.run.trial(first), TrialFolder(asked.run.path / f"replay-{asked.cell.streams}"))
     early = EarlyReplay(installation, first, clusters[0], folders)
 
@@ -179,7 +191,8 @@ def _without_fault(
         try:
             for number in again:
                 heard = early if number == asked.first else None
-                done.append(_run(asked, asked.undisturbed(number), cluster, agenda, world, heard))
+                trial = asked.undisturbed(number, restart=number != asked.first)
+                done.append(_run(asked, trial, cluster, agenda, world, heard))
                 if done[-1].found.anomalies:
                     break
         finally:
@@ -306,7 +319,7 @@ def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[s
     folder = asked.run.trial(last.trial)
     plan = TrialPlan.read(folder.trial_file)
     events = read_timeline(folder.timeline)
-    explained = explain(last.trial, last.found.witnesses, events, plan.streams_config)
+    explained = explain(last.trial, last.found.witnesses, events, *since(plan.streams_config, plan.later))
     issues = tuple(Explaining.of(issue) for issue in registry().issues if issue.key in explained.issues)
     result = OnRelease(
         streams=str(asked.cell.streams),
