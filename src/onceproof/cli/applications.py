@@ -250,6 +250,9 @@ def _print(one: OnRelease) -> None:
     out.print(f"  {one.reason}", markup=False, soft_wrap=True)
     if one.advice:
         out.print(f"  next: {one.advice}", markup=False, soft_wrap=True)
+    if one.concerned and one.judgement is not Judgement.RED:
+        keys = "; ".join(one.concerned)
+        out.print(f"  not seen, and known there of such a topology: {keys}", markup=False, soft_wrap=True)
     for topic, output in one.outputs.items():
         ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""
         out.print(f"  {topic}: runs without a fault agree on {output.agreed}{ignored}", markup=False, soft_wrap=True)

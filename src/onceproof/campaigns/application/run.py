@@ -339,7 +339,7 @@ def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[s
         folders=tuple(done.folder for done in trials),
         issues=issues,
         unexplained=last.found.unexplained,
-        concerned=explained.concerned if last.found.anomalies else (),
+        concerned=explained.concerned,
         advice=advice,
     )
     return replace(result, advice=advice_on_red(result, asked.run.run_id)) if judgement is Judgement.RED else result
