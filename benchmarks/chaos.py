@@ -42,10 +42,11 @@ from typing import Any
 
 import psutil
 
-from onceproof.lab.processes import REAPER
 from onceproof.model.errors import ExitCode
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.supervisor import COMPONENTS
+from onceproof.processes.orphans import is_reaper
+from onceproof.processes.process import REAPER
 from onceproof.settings import get_settings
 from tests.homes import GONE_WITHIN, SHOWN, Home, Tree, described, left_after
 from tests.specimens.postgresql import INITDB, postgresql
@@ -142,7 +143,7 @@ def lost(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
 
 def has_no_owner(words: Sequence[str], exists: Callable[[int], bool] = psutil.pid_exists) -> bool:
     """Whether a command is a reaper whose owner is gone."""
-    return str(REAPER) in words and not exists(int(words[words.index(str(REAPER)) + 1]))
+    return is_reaper(words) and not exists(int(words[words.index(str(REAPER)) + 1]))
 
 
 def draw(seed: int, blows: Sequence[tuple[str, str]]) -> tuple[str, str, random.Random]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.java import FAST_START, LOG4J
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
-from onceproof.lab.processes import open_pipes, spawn, tail
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
+from onceproof.processes.process import open_pipes, spawn, tail
 from onceproof.settings import get_settings
 
 POM = Path(__file__).with_name("kafka_tests.pom.xml")

@@ -16,9 +16,9 @@ import psutil
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from onceproof.lab.processes import REAPER, holds_within
 from onceproof.model.files import Outcome
-from onceproof.pipeline.supervisor import TREE_REAPER
+from onceproof.processes.orphans import is_reaper, is_reaper_of_tree
+from onceproof.processes.waiting import holds_within
 from onceproof.results.database import CellRow, database, is_missing
 from tests.specimens.postgresql import PostgreSQL
 
@@ -65,12 +65,15 @@ class Tree:
         return [
             process
             for process, arguments in self.below.items()
-            if str(REAPER) not in arguments and all(any(word in one for one in arguments) for word in words)
+            if not is_reaper(arguments) and all(any(word in one for one in arguments) for word in words)
         ]
 
     def reapers(self, component: str) -> list[psutil.Process]:
         """The two above a component of Airflow."""
-        return self.running(str(TREE_REAPER), component)
+        return [reaper for reaper in self._reapers() if component in self.below[reaper]]
+
+    def _reapers(self) -> list[psutil.Process]:
+        return [process for process, words in self.below.items() if is_reaper_of_tree(words)]
 
     def component(self, component: str) -> list[psutil.Process]:
         """It itself: the first process below its lower reaper, which may have adopted others."""
@@ -82,10 +85,10 @@ class Tree:
     def adopted(self) -> list[psutil.Process]:
         """The processes that reapers have taken in, as those that started them are gone, and that have no owner."""
         found = []
-        for children in ask_living(psutil.Process.children, self.running(str(TREE_REAPER))):
+        for children in ask_living(psutil.Process.children, self._reapers()):
             others = sorted(children, key=psutil.Process.create_time)[1:]
             commands = ask_living(lambda process: (process, process.cmdline()), others)
-            found += [process for process, command in commands if str(REAPER) not in command]
+            found += [process for process, command in commands if not is_reaper(command)]
         return found
 
     def tasks(self) -> list[psutil.Process]:

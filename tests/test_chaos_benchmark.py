@@ -26,8 +26,8 @@ from benchmarks.chaos import (
     strays,
     until_struck,
 )
-from onceproof.lab.processes import REAPER, await_condition
-from onceproof.pipeline.supervisor import TREE_REAPER
+from onceproof.processes.process import REAPER, below_reaper
+from onceproof.processes.waiting import await_condition
 from tests.homes import Home, Tree
 
 RIGHT = {"3.3.1": "known", "3.4.1": "fixed"}
@@ -121,7 +121,7 @@ def test_what_a_reaper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
         "-c",
         f"import subprocess, time; subprocess.run(['sh', '-c', '{orphans}']); time.sleep(60)",
     ]
-    reaper = [sys.executable, "-I", "-S", str(TREE_REAPER), str(os.getpid()), *component]
+    reaper = below_reaper(component, os.getpid(), twice=True)
     starts = "import subprocess, sys; subprocess.run(sys.argv[1:])"
     environment = {**os.environ, "ONCEPROOF_HOME": str(tmp_path)}
     command, home = (
@@ -195,9 +195,9 @@ def test_results_are_gone_on_with_and_what_failed_is_repeated_and_remembered(tmp
 
 
 def test_reapers_and_their_component_are_told_apart(tmp_path):
-    reaper = [sys.executable, "-I", "-S", str(TREE_REAPER), str(os.getpid())]
+    reaper = below_reaper(["sleep", "60"], os.getpid(), twice=True)
     script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
-    command = subprocess.Popen([sys.executable, "-c", script, *reaper, "sleep", "60"])
+    command = subprocess.Popen([sys.executable, "-c", script, *reaper])
     try:
         below = psutil.Process(command.pid)
         await_condition("all four", lambda: len(below.children(recursive=True)) == 3, timeout=30)

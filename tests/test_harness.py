@@ -81,7 +81,7 @@ def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(pack
     "name",
     [
         "lab/trial.py",
-        "lab/reaper.py",
+        "processes/reaper.py",
         "lab/log4j.properties",
         "readers/checks.py",
         "model/phrases.py",

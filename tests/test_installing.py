@@ -20,9 +20,8 @@ HEAVY = ("airflow", "pyspark", "great_expectations", "pyarrow", "pandas", "numpy
 ONLY_THERE = (
     "onceproof.airflow",
     "onceproof.cli.__main__",
-    "onceproof.lab.reaper",
     "onceproof.lab.sampling",
-    "onceproof.pipeline.tree_reaper",
+    "onceproof.processes.reaper",
     "onceproof.results.migrations",
 )
 # Refuses to find what is not there in a plain install, then runs the command.

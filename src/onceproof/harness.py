@@ -23,8 +23,8 @@ from onceproof.scenarios import SCENARIOS, app, module_of, scenario
 
 PACKAGE = Path(__file__).parent
 JAVA = ("streams_agent", "streams_app")  # of the project: what runs in a trial
-ROOMS = ("faults", "scenarios", "readers", "lab")  # of what is imported, what counts
-LAB = ("onceproof.lab.trial", "onceproof.lab.reaper")  # the second one runs as a program of its own
+ROOMS = ("faults", "scenarios", "readers", "lab", "processes")  # of what is imported, what counts
+LAB = ("onceproof.lab.trial", "onceproof.processes.reaper")  # the second one runs as a program of its own
 BESIDE = ("lab/log4j.properties", "model/phrases.py")  # of the package: what no import leads to, or that no room has
 SOURCES = {".py", ".java", ".properties"}
 

@@ -32,7 +32,8 @@ def collect_and_check(
         HarnessError: it failed, or did not end within so many seconds.
         UsageError: Spark's Kafka connector has not been fetched.
     """
-    from onceproof.lab.processes import await_condition, spawn, tail
+    from onceproof.processes.process import spawn, tail
+    from onceproof.processes.waiting import await_condition
 
     settings = get_settings()
     jobs = settings.project / "spark_jobs"

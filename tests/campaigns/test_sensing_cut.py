@@ -13,10 +13,10 @@ from onceproof.campaigns.sensitivity import verbs
 from onceproof.campaigns.sensitivity.plantings import Planting
 from onceproof.campaigns.sensitivity.verbs import UNREAD, Sense, sense, unfinished
 from onceproof.harness import harness_version
-from onceproof.lab.processes import interruptible
 from onceproof.model.files import Planted, Produced
 from onceproof.model.plants import plant
 from onceproof.model.run_folder import RunFolder
+from onceproof.processes.signals import interruptible
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import a_trial

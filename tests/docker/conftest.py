@@ -19,9 +19,9 @@ import yaml
 from filelock import FileLock
 
 from onceproof.lab.cluster import free_ports
-from onceproof.lab.processes import await_condition
 from onceproof.pipeline.api import FINISHED, AirflowApi
 from onceproof.pipeline.supervisor import DAG
+from onceproof.processes.waiting import await_condition
 from tests.docker.inputs import digest, note
 from tests.tools import unavailable
 

@@ -7,8 +7,8 @@ PostgreSQL, Redis and Kafka are stand-ins where no image can be pulled (see `*/D
 import httpx
 import pytest
 
-from onceproof.lab.processes import await_condition
 from onceproof.pipeline.supervisor import DAG
+from onceproof.processes.waiting import await_condition
 from tests.docker.conftest import BUILD, ROOT, UP, docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(BUILD + 2 * UP)]

@@ -13,9 +13,9 @@ from typing import Any
 from onceproof.faults.directory import PROCESS_FILE
 from onceproof.installation import Installation
 from onceproof.lab.instance import Instance
-from onceproof.lab.processes import CpuTime
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
+from onceproof.processes.cpu import CpuTime
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import SESSION, Group, Member, Task
 

@@ -8,12 +8,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from onceproof.lab import processes
 from onceproof.lab.cluster import REGISTERED, EmbeddedCluster, free_ports
-from onceproof.lab.processes import Process, boot_id, started_at
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
+from onceproof.processes import identity
+from onceproof.processes.identity import boot_id, started_at
+from onceproof.processes.process import Process
 from tests.conftest import HERE
 
 
@@ -48,7 +49,7 @@ def test_a_process_of_before_the_machine_was_started_anew_is_not_taken_for_a_bro
     older = {**written, "nodes": [{name: text for name, text in written["nodes"][0].items() if name != "boot"}]}
     assert EmbeddedCluster.from_dict(HERE, written).nodes[0].alive()
     (tmp_path / "boot_id").write_text("another\n")
-    monkeypatch.setattr(processes, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(identity, "BOOT_ID", tmp_path / "boot_id")
     assert not EmbeddedCluster.from_dict(HERE, written).nodes[0].alive()
     assert EmbeddedCluster.from_dict(HERE, older).nodes[0].alive()  # as far as it knows
 

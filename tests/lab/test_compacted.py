@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.processes import await_condition
+from onceproof.processes.waiting import await_condition
 
 
 @pytest.mark.broker

@@ -14,7 +14,6 @@ from onceproof.lab import reading
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.load import encode_integer
 from onceproof.lab.log_dump import Logs
-from onceproof.lab.processes import await_condition
 from onceproof.lab.segments import Dump, read_segments
 from onceproof.lab.topics import Topics
 from onceproof.lab.trial import run_trial
@@ -24,6 +23,7 @@ from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.segments import partition_of_name
+from onceproof.processes.waiting import await_condition
 from onceproof.readers.segments import compare_segments
 from tests.conftest import HERE, a_trial, undisturbed
 

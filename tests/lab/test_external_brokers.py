@@ -18,7 +18,6 @@ from onceproof import cli
 from onceproof.lab import external_brokers
 from onceproof.lab.external_brokers import ExternalCluster, check_access, lent
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
-from onceproof.lab.processes import await_condition
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.sweep import sweep_brokers
 from onceproof.lab.trial import run_trial
@@ -27,6 +26,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
+from onceproof.processes.waiting import await_condition
 from spark_jobs.collect import collect
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.specimens.secured import (

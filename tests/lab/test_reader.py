@@ -8,9 +8,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab import reader
 from onceproof.lab.load import encode_integer
-from onceproof.lab.processes import await_condition
 from onceproof.lab.reader import Reader, Source
 from onceproof.model.errors import HarnessError
+from onceproof.processes.waiting import await_condition
 from tests.conftest import a_run_id
 
 pytestmark = pytest.mark.broker

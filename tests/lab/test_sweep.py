@@ -10,11 +10,13 @@ import pytest
 
 from onceproof.lab import sweep as sweeping
 from onceproof.lab import trial
-from onceproof.lab.in_use import in_use, unless_in_use
-from onceproof.lab.processes import await_condition, marked, spawn
 from onceproof.lab.sweep import _is_of_old_run, kept, sweep, sweep_brokers
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
+from onceproof.processes.locks import IN_USE, in_use, unless_in_use
+from onceproof.processes.orphans import marked
+from onceproof.processes.process import spawn
+from onceproof.processes.waiting import await_condition
 from tests.specimens.brokers import external_cluster
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -71,7 +73,7 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
 DRIVES = """
 import sys
 from pathlib import Path
-from onceproof.lab.in_use import in_use
+from onceproof.processes.locks import in_use
 with in_use(Path(sys.argv[1])):
     print("driven", flush=True)
     sys.stdin.read()
@@ -158,10 +160,8 @@ def test_nothing_is_told_of_a_run_at_work(tmp_path, interrupted, kept_process):
 def test_who_begins_to_drive_waits_for_a_sweep_that_is_at_it(tmp_path):
     with unless_in_use(tmp_path) as unused:
         assert unused
-        folder = os.open(tmp_path, os.O_RDONLY)
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        os.close(folder)
+        with (tmp_path / IN_USE).open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     with in_use(tmp_path), unless_in_use(tmp_path) as unused:
         assert not unused
 

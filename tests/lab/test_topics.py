@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import NewTopic
 
 from onceproof.lab import topics
-from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError
+from onceproof.processes.waiting import await_condition
 from tests.specimens.brokers import external_cluster
 
 

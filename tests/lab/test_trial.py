@@ -21,7 +21,6 @@ from onceproof.lab import trial_lab
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.external_brokers import ExternalCluster
 from onceproof.lab.limits import Limits
-from onceproof.lab.processes import await_condition
 from onceproof.lab.ticker import MISSED
 from onceproof.lab.trial import _explained, drive, preload, provision, run_trial
 from onceproof.model.errors import HarnessError
@@ -29,6 +28,7 @@ from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.report import write_trials
+from onceproof.processes.waiting import await_condition
 from onceproof.scenarios import SCENARIOS, enumerator
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.homes import ask_living, has_ended

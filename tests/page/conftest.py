@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
-from onceproof.lab.processes import await_condition
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import FaultOutcome, VerdictRow
@@ -25,6 +24,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
+from onceproof.processes.waiting import await_condition
 from onceproof.results.database import store_run
 from onceproof.settings import Settings
 from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from onceproof.lab.processes import await_condition
 from onceproof.pipeline.services import down, up
 from onceproof.pipeline.supervisor import DAG
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import Settings
 from tests.page.conftest import NEWEST, OLDER, RED
 

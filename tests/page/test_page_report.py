@@ -11,13 +11,13 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from onceproof.lab.processes import await_condition
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.report import write_report
+from onceproof.processes.waiting import await_condition
 from tests.commands import onceproof
 from tests.page.conftest import GREEN, NEWEST, OLDER, RED, SCRIPT, make_run
 

@@ -15,12 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from onceproof import cli
-from onceproof.lab.processes import await_condition, started_at
 from onceproof.model.json_file import read_json, write_json
-from onceproof.pipeline.environment import OWNER, OWNER_STARTED
-from onceproof.pipeline.orphans import end_orphans, note_session, sessions_file
 from onceproof.pipeline.services import down
 from onceproof.pipeline.supervisor import Supervisor
+from onceproof.processes.identity import started_at
+from onceproof.processes.orphans import OWNER, OWNER_STARTED, end_orphans, note_session, sessions_file
+from onceproof.processes.waiting import await_condition
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

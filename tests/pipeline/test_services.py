@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.pipeline.services import down, services, up
 from onceproof.pipeline.supervisor import DAG, Airflow, furnish
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import Settings
 from tests.homes import ask_living
 

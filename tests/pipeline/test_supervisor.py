@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 
-from onceproof.lab import processes
-from onceproof.lab.processes import boot_id, started_at
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import write_json
 from onceproof.pipeline.supervisor import Airflow, Supervisor, choose_port, is_healthy
+from onceproof.processes import identity
+from onceproof.processes.identity import boot_id, started_at
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_supervisor_of_before_the_machine_was_started_anew_is_gone(own_setting
     state_of(me, started_at(me.pid), own_settings, boot=boot_id())
     assert Airflow.running(own_settings) is not None
     (tmp_path / "boot_id").write_text("another\n")
-    monkeypatch.setattr(processes, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(identity, "BOOT_ID", tmp_path / "boot_id")
     assert Airflow.running(own_settings) is None
 
 

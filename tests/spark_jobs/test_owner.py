@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from onceproof.lab.processes import holds_within
+from onceproof.processes.waiting import holds_within
 from tests.homes import has_ended
 
 OWNER = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -9,9 +9,10 @@ import pyarrow.dataset as ds
 import pytest
 
 from onceproof.lab.cluster import EmbeddedCluster, free_ports
-from onceproof.lab.processes import await_condition, spawn, tail
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.health import trouble
+from onceproof.processes.process import spawn, tail
+from onceproof.processes.waiting import await_condition
 from onceproof.spark import collect_and_check
 from tests.specimens.catalogue import one_of_each_anomaly
 from tests.specimens.planting import plant

@@ -13,7 +13,8 @@ from pathlib import Path
 import psycopg
 
 from onceproof.lab.cluster import free_ports
-from onceproof.lab.processes import Process, await_condition, spawn, tail
+from onceproof.processes.process import Process, spawn, tail
+from onceproof.processes.waiting import await_condition
 
 INITDB = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
 USER = "postgres"  # of Debian's packages: PostgreSQL does not run as root

@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from onceproof.lab.processes import await_condition
 from onceproof.model.json_file import read_json
 from onceproof.pipeline.api import AirflowApi
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import get_settings
 from tests.wheels import ROOT, build_wheel, install, outside
 

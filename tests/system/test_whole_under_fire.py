@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from onceproof.lab.processes import await_condition
 from onceproof.model.errors import ExitCode
+from onceproof.processes.waiting import await_condition
 from tests.homes import Home, Tree, left_after
 
 pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(1800)]

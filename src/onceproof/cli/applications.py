@@ -152,7 +152,7 @@ def run(
     from onceproof.campaigns.application import verbs
     from onceproof.campaigns.requests import ApplicationRequest
     from onceproof.lab.external_brokers import ExternalCluster
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     if roll_to is not None and fault not in (None, rolling_bounce.NAME):
         raise UsageError(f"--roll-to {roll_to} takes the place of --fault {fault}: take one.")

@@ -64,7 +64,7 @@ def explore(
     from onceproof.campaigns.requests import ExploreRequest
     from onceproof.campaigns.search import verbs
     from onceproof.campaigns.search.explorer import begun, last_of
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     root = get_settings().explorations
     if resume is not None:

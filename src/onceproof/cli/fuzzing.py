@@ -35,7 +35,7 @@ def fuzz(
     Exit: 0 none is red, 1 at least one finding, 2 usage, 3 no case was run, 4 error.
     """
     from onceproof.campaigns.fuzz import verbs
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     if resume is not None:
         if streams or against or seed is not None:

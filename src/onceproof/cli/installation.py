@@ -116,7 +116,7 @@ def sweep(
     from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.sweep import kept, sweep_brokers
     from onceproof.lab.sweep import sweep as sweep_lab
-    from onceproof.pipeline.orphans import end_orphans
+    from onceproof.processes.orphans import end_orphans
 
     settings = get_settings()
     cluster = None if brokers is None else ExternalCluster.read(settings.installation, brokers)

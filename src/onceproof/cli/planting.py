@@ -68,7 +68,7 @@ def sensitivity(
     """
     from onceproof.campaigns.requests import SensitivityRequest
     from onceproof.campaigns.sensitivity import verbs
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     require(PIPELINE, "`onceproof sensitivity`, of which Spark is one reader,")
 

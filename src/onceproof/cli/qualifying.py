@@ -58,7 +58,7 @@ def qualify(
     """
     from onceproof.campaigns.qualification import verbs
     from onceproof.campaigns.requests import QualifyRequest
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     [streams] = named_streams([release], maven_repo)
     [brokers] = named_brokers([broker or release], maven_repo)

@@ -133,8 +133,8 @@ def trial(
     del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
     from onceproof.lab.external_brokers import ExternalCluster, check_access, lent, own_cluster
-    from onceproof.lab.processes import interruptible
     from onceproof.lab.trial import run_alone
+    from onceproof.processes.signals import interruptible
 
     check_own_nodes(brokers, nodes)
     for wanted in anomaly:
@@ -235,7 +235,7 @@ def demo(
     3.4.1; 4 error.
     """
     from onceproof.demo import RELEASES, tell
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     drawn = seed_or_random(seed)
     cells = [cell_of("enumerator", "DEFAULT_CONFIG", release, BROKER, None, [])[0] for release in RELEASES]
@@ -273,7 +273,7 @@ def shrink(
     Exit: 1 a smallest program was found, 2 usage, 3 the program was not red to begin with, 4 error.
     """
     from onceproof.campaigns.shrinking.trials import shrink_program
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     if name != "multirunner":
         raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
@@ -327,7 +327,7 @@ def bisect(
     from onceproof.campaigns.bisection import verbs
     from onceproof.campaigns.requests import BisectRequest
     from onceproof.lab.external_brokers import ExternalCluster
-    from onceproof.lab.processes import interruptible
+    from onceproof.processes.signals import interruptible
 
     [from_], [broker] = named_streams([from_], maven_repo), named_brokers([broker], maven_repo)
     [to] = named_streams([to], maven_repo) if to else [None]

@@ -53,8 +53,8 @@ def verify_fix(
     Exit: 0 proven, 1 not fixed, 2 usage, 3 could not tell, 4 error.
     """
     from onceproof.campaigns.verify_fix import verbs
-    from onceproof.lab.processes import interruptible
     from onceproof.page.fix import sentences, table, write_markdown
+    from onceproof.processes.signals import interruptible
 
     known = verbs.issue_of(issue)
     if markdown is not None and markdown.is_dir():

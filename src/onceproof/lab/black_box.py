@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.lab.instance import LARGEST_FILE, START_TIMEOUT, Instance
-from onceproof.lab.processes import await_condition, spawn, tail
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.json_file import unwritable
+from onceproof.processes.process import spawn, tail
+from onceproof.processes.waiting import await_condition
 
 # What a command reads from its environment, and the configuration whose value that is.
 ENVIRONMENT = {

@@ -18,13 +18,15 @@ from onceproof.installation import Installation
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import Jvm, require_java
-from onceproof.lab.processes import CpuTime, Process, await_condition, spawn, tail
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable, write_json
 from onceproof.model.release import Release
 from onceproof.model.segments import COORDINATOR, OFFSETS
+from onceproof.processes.cpu import CpuTime
+from onceproof.processes.process import Process, spawn, tail
+from onceproof.processes.waiting import await_condition
 
 READY_TIMEOUT = 60.0
 DEAD_DATA = "data-dead"

@@ -15,7 +15,6 @@ from onceproof.lab.applications import application_class_path
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import Jvm, java_of
-from onceproof.lab.processes import CpuTime, Process, await_condition, check_not_starved, open_pipes, spawn, tail
 from onceproof.lab.threads import dump_threads
 from onceproof.model.client_properties import java_options
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
@@ -23,6 +22,9 @@ from onceproof.model.json_file import unwritable
 from onceproof.model.phrases import NO_ACCESS, NO_LIBRARY, UNEQUAL
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
+from onceproof.processes.cpu import CpuTime, check_not_starved
+from onceproof.processes.process import Process, open_pipes, spawn, tail
+from onceproof.processes.waiting import await_condition
 from onceproof.scenarios.declared import HEAP, PHASE
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from onceproof.lab.instance import Instance
 from onceproof.lab.instance_logs import locked_tasks, unopened_stores
-from onceproof.lab.processes import CpuTime
 from onceproof.lab.site import Site
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Planted
 from onceproof.model.release import Release
+from onceproof.processes.cpu import CpuTime
 from onceproof.scenarios.base import INSTANCE
 
 CLOSING = 5.0  # seconds that the instances of a failed drive have to end cleanly

@@ -13,10 +13,10 @@ from typing import IO, Any, Self
 from onceproof.installation import Installation
 from onceproof.lab.artifacts import replay_class_path, streams_class_path
 from onceproof.lab.java import Jvm
-from onceproof.lab.processes import open_pipes, spawn, tail
 from onceproof.lab.replay import SCRATCH, scratch_within
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
+from onceproof.processes.process import open_pipes, spawn, tail
 
 PROGRAM = "onceproof.streams.Lane"
 OPTIONS = ("-Xmx512m", "-Donceproof.log.kafka=ERROR")

@@ -9,9 +9,10 @@ from typing import Any
 from onceproof.installation import Installation
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.java import Jvm
-from onceproof.lab.processes import await_condition, open_pipes, spawn, tail
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
+from onceproof.processes.process import open_pipes, spawn, tail
+from onceproof.processes.waiting import await_condition
 
 TIMEOUT = 60.0
 

@@ -15,7 +15,6 @@ from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.java import Jvm
 from onceproof.lab.log_dump import LogDump, Logs
-from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError, NotUnderstoodError
 from onceproof.model.json_file import replacing
 from onceproof.model.record import Topics
@@ -28,6 +27,8 @@ from onceproof.model.segments import (
     Entry,
     partition_of_name,
 )
+from onceproof.processes.process import Process, spawn, tail
+from onceproof.processes.waiting import await_condition
 
 TIMEOUT = 60.0
 COLUMNS = {

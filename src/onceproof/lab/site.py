@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.processes import await_condition, holds_within
 from onceproof.lab.world import World
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
 from onceproof.model.files import TrialPlan
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Event, Timeline, stall_text
+from onceproof.processes.waiting import await_condition, holds_within
 
 Report = Callable[[str], None]
 

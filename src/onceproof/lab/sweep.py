@@ -14,8 +14,6 @@ from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.in_use import unless_in_use
-from onceproof.lab.processes import await_condition, has_reaper, marked
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.replay import left_scratch
 from onceproof.model.cell import MARK, is_run_id
@@ -23,6 +21,9 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.processes.locks import unless_in_use
+from onceproof.processes.orphans import has_reaper, marked
+from onceproof.processes.waiting import await_condition
 
 TIMEOUT = 30.0
 CLIENT = Release.parse(BROKER)  # of the Java clients that ask for quotas

@@ -18,9 +18,9 @@ from confluent_kafka.admin import (
 from tenacity import retry, retry_if_exception, stop_after_attempt, wait_fixed
 
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.processes import await_condition, holds_within
 from onceproof.model.errors import HarnessError
 from onceproof.model.segments import CLASSIC, OFFSETS, POSITION, STREAMS
+from onceproof.processes.waiting import await_condition, holds_within
 
 TIMEOUT = 30.0
 ATTEMPTS = 5  # to create topics

@@ -8,8 +8,9 @@ from typing import Any
 
 import httpx
 
-from onceproof.lab.processes import Process, await_condition, spawn, tail
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.processes.process import Process, spawn, tail
+from onceproof.processes.waiting import await_condition
 
 MODULE = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"
 READY_TIMEOUT = 20.0

@@ -12,10 +12,8 @@ from confluent_kafka.admin import NewTopic
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
-from onceproof.lab.in_use import in_use
 from onceproof.lab.input import start_bulk
 from onceproof.lab.plan import plan_of, reads_segments
-from onceproof.lab.processes import holds_within
 from onceproof.lab.site import Report
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
@@ -26,6 +24,8 @@ from onceproof.model.files import Outcome, Reading, TrialPlan, write_observation
 from onceproof.model.json_file import unwritable
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Timeline, stall_text
+from onceproof.processes.locks import in_use
+from onceproof.processes.waiting import holds_within
 from onceproof.scenarios import scenario
 
 NOTICED_WITHIN = 2.0  # the death of a broker

@@ -13,12 +13,12 @@ from onceproof.lab.instance_logs import was_recycled
 from onceproof.lab.instances import Instances
 from onceproof.lab.limits import Limits
 from onceproof.lab.load import Bulk
-from onceproof.lab.processes import CpuTime, check_not_starved
 from onceproof.lab.reading import TopicReading
 from onceproof.lab.site import Site
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Return
+from onceproof.processes.cpu import CpuTime, check_not_starved
 from onceproof.scenarios.base import Workload
 
 SHORT = 1.0  # seconds of waiting before CPU times are read, which takes longer than most conditions do

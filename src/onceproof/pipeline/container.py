@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from onceproof.lab.processes import await_condition
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import LAB_QUEUE, USER, airflow_environment
 from onceproof.pipeline.health import trouble
 from onceproof.pipeline.supervisor import COMPONENTS, START_TIMEOUT, abandon_active_runs, furnish
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import SECRETS, Settings, get_settings
 
 PORT = 8080  # in the containers' network; the compose file says which port of the host leads to it

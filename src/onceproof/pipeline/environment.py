@@ -13,7 +13,6 @@ from onceproof.spark import spark_environment
 USER = "admin"
 DRIVE_POOL = "drive"
 LAB_QUEUE = "lab"
-OWNER, OWNER_STARTED = "ONCEPROOF_OWNER_PID", "ONCEPROOF_OWNER_STARTED"  # whose Airflow it is: `left_over` asks
 
 
 def airflow_home(settings: Settings) -> Path:
@@ -48,7 +47,9 @@ def airflow_environment(
     A `scheduled` Airflow also follows the cron schedule. Whatever `AIRFLOW__...` variable is `given` wins over
     ours: another database or executor is Airflow's own configuration.
     """
-    from onceproof.lab.processes import started_at  # not for DAG files, which ask this module for names
+    # Not for DAG files, which ask this module for names.
+    from onceproof.processes.identity import started_at
+    from onceproof.processes.orphans import OWNER, OWNER_STARTED
 
     home = airflow_home(settings)
     url = f"http://127.0.0.1:{port}"

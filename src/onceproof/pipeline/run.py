@@ -16,7 +16,6 @@ from rich.console import Console
 from tenacity import Retrying, retry_if_result, wait_fixed
 
 from onceproof.lab.external_brokers import ExternalCluster, check_access
-from onceproof.lab.processes import await_condition, interruptible
 from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.extras import PIPELINE, require
@@ -32,6 +31,8 @@ from onceproof.pipeline.progress import Display, failed_tasks, progress_of
 from onceproof.pipeline.request import CONNECTION, RunRequest
 from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
+from onceproof.processes.signals import interruptible
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import Settings, get_settings
 
 LOOK_EVERY = 1.0  # seconds

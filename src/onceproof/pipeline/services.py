@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 
 import psutil
 
-from onceproof.lab.processes import await_condition, interruptible, tail
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.extras import PIPELINE, WORKERS, require
 from onceproof.pipeline.environment import airflow_home, as_environment
-from onceproof.pipeline.orphans import end_orphans
 from onceproof.pipeline.supervisor import DAG, START_TIMEOUT, STOP_TIMEOUT, Airflow, Supervisor, is_starting
+from onceproof.processes.orphans import end_orphans
+from onceproof.processes.process import tail
+from onceproof.processes.signals import interruptible
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import Settings, get_settings
 
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Cell, Trial, is_run_id
 from onceproof.model.client_properties import ClientProperties
@@ -27,6 +26,7 @@ from onceproof.model.release import CLAIMED, Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.request import CONNECTION, RunRequest
+from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.settings import get_settings
 

@@ -1,10 +1,9 @@
 """Airflow's components as processes of ours: started together, watched, ended together.
 
 The supervisor is the process that owns them. Whatever ends it, including SIGKILL, ends them, their tasks and the
-brokers of those tasks (see `tree`).
+brokers of those tasks (see `processes.reaper`).
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,17 +19,20 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import httpx
 import psutil
+from filelock import FileLock, Timeout
 
-from onceproof.lab.processes import await_condition, boot_id, is_alive, started_at, tail
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import DRIVE_POOL, USER, airflow_environment, airflow_home, password_file
-from onceproof.pipeline.orphans import end_orphans, note_session, sessions_file
+from onceproof.processes.identity import boot_id, is_alive, started_at
+from onceproof.processes.orphans import end_orphans, note_session, sessions_file
+from onceproof.processes.process import below_reaper, tail
+from onceproof.processes.waiting import await_condition
 from onceproof.settings import Settings
 
 DAG = "regression"
@@ -46,7 +48,6 @@ COMPONENTS = {
     "dag-processor": ("dag-processor",),
     "api-server": ("api-server",),
 }
-TREE_REAPER = Path(__file__).with_name("tree_reaper.py")
 START_TIMEOUT = 180.0  # for a cold disk and a busy machine; a component that dies ends the wait at once
 STOP_TIMEOUT = 5.0
 
@@ -139,7 +140,7 @@ class Supervisor:
         self._scheduled = scheduled
         self._environment: dict[str, str] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._lock: IO[bytes] | None = None
+        self._lock = _lock(self._home)
         self._airflow: Airflow | None = None
 
     def __enter__(self) -> Self:
@@ -237,9 +238,7 @@ class Supervisor:
                         child.kill()  # its tree follows
                 process.wait()
         self._processes.clear()
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._lock.release()
 
     def _prepare_home(self) -> None:
         with _writing(self._home):
@@ -249,14 +248,13 @@ class Supervisor:
 
     def _take_lock(self) -> None:
         with _writing(self._home):
-            self._lock = (self._home / "supervisor.lock").open("wb")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(
-                f"An Airflow of {self._settings.home} is starting or running already: wait for it, stop it with "
-                "`onceproof down`, or set ONCEPROOF_HOME to another folder."
-            ) from error
+            try:
+                self._lock.acquire()
+            except Timeout as error:  # which is an OSError, too
+                raise UsageError(
+                    f"An Airflow of {self._settings.home} is starting or running already: wait for it, stop it with "
+                    "`onceproof down`, or set ONCEPROOF_HOME to another folder."
+                ) from error
 
     def _migrate(self) -> None:
         """Create or upgrade the database, unless Airflow and the database are the same as last time."""
@@ -278,10 +276,9 @@ class Supervisor:
         write_json(file, stamp)
 
     def _spawn(self, name: str, command: tuple[str, ...]) -> None:
-        tree = [sys.executable, "-I", "-S", str(TREE_REAPER), str(os.getpid())]
         with _writing(self._home), self._log(name).open("wb") as out:
             self._processes[name] = subprocess.Popen(
-                [*tree, sys.executable, "-m", "airflow", *command],
+                below_reaper([sys.executable, "-m", "airflow", *command], os.getpid(), twice=True),
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -321,14 +318,20 @@ class Supervisor:
 
 def is_starting(settings: Settings) -> bool:
     """Whether a supervisor of this home holds the lock."""
-    try:
-        with (settings.home / "airflow" / "supervisor.lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # there is no such home
+    home = airflow_home(settings)
+    if not home.exists():
         return False
-    return False
+    try:
+        with _lock(home):
+            return False
+    except Timeout:
+        return True
+    except OSError:  # it is not ours to write, so not ours to start
+        return False
+
+
+def _lock(home: Path) -> FileLock:
+    return FileLock(home / "supervisor.lock", blocking=False)
 
 
 def choose_port(wanted: int | None, memory: Path) -> int:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.faults import NONE, rolling_bounce
-from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer
@@ -14,6 +13,7 @@ from onceproof.model.plants import plant
 from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import check_fault
 from onceproof.scenarios.app import NAME, SCENARIO, prefix
 from onceproof.scenarios.declared import FILE, Application, application_of

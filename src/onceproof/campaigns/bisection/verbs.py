@@ -9,11 +9,11 @@ from rich.table import Table
 
 from onceproof.campaigns.bisection.boundaries import COLUMNS, row
 from onceproof.campaigns.requests import BisectRequest
-from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 

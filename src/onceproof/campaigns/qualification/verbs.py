@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from onceproof.campaigns.requests import QualifyRequest
-from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.errors import ExitCode
 from onceproof.model.qualification import Qualification
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search.grammar import quick
 from onceproof.campaigns.search.log import Asked, Exploration, ExplorationFolder, Finding
-from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.errors import UsageError
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
+from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from onceproof.campaigns.requests import SensitivityRequest
-from onceproof.lab.sigterm import ended_by_sigterm
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import Outcome, Reading
@@ -20,6 +19,7 @@ from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import PlantedTrial
+from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 

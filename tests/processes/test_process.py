@@ -10,18 +10,11 @@ from functools import partial
 import psutil
 import pytest
 
-from onceproof.lab.processes import (
-    REAPER,
-    CpuTime,
-    Process,
-    await_condition,
-    boot_id,
-    check_not_starved,
-    open_pipes,
-    spawn,
-    tail,
-)
 from onceproof.model.errors import HarnessError, StoodStillError
+from onceproof.processes.cpu import CpuTime, check_not_starved
+from onceproof.processes.identity import boot_id
+from onceproof.processes.process import REAPER, Process, open_pipes, spawn, tail
+from onceproof.processes.waiting import await_condition
 from tests.homes import has_ended
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

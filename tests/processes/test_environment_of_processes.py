@@ -8,12 +8,13 @@ import pytest
 
 from onceproof.lab import instance
 from onceproof.lab.black_box import BlackBox
-from onceproof.lab.environment import without_credentials
 from onceproof.lab.instance import Instance
-from onceproof.lab.processes import await_condition, spawn
 from onceproof.lab.programs import run_program
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
+from onceproof.processes.environment import without_credentials
+from onceproof.processes.process import spawn
+from onceproof.processes.waiting import await_condition
 from tests.conftest import HERE
 
 NEWEST = Release(4, 3, 1)

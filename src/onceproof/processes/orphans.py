@@ -1,20 +1,57 @@
-"""The processes of an Airflow whose supervisor is gone, recognised by the environment that all of it inherits.
+"""Orphans: processes of ours whose owner is gone.
 
-Airflow's tasks hide theirs from all but root. They are recognised by their session, each of which is written down.
+A process of the lab has an owner as long as a reaper stands above it, and is recognised by the mark on its command.
+Those of an Airflow are recognised by the environment that all of it inherits, which names its supervisor. Airflow's
+tasks hide theirs from all but root. They are recognised by their session, each of which is written down.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from onceproof.lab.processes import boot_id, is_alive, started_at
+from onceproof.model.cell import MARK
 from onceproof.model.json_file import read_json, write_json
-from onceproof.pipeline.environment import OWNER, OWNER_STARTED
+from onceproof.processes.identity import boot_id, is_alive, started_at
+from onceproof.processes.process import REAPER
+from onceproof.processes.reaper import BELOW, TWICE
 
+OWNER, OWNER_STARTED = "ONCEPROOF_OWNER_PID", "ONCEPROOF_OWNER_STARTED"  # in the environment: whose Airflow it is
 ROUNDS = 5  # of killing: what is killed may have started others meanwhile
+
+
+def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
+    """Our processes that bear a mark below `folder`, with the marked folder, but not their reapers."""
+    prefix = f"-D{MARK}.mark="
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or []
+        if is_reaper(command):
+            continue
+        for word in command:
+            place = Path(word.removeprefix(prefix))
+            if word.startswith(prefix) and place.is_relative_to(folder):
+                yield process, place
+
+
+def has_reaper(process: psutil.Process) -> bool:
+    """Whether a reaper of its own stands above it, which ends it with its owner."""
+    try:
+        parent = process.parent()
+        return parent is not None and is_reaper(words := parent.cmdline()) and not is_reaper_of_tree(words)
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def is_reaper(words: Sequence[str]) -> bool:
+    """Whether a command line is a reaper's."""
+    return str(REAPER) in words
+
+
+def is_reaper_of_tree(words: Sequence[str]) -> bool:
+    """Whether a command line is of one of the two reapers above a tree, which adopt what loses a reaper of its own."""
+    return is_reaper(words) and words[words.index(str(REAPER)) + 2] in (TWICE, BELOW)
 
 
 def note_session(home: Path, leader: int) -> None:
@@ -69,11 +106,11 @@ def _sessions_without_owner(home: Path) -> set[int]:
     file = sessions_file(home)
     if not file.exists():
         return set()
-    env = read_json(file)
-    owner = env["owner"]
+    noted = read_json(file)
+    owner = noted["owner"]
     if owner["boot"] != boot_id() or is_alive(owner["pid"], owner["started"]):
         return set()
-    return {one["leader"] for one in env["sessions"] if _may_still_be(one["leader"], one["started"])}
+    return {session["leader"] for session in noted["sessions"] if _may_still_be(session["leader"], session["started"])}
 
 
 def _may_still_be(leader: int, started: float) -> bool:

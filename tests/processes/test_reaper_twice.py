@@ -3,14 +3,14 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-from onceproof.lab.processes import await_condition
-from onceproof.pipeline import tree_reaper
+from onceproof.processes.process import below_reaper
+from onceproof.processes.reaper import CANNOT_START
+from onceproof.processes.waiting import await_condition
 from tests.homes import has_ended
 
 # A child that leaves its session and group and forgets its parent, as JVMs and brokers do.
@@ -19,7 +19,7 @@ RUNAWAY = "setsid sleep 4242 & echo $!; "
 
 def start(owner: int, script: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", tree_reaper.__file__, str(owner), "sh", "-c", script],
+        below_reaper(["sh", "-c", script], owner, twice=True),
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -106,12 +106,12 @@ def test_sigterm_is_passed_on():
 
 def test_a_command_that_does_not_exist_says_so(tmp_path: Path):
     done = subprocess.run(
-        [sys.executable, "-I", "-S", tree_reaper.__file__, str(os.getpid()), str(tmp_path / "nothing")],
+        below_reaper([str(tmp_path / "nothing")], os.getpid(), twice=True),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == tree_reaper.CANNOT_START
+    assert done.returncode == CANNOT_START
     assert "nothing could not be started: No such file or directory" in done.stderr
 
 
@@ -119,5 +119,5 @@ def test_nothing_is_started_for_an_owner_that_is_gone(owner, tmp_path: Path):
     owner.kill()
     owner.wait()
     started = start(owner.pid, f"touch {tmp_path / 'started'}")
-    assert started.wait(30) == tree_reaper.CANNOT_START
+    assert started.wait(30) == CANNOT_START
     assert not (tmp_path / "started").exists()
