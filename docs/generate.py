@@ -368,9 +368,13 @@ LOUD = {*PROMISES["liveness"].anomalies, "aborted-by-throttle", "long-throttle",
 def known_failures() -> str:
     """Every known failure by kind, with where it is seen."""
     rows = registry().issues
+
+    def is_loud(one: KnownIssue) -> bool:
+        return bool(one.anomalies) and set(one.anomalies) <= LOUD
+
     kinds: Mapping[str, Callable[[KnownIssue], bool]] = {
-        "Silent": lambda one: not set(one.anomalies) <= LOUD,
-        "Loud": lambda one: set(one.anomalies) <= LOUD,
+        "Silent": lambda one: not is_loud(one),
+        "Loud": is_loud,
     }
     documented = [one for one in rows if "documented" in one.key]
     of_brokers = [one for one in rows if one.culprit == OF_BROKERS]
@@ -421,6 +425,7 @@ def _failures(rows: Iterable[KnownIssue]) -> str:
             for name, variants in one.variants.items()
         ]
         shown += ["`app run`"] if one.key in in_applications else []
+        shown += ["`fuzz`"] if one.fuzz else []
         ranges = ", ".join(_range(*ends) for ends in one.affected)
         fixed = ", ".join(map(str, one.fixed)) or "no release"
         lines.append(f"| {_linked(one.key)}: {literal(one.title)} | {ranges} | {fixed} | {'; '.join(shown)} |")

@@ -234,6 +234,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         "KIP-213 (no JIRA)",
         "KIP-889 (no JIRA)",
         "KIP-889, restored (no JIRA)",
+        "KIP-889, same time (no JIRA)",
         "KIP-923, restored (no JIRA)",
         "KIP-923 (no JIRA)",
         *({RETENTION} - set(gained)),

@@ -11,7 +11,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from tests.model.test_topology import FK, OWN, ROCKSDB, TABLE, topology
+from tests.model.test_topology import FK, KAFKA, OWN, ROCKSDB, TABLE, WITH_TABLE, topology
 
 EXACTLY = {"processing.guarantee": "exactly_once_v2"}
 IN_MEMORY = ("MeteredKeyValueStore", "InMemoryKeyValueStore", "in memory")
@@ -116,6 +116,66 @@ def test_transactional_stores_that_cannot_be_opened_explain_a_standstill():
     transactional = {**EXACTLY, "enable.transactional.statestores": "true"}
     assert explained("4.4.0", STUCK, [DEDUP, UNOPENED], transactional) == ("KIP-892 (no JIRA)",)
     assert explained("4.4.0", STUCK, [DEDUP], transactional) == ()
+
+
+VERSIONED = (
+    "MeteredVersionedKeyValueStore",
+    "ChangeLoggingVersionedKeyValueBytesStore",
+    "RocksDBVersionedStore",
+    "persistent",
+)
+BUFFER = ("RocksDBTimeOrderedKeyValueBuffer", "RocksDBTimeOrderedKeyValueBytesStore", "persistent")
+SESSIONS = ("MeteredSessionStore", "ChangeLoggingSessionBytesStore", "InMemorySessionStore", "in memory")
+SHARED = ("MeteredKeyValueStore", "ListValueStore", "ChangeLoggingListValueBytesStore", "RocksDBStore", "persistent")
+ON_CLOSE = ("MeteredWindowStore", "ChangeLoggingWindowBytesStore", "RocksDBTimeOrderedWindowStore", "persistent")
+WRONG = replace(LOST, anomaly="wrong-value", observed="'a': 'plan-1'")
+STORE = Witness(
+    "wrong-store", 1, None, (), ("active store {} of instance-1, partition 1, at offset 9",), "9 entries", "9"
+)
+RESTORED = {"t": 2, "source": "instance-1", "event": "restore", "store": "s", "partition": 1, "from": 0, "end": 9}
+REOPENED = [
+    {"t": t, "source": "driver", "event": "instance", "name": "instance-1", "action": action}
+    for t, action in enumerate(("started", "closed", "started"))
+]
+CONTINUES = {**EXACTLY, "default.deserialization.exception.handler": "a.LogAndContinueExceptionHandler"}
+AT_LEAST = {"processing.guarantee": "at_least_once"}
+RUNNING = replace(STUCK, observed="RUNNING 4,017 processed")
+
+
+STREAMS = (f"{KAFKA}KStreamKStreamJoin$KStreamKStreamJoinProcessor", ("s",))
+WINDOW = (f"{KAFKA}KStreamWindowAggregate$KStreamWindowAggregateProcessor", ("s",))
+SESSION = (f"{KAFKA}KStreamSessionWindowAggregate$KStreamSessionWindowAggregateProcessor", ("s",))
+
+
+def store(kind, *nodes):
+    return topology_of(OWN, *nodes, kinds={"s": kind, "other": ROCKSDB, "table": VERSIONED})
+
+
+def of(name):
+    return replace(STORE, offsets=tuple(place.format(name) for place in STORE.offsets))
+
+
+@pytest.mark.parametrize(
+    ("key", "streams", "witness", "events", "config", "nearest"),
+    [
+        ("KIP-889 (no JIRA)", "4.3.1", WRONG, [store(VERSIONED), *REOPENED], EXACTLY, {"events": [store(VERSIONED), *REOPENED[:2]]}),
+        ("KIP-889, restored (no JIRA)", "4.3.1", WRONG, [store(VERSIONED), RESTORED], EXACTLY, {"witness": replace(WRONG, partition=0)}),
+        ("KIP-923, restored (no JIRA)", "4.4.0", of("s"), [store(BUFFER, WITH_TABLE)], EXACTLY, {"witness": of("other")}),
+        ("KIP-923, restored (no JIRA)", "4.4.0", LOST, [store(BUFFER, WITH_TABLE), RESTORED], EXACTLY, {"events": [store(BUFFER, WITH_TABLE)]}),
+        ("KIP-923 (no JIRA)", "4.4.0", LOST, [store(BUFFER, WITH_TABLE), *REOPENED], EXACTLY, {"witness": WRONG}),
+        ("KAFKA-13499, out of order (no JIRA)", "4.4.0", WRONG, [store(SESSIONS, SESSION), RESTORED], AT_LEAST, {"config": EXACTLY}),
+        ("KAFKA-15417", "3.7.2", replace(WRONG, anomaly="unexpected-record"), [store(SHARED, STREAMS)], EXACTLY, {"streams": "3.8.0"}),
+        ("KAFKA-17299", "3.9.0", RUNNING, [DEDUP], CONTINUES, {"config": EXACTLY}),
+        ("KAFKA-17299", "3.9.0", RUNNING, [DEDUP], CONTINUES, {"witness": STUCK}),
+        ("KIP-825, retention (no JIRA)", "4.4.0", LOST, [store(ON_CLOSE, WINDOW)], EXACTLY, {"events": [store(WINDOWED, WINDOW)]}),
+    ],
+)  # fmt: skip
+def test_a_mechanism_shows_where_its_store_is_and_the_nearest_other_bug_is_unknown(
+    key, streams, witness, events, config, nearest
+):
+    case = {"streams": streams, "witness": witness, "events": events, "config": config}
+    assert key in explained(**case)
+    assert key not in explained(**{**case, **nearest})
 
 
 def test_under_at_least_once_what_takes_transactions_explains_nothing():

@@ -43,8 +43,14 @@ class Shows:
     store: Pattern | None = None
     returned: bool = False
     stayed: bool = False
+    restored: bool = False
+    reopened: bool = False
+    undisturbed: bool = False
+    configured: Pattern | None = None
 
-    def explains(self, witness: Witness, scene: Scene, topology: Topology) -> bool:
+    def explains(
+        self, witness: Witness, scene: Scene, topology: Topology, configs: Sequence[Mapping[str, str]] = ()
+    ) -> bool:
         """Whether everything holds that is given."""
         return (
             witness.anomaly in self.anomalies
@@ -52,10 +58,25 @@ class Shows:
             and (not self.uncommitted or _may_be_uncommitted(witness, scene, topology))
             and (self.after is None or scene.has(self.after))
             and bool(re.search(self.says or "", witness.observed) and re.search(self.expects or "", witness.expected))
-            and (self.store is None or topology.has_store(self.store))
+            and (self.store is None or topology.has_store(self.store, _store_of(witness)))
             and (not self.returned or witness.partition in scene.returned)
             and (not self.stayed or witness.partition in scene.stayed)
+            and (not self.restored or witness.partition in scene.restored or bool(topology.internal and scene.restored))
+            and (not self.reopened or scene.reopened)
+            and not (self.undisturbed and scene.faults)
+            and (self.configured is None or _is_configured(self.configured, configs))
         )
+
+
+def _store_of(witness: Witness) -> str | None:
+    """The store that a witness is of; None if it is of records."""
+    found = (re.match(r"(?:active|standby) store (\S+) of ", place) for place in witness.offsets)
+    return next((one[1] for one in found if one), None)
+
+
+def _is_configured(pattern: str, configs: Sequence[Mapping[str, str]]) -> bool:
+    """Whether some configuration has a line `name=value` with this pattern."""
+    return any(re.search(pattern, f"{name}={value}") for config in configs for name, value in config.items())
 
 
 def _may_be_uncommitted(witness: Witness, scene: Scene, topology: Topology) -> bool:
@@ -123,7 +144,7 @@ def explain(
     found: set[str] = set()
     left: Counter[str] = Counter()
     for witness in all_:
-        by = {row.issue for row in rows for topology in topologies if row.explains(witness, scene, topology)}
+        by = {row.issue for row in rows for topology in topologies if row.explains(witness, scene, topology, configs)}
         found |= by
         if not by:
             left[witness.anomaly] += 1

@@ -73,6 +73,17 @@ class Scene:
         return frozenset(int(event["partition"]) for event in restores if event["end"] > event["from"])
 
     @cached_property
+    def reopened(self) -> bool:
+        """Whether an instance was started again after it was closed in good order."""
+        closed: set[str] = set()
+        for event in self.events:
+            if event["event"] == "instance" and event["action"] == "started" and event["name"] in closed:
+                return True
+            if event["event"] == "instance" and event["action"] == "closed":
+                closed.add(event["name"])
+        return False
+
+    @cached_property
     def struck(self) -> frozenset[int]:
         """The partitions whose task was active on an instance when a fault struck it, or until that was over."""
         held: dict[str, set[str]] = {}

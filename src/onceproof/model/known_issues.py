@@ -94,12 +94,12 @@ class KnownIssue:
         incidental: scenarios made for another failure, in which it shows only sometimes. It may explain a red
             there, but none is expected.
         shown: whether a run of Onceproof has shown it; true, unless it says otherwise.
+        fuzz: whether `onceproof fuzz` has found it. If it alone does, there are no variants, and nothing is explained.
     """
 
     key: str
     title: str
     variants: Variants
-    explains: tuple[Explanation, ...]
     affected: Ranges
     fixed: tuple[Release, ...]
     sources: Texts
@@ -111,6 +111,8 @@ class KnownIssue:
     culprit: Literal["restarted", "killed", "mixed", "broker"] = "restarted"
     incidental: Texts = ()
     shown: bool = True
+    fuzz: bool = False
+    explains: tuple[Explanation, ...] = ()
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -280,7 +282,7 @@ def _checked(issue: KnownIssue) -> KnownIssue:
     Raises:
         ValueError: what it says does not hang together.
     """
-    if not issue.explains:
+    if not issue.explains and not (issue.fuzz and not issue.variants):
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness")
     if not issue.sources:
         raise ValueError("it has no source; say where the facts come from")

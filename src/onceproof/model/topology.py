@@ -127,9 +127,10 @@ class Topology:
         }
         return tuple(kind for kind, there in found.items() if there)
 
-    def has_store(self, kind: str) -> bool:
-        """Whether a store, or one that it wraps, is of a class whose name has this pattern."""
-        return any(re.search(kind, layer) for layers in self.kinds.values() for layer in layers)
+    def has_store(self, kind: str, name: str | None = None) -> bool:
+        """Whether a store, of this name if one is given, or one that it wraps, has a class with this pattern."""
+        of_name = self.kinds.values() if name is None else [self.kinds.get(name, ())]
+        return any(re.search(kind, layer) for layers in of_name for layer in layers)
 
     def why_final_values_may_differ(self) -> str | None:
         """Why the last value of a key may hang on the order in which records are taken; None if nothing makes it so."""
