@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.atlas import shipped
+from onceproof.harness import harness_versions
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import Registry, registry
 from onceproof.model.release import Release
@@ -46,7 +47,11 @@ def test_it_is_a_picture_and_an_endpoint():
 def onceproof(tmp_path, monkeypatch):
     """The command, in this process, over the test's own home, with one cell in the atlas."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", a_cell("3.4.0", scenario="scan")),))
+    cells = (
+        measured_as("clean", a_cell("3.4.0", scenario="scan"), harness=harness_versions()["scan"]),
+        measured_as("clean", a_cell("3.4.0", scenario="crash")),  # by another harness, so it does not count
+    )
+    monkeypatch.setattr(shipped, "shipped", lambda: cells)
     get_settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(cli.app, ["badge", *map(str, arguments)])
     get_settings.cache_clear()

@@ -140,7 +140,7 @@ def advise(question: Question) -> Advice:
         int(answer.exit_code),
         _headline(question, answer, against, gaps, len(left), len(way)),
         against,
-        tuple(_to_do(question, gained, way, better, gaps)),
+        tuple(_to_do(question, gained, left, way, better, gaps)),
         better,
         tuple(_issue(question, issue) for issue in left),
         tuple(_issue(question, issue) for issue in gained),
@@ -226,6 +226,7 @@ def _carried(question: Question) -> list[KnownIssue]:
 def _to_do(
     question: Question,
     gained: Sequence[KnownIssue],
+    left: Sequence[KnownIssue],
     way: Iterable[KnownIssue],
     better: Sequence[str],
     gaps: Iterable[Gap],
@@ -233,10 +234,11 @@ def _to_do(
     current, target = question.current, question.target
     if better:
         rows = tuple(_of_row(issue) for issue in gained)
-        keys = " and ".join(issue.key for issue in gained)
-        yield Said(
-            f"Rather go to {' or '.join(better)}, which gains nothing that is known; {target} gains {keys}.", rows
-        )
+        keys = _listed([issue.key for issue in gained])
+        kept = [issue.key for issue in left if issue.is_in(Release.parse(better[-1]))]
+        text = f"Rather go to {' or '.join(better)}, which gains nothing that is known. {target} gains {keys}."
+        but = f" {better[-1]} keeps {_listed(kept)}, which {target} leaves behind." if kept else ""
+        yield Said(text + but, rows)
     for issue in gained:
         yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
     for issue in _carried(question):
@@ -256,6 +258,9 @@ def _to_do(
     elif (first := current.bounces_to(target)[0])[1]:
         text = f"Bounce each instance twice: on {first[0]} with upgrade.from={first[1]}, then on {target} without it."
         yield Said(text, (GUIDE,))
+    else:
+        text = f"Bounce each instance once: from {current} to {target} upgrade.from is not needed."
+        yield Said(f"{text} The guide lists what was removed or renamed, and the Java that it needs.", (GUIDE,))
     if cells := [gap for gap in gaps if gap.is_needed and gap.cell]:
         sources = tuple(source for gap in cells for source in gap.sources)
         own = " --application FILE" if question.application else ""
@@ -263,6 +268,11 @@ def _to_do(
         size = ", ".join(filter(None, (_count(len(cells), "cell", "cells"), question.takes)))
         text = f"Have what is missing looked at: `onceproof advise {current} {target}{own} --run` ({size})."
         yield Said(text, tuple(dict.fromkeys(sources)))
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """Keys, some of which have commas, in a sentence."""
+    return "; ".join(keys)
 
 
 def better_targets(question: Question) -> list[Release]:

@@ -178,7 +178,7 @@ def badge(
     wanted = Release.parse(*exact_releases([release]))
     check_releases([wanted], get_settings().database_url, get_settings().installation)
     cells = known_cells(get_settings().database_url, [wanted], harness_versions())
-    made = Badge.of(wanted, [one.verdict for one in cells if one.is_decided], registry())
+    made = Badge.of(wanted, [one.verdict for one in cells if one.counts], registry())
     if svg is not None:
         with replacing(svg, named=True) as draft:
             draft.write_text(made.svg(), encoding="utf-8")

@@ -197,6 +197,11 @@ class RunFolder:
         return self.path / "run.json"
 
     @property
+    def interrupted_file(self) -> Path:
+        """Exists from Ctrl-C or SIGTERM on until the run is resumed."""
+        return self.path / "interrupted"
+
+    @property
     def planted(self) -> "RunFolder":
         """Folder of the trials with planted bugs, which are no evidence about Kafka."""
         return RunFolder(self.path / "planted")

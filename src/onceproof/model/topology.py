@@ -21,6 +21,7 @@ OF_FOREIGN_KEYS = "foreignkeyjoin"  # a package
 STREAM_STREAM, STREAM_TABLE = r"KStreamKStream\w*Join", "KStreamKTableJoinProcessor"
 TABLE_TABLE = r"KTableKTable\w*Join"
 WINDOWED = r"KStream(Window|SlidingWindow|SessionWindow)Aggregate"
+WINDOW_STORE = r"(Window|Session)Store"
 GROUPED = "KTableRepartitionMap"
 OF_PEOPLE = "Transform"  # such a processor has user code in it
 TABLE_SOURCE = "KTableSource$"
@@ -99,6 +100,7 @@ class Topology:
             "global_tables": (bool(self.globals_),),
             "grouped_tables": (self._has(GROUPED),),
             "windows": (self._has(WINDOWED),),
+            "window_stores": (self.has_store(WINDOW_STORE),),
         }
         return uses if self.own_code else {**uses, "punctuators": (False,)}
 

@@ -177,7 +177,8 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
     for release in atlas.shown:
         values = _release(atlas, release)
         yield f"releases/{release}.html", _page("atlas/release.html", below, **values)
-        badge = Badge.of(release, [one.verdict for one in atlas.of(release) if one.is_decided], atlas.registry)
+        counting = [one.verdict for one in atlas.of(release) if one.is_decided and is_current(one, atlas.harness)]
+        badge = Badge.of(release, counting, atlas.registry)
         yield f"badges/{release}.svg", badge.svg()
         yield f"badges/{release}.json", as_json(badge.endpoint())
     for issue in atlas.registry.issues:
@@ -346,7 +347,8 @@ def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
     found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
     for issue in atlas.registry.issues:
         needs = " ".join(describe(name, values) for name, values in issue.needs.items())
-        words = f"{issue.symptom} {issue.condition} {' '.join(issue.provoked)} {', '.join(issue.ranges)} {needs}"
+        having = " ".join(str(release) for release in atlas.shown if issue.is_in(release))
+        words = f"{issue.symptom} {issue.condition} {issue.remedy} {' '.join(issue.provoked)} {having} {needs}"
         found.append(["issue", f"{issue.key}: {issue.title}", links.issue(issue.key), words])
     for current, target in atlas.ways:
         found.append(["upgrade", f"{current} to {target}", links.way(current, target), "from"])

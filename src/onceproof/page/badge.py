@@ -25,7 +25,7 @@ class Badge:
 
     @classmethod
     def of(cls, release: Release, verdicts: Sequence[Verdict], registry: Registry) -> "Badge":
-        """The badge of a release: its known issues, and what the verdicts on cells that end on it say."""
+        """The badge of a release: its known issues, and what the verdicts that count, on cells that end on it, say."""
         issues = sum(issue.is_in(release) for issue in registry.issues)
         known = "1 known issue" if issues == 1 else f"{issues} known issues"
         red, green = verdicts.count(Verdict.REGRESSION), sum(verdict in GREEN for verdict in verdicts)

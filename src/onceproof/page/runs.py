@@ -177,7 +177,7 @@ def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished
     open_ = [run for run in folders if run.run_id > (newest or "") or not run.verdicts_file.exists()]
     planned = [run for run in open_ if is_within(runs, run.path) and run.run_file.exists()]
     later = [run for run in planned if run.run_id > (newest or "")][:SHOWN]
-    going = [run for run in planned if not run.verdicts_file.exists() and now - _last_sign(run) < ALIVE]
+    going = [run for run in planned if not run.verdicts_file.exists() and _is_alive(run, now)]
     return [_stands(run, now) for run in planned if run in later or run in going]
 
 
@@ -196,11 +196,17 @@ def _stands(run: RunFolder, now: datetime) -> Unfinished:
     if run.verdicts_file.exists():
         summary, alive = f"Run {run.run_id} is judged, but it is not in the results database (yet).", False
     else:
-        since = now - _last_sign(run)
-        alive = since < ALIVE
-        ended = f"has no verdicts and gave no sign of life for {_duration(since)}"
-        summary = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}."
+        alive = _is_alive(run, now)
+        ended = f"has no verdicts and gave no sign of life for {_duration(now - _last_sign(run))}"
+        if run.interrupted_file.exists():
+            ended = "was interrupted"
+        resume = "" if alive else f" `onceproof run --resume {run.run_id}` goes on with it."
+        summary = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}.{resume}"
     return Unfinished(run.run_id, summary, done, len(trials), alive)
+
+
+def _is_alive(run: RunFolder, now: datetime) -> bool:
+    return not run.interrupted_file.exists() and now - _last_sign(run) < ALIVE
 
 
 def _duration(time: timedelta) -> str:

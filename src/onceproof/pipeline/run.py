@@ -84,6 +84,7 @@ def run(
             display.say(f"Airflow is at {running.airflow.url}")
             api.unpause(DAG)
             with _connected(api, run_id, external) as connection:
+                folder.interrupted_file.unlink(missing_ok=True)
                 wanted = RunRequest.of(request, run_id, connection)
                 api.trigger(DAG, dag_run, wanted.model_dump(mode="json"))
                 try:
@@ -91,6 +92,9 @@ def run(
                 except KeyboardInterrupt:
                     display.say("interrupted: ending tasks and brokers")
                     _end(folder, dag_run, api, external)
+                    if folder.run_file.exists():
+                        folder.interrupted_file.touch()
+                        display.say(f"`onceproof run --resume {run_id}` goes on with it")
                     raise
             return _finished(folder, dag_run, running.airflow, instances)
 

@@ -444,6 +444,11 @@ class Scenario:
             "global_tables": ("global_tables" in self.features,),
             "grouped_tables": ("grouped" in system.promises,),
             "windows": ("windows" in system.promises,),
+            "window_stores": (
+                "windows" in system.promises
+                or "stream-stream" in system.joins
+                or app.get("stores") in ("window", "session"),
+            ),
             "punctuators": ("punctuate.ms" in app,),
             "skipped_records": (any(name.endswith("exception.handler") for name in config),),
         }

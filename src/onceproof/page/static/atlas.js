@@ -5,7 +5,9 @@ const SHOWN = 30;
 const field = document.getElementById("search");
 const list = document.getElementById("found");
 const status = document.getElementById("status");
-const haystacks = ENTRIES.map(([kind, title, , words]) => [title.toLowerCase(), `${kind} ${title} ${words}`.toLowerCase()]);
+// "exactly once", "exactly-once" and "exactly_once_v2" are found by each other; dots stay, for releases.
+const plain = (text) => text.toLowerCase().replace(/[-_\s]+/g, " ");
+const haystacks = ENTRIES.map(([kind, title, , words]) => [plain(title), plain(`${kind} ${title} ${words}`)]);
 
 function rank(words, [title, all]) {
   if (!words.every((word) => all.includes(word))) return 0;
@@ -26,7 +28,7 @@ function item([kind, title, url]) {
 }
 
 function search() {
-  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = plain(field.value).split(" ").filter(Boolean);
   const ranked = ENTRIES.map((entry, at) => [rank(words, haystacks[at]), at]).filter(([how]) => how > 0);
   ranked.sort(([one, at], [other, after]) => other - one || at - after);
   const shown = words.length ? ranked.slice(0, SHOWN) : [];
