@@ -12,7 +12,7 @@ from rich.text import Text
 
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.site import Report
+from onceproof.lab.context import Report
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Trial
 from onceproof.model.errors import ExitCode, OnceproofError

@@ -57,7 +57,7 @@ def proof_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def anomalies(driver: Driver) -> list[str]:
-    return [comparison.anomaly for comparison in compare_liveness(driver.site.events) if comparison.anomaly]
+    return [comparison.anomaly for comparison in compare_liveness(driver.context.events) if comparison.anomaly]
 
 
 @pytest.mark.usefixtures("sealable")
@@ -73,9 +73,11 @@ def test_who_dies_of_its_disk_breaks_no_promise_and_works_again(tmp_path: Path, 
     assert proof["wiped"]
     assert proof["processed_afterwards"] >= 200
     assert anomalies(driver) == []
-    assert [c.observed for c in compare_liveness(driver.site.events) if c.observed.endswith("which the fault explains")]
-    victim = driver.lab.running[proof["instance"]]
-    victim._touch(driver.lab.state_directory(victim.name) / "anew", "")  # type: ignore[attr-defined]
+    assert [
+        c.observed for c in compare_liveness(driver.context.events) if c.observed.endswith("which the fault explains")
+    ]
+    victim = driver.lab.instances.running[proof["instance"]]
+    victim._touch(driver.lab.instances.state_directory(victim.name) / "anew", "")  # type: ignore[attr-defined]
 
 
 def test_who_is_refused_and_runs_on_is_started_again_all_the_same(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_a_snapshot_of_before_the_last_commits_is_put_back_and_its_active_task_w
     assert proof["held"]["process"] == proof["lost"]["process"] == proof["process"]
     assert proof["wiped"]
     assert all(restored["from"] == 0 for restored in proof["restored"])
-    assert [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]][
+    assert [e["action"] for e in driver.context.events if e["event"] == "instance" and e["name"] == proof["instance"]][
         :4
     ] == [
         "started",
@@ -150,7 +152,9 @@ def test_an_instance_that_is_killed_wipes_what_it_left_and_works_again(tmp_path:
     assert len(proof["tasks"]) == 1
     assert outcome.reason.startswith(f"{proof['instance']} was killed with {proof['tasks'][0]}: ")
     assert f"{LEFT[proof['uncommitted_on_disk']]}; started again it wiped" in outcome.reason
-    reported = [e["action"] for e in driver.site.events if e["event"] == "instance" and e["name"] == proof["instance"]]
+    reported = [
+        e["action"] for e in driver.context.events if e["event"] == "instance" and e["name"] == proof["instance"]
+    ]
     assert reported[:3] == ["started", "killed", "started"]
 
 
@@ -171,8 +175,8 @@ def test_if_that_never_is_on_its_disk_it_is_killed_all_the_same_and_that_is_told
 def at_work(tmp_path: Path) -> Iterator[Driver]:
     """An instance works, and a fault may strike."""
     driver = fake_driver(a_trial("4.3.1", fault="instance-kill"), tmp_path)
-    driver.lab.start_instance("instance-1")
-    driver.lab.await_("it to work", lambda: driver.lab.running["instance-1"].tasks("active"))
+    driver.lab.instances.start("instance-1")
+    driver.lab.await_("it to work", lambda: driver.lab.instances.running["instance-1"].tasks("active"))
     yield driver
     driver.stop()
 
@@ -212,12 +216,12 @@ def test_a_file_that_is_being_written_is_not_on_disk_yet(tmp_path: Path, monkeyp
 def test_a_victim_that_has_lost_its_tasks_meanwhile_is_spared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = fake_driver(a_trial("4.3.1", fault="instance-kill"), tmp_path)
     for name in ("instance-1", "instance-2"):
-        driver.lab.start_instance(name)
-    driver.lab.await_("both to work", lambda: all(one.tasks("active") for one in driver.lab.running.values()))
+        driver.lab.instances.start(name)
+    driver.lab.await_("both to work", lambda: all(one.tasks("active") for one in driver.lab.instances.running.values()))
     fault_run = instance_kill.FAULT.new_run(driver.lab)
     fault_run.ripe()
     victim = fault_run.observed()[0]["instance"]
-    monkeypatch.setattr(driver.lab.running[victim], "tasks", lambda _: [])
+    monkeypatch.setattr(driver.lab.instances.running[victim], "tasks", lambda _: [])
     [killed] = {"instance-1", "instance-2"} - {victim}
     assert fault_run.apply() == killed
     assert fault_run.observed()[0]["tasks"]
@@ -250,7 +254,7 @@ def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
     assert [held["checkpoint"] for held in proof["held"]["tasks"].values()] == [None]
     assert proof["wiped"]
     assert proof["fenced"] == {proof["of"]: 1}
-    last = driver.lab.running[proof["instance"]].log.read_text()
+    last = driver.lab.instances.running[proof["instance"]].log.read_text()
     assert "Reading UUID" not in last  # it got its own id
 
 

@@ -27,7 +27,7 @@ def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
 
 
 def done(driver: Driver) -> list[str]:
-    return [event["action"] for event in driver.site.events if event["event"] == "fault"]
+    return [event["action"] for event in driver.context.events if event["event"] == "fault"]
 
 
 def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver: Driver) -> None:
@@ -42,7 +42,7 @@ def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver:
     assert proof["taken_over"].keys() == set(proof["tasks"])
     assert "fenced" in proof["fenced"]
     assert proof["rejoined"]
-    assert driver.site.plan.streams_config["main.consumer.session.timeout.ms"] == "4000"
+    assert driver.context.plan.streams_config["main.consumer.session.timeout.ms"] == "4000"
     assert "--set fault=pause" not in outcome.trial.command  # the variant says it
 
 
@@ -50,7 +50,7 @@ def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver:
 def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> None:
     outcome = driver.outcome(driver.drive())
     reported = [
-        e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")
+        e["action"] for e in driver.context.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")
     ]
     assert reported == ["frozen", "thawed"]
     assert done(driver) == ["applied"]
@@ -60,7 +60,7 @@ def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> N
 
 def test_nobody_is_paused_in_the_middle_of_a_rebalance(driver: Driver) -> None:
     driver.drive()
-    events = driver.site.events
+    events = driver.context.events
     frozen = next(e["t"] for e in events if e["event"] == "instance" and e["action"] == "frozen")
     changed = [e["t"] for e in events if e["event"] == "state" and e["t"] <= frozen]
     assert changed
@@ -87,7 +87,7 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
     proof = outcome.fault.observed
     assert (outcome.exercised, proof["node"], proof["leads"]) == (True, 1, "transaction-coordinator")
     assert (proof["leader_after"], proof["went_on"]) == (2, True)
-    assert [e["action"] for e in driver.site.events if e["event"] == "broker"] == ["killed", "started"]
+    assert [e["action"] for e in driver.context.events if e["event"] == "broker"] == ["killed", "started"]
     driver.stop()
 
 
@@ -106,7 +106,7 @@ def test_what_a_fault_did_to_brokers_and_links_is_undone_if_the_drive_fails(
     trial = a_trial("4.3.1", fault=fault, nodes=3)
     driver = fake_driver(trial, tmp_path, Nature(throws_after=6_000, elects=False))
     assert not driver.drive().exercised
-    seen = [e for e in driver.site.events if e["event"] == event]
+    seen = [e for e in driver.context.events if e["event"] == event]
     assert [{key: e[key] for key in one} for e, one in zip(seen, report, strict=True)] == report
     driver.stop()
 
@@ -116,8 +116,8 @@ def pair(tmp_path: Path) -> Iterator[Driver]:
     """The driver of a trial that goes from 4.2.1 to 4.3.1; two instances run, and only the first records exist."""
     driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
     for name in ("instance-1", "instance-2"):
-        driver.lab.start_instance(name)
-        driver.lab.await_("it to run", lambda: driver.lab.running["instance-1"].tasks("active"))
+        driver.lab.instances.start(name)
+        driver.lab.await_("it to run", lambda: driver.lab.instances.running["instance-1"].tasks("active"))
     yield driver
     driver.stop()
 
@@ -229,9 +229,9 @@ def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
 ) -> None:
     driver = fake_driver(a_trial("4.3.1", fault="topology-pause"), tmp_path, nature)
     for name in ("instance-1", "instance-2"):
-        driver.lab.start_instance(name)
+        driver.lab.instances.start(name)
     driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
-    driver.lab.await_("them to work", lambda: driver.lab.running["instance-1"].processed > 0)
+    driver.lab.await_("them to work", lambda: driver.lab.instances.running["instance-1"].processed > 0)
     fault_outcome = run_fault(topology_pause.FAULT, driver.lab, lambda: None)
     driver.stop()
     assert not fault_outcome.bit
@@ -274,8 +274,8 @@ def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_mo
         return SimpleNamespace(name=name, tasks=lambda _: tasks, last={"progress": {"processed": rows}})
 
     gone, other = instance("instance-1", ["0_0"], 50), instance("instance-2", ["0_1"], 70)
-    ground = SimpleNamespace(running={"instance-1": gone, "instance-2": other})
-    taken = takeover.Takeover(ground, gone)  # type: ignore[arg-type]
+    lab = SimpleNamespace(instances=SimpleNamespace(running={"instance-1": gone, "instance-2": other}))
+    taken = takeover.Takeover(lab, gone)  # type: ignore[arg-type]
     assert not taken.is_complete()
     other.tasks = lambda _: ["0_0", "0_1"]
     assert not taken.is_complete()  # it has the task, and has not processed anything since
@@ -286,9 +286,9 @@ def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_mo
 
 def test_a_bounce_of_the_only_instance_needs_no_heir(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.3.1", fault="bounce"), tmp_path)
-    driver.lab.start_instance("instance-1")
+    driver.lab.instances.start("instance-1")
     driver.lab.produce("second", [(key, key) for key in range(20_000)], 2_000.0)
-    driver.lab.await_("it to work", lambda: driver.lab.running["instance-1"].processed > 0)
+    driver.lab.await_("it to work", lambda: driver.lab.instances.running["instance-1"].processed > 0)
     fault_outcome = run_fault(bounce.FAULT, driver.lab, lambda: None)
     driver.stop()
     assert fault_outcome.bit, fault_outcome.told
@@ -297,7 +297,7 @@ def test_a_bounce_of_the_only_instance_needs_no_heir(tmp_path: Path) -> None:
 
 def test_one_instance_cannot_roll(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
-    driver.lab.start_instance("instance-1")
+    driver.lab.instances.start("instance-1")
     fault_outcome = run_fault(rolling_bounce.FAULT, driver.lab, lambda: None)
     assert "did not bite: it takes another release to go to, and two instances with a task" in fault_outcome.told
     driver.stop()

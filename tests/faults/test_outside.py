@@ -10,13 +10,31 @@ from onceproof.faults.base import WORKS, Replicas, processed, run_fault
 from onceproof.model.segments import COORDINATOR, OFFSETS
 
 
+class BoxInstances:
+    """Two black boxes, which write down what is done to them."""
+
+    def __init__(self):
+        self.running = {name: SimpleNamespace(name=name, reports=False, processed=0) for name in ("a", "b")}
+        self.done = []
+
+    def kill(self, name):
+        self.done.append(("killed", self.running.pop(name).name))
+
+    def stop(self, name, leave_group):
+        self.done.append(("stopped", self.running.pop(name).name))
+
+    def start(self, name):
+        self.done.append(("started", name))
+        self.running[name] = SimpleNamespace(name=name, reports=False)
+
+
 class Boxes:
-    """The ground of a trial of two black boxes, whose group commits a hundred records with each look."""
+    """The lab of a trial of two black boxes, whose group commits a hundred records with each look."""
 
     def __init__(self, goes_on=True):
         self.rng, self.parameters, self.events = random.Random(1), {}, []
-        self.running = {name: SimpleNamespace(name=name, reports=False, processed=0) for name in ("a", "b")}
-        self.done, self._committed, self._goes_on = [], 0, goes_on
+        self.instances = BoxInstances()
+        self.done, self._committed, self._goes_on = self.instances.done, 0, goes_on
 
     def committed(self, role="input"):
         if self._goes_on or len(self.done) < 2:
@@ -31,16 +49,6 @@ class Boxes:
 
     def note(self, event, **fields):
         self.events.append((event, fields))
-
-    def kill_instance(self, name):
-        self.done.append(("killed", self.running.pop(name).name))
-
-    def stop_instance(self, name, leave_group):
-        self.done.append(("stopped", self.running.pop(name).name))
-
-    def start_instance(self, name):
-        self.done.append(("started", name))
-        self.running[name] = SimpleNamespace(name=name, reports=False)
 
 
 @pytest.mark.parametrize(("module", "how"), [(instance_kill, "killed"), (bounce, "stopped")])

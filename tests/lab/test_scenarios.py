@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from onceproof.lab.external_brokers import own_cluster
+from onceproof.lab.instances import Instances
 from onceproof.lab.trial import run_alone, run_trial
-from onceproof.lab.trial_lab import TrialLab
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
@@ -71,16 +71,16 @@ def test_multirunner_reads_old_values_on_an_affected_release(tmp_path, cluster):
 def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_and_standby(
     tmp_path, cluster, monkeypatch
 ):
-    start = TrialLab.start_instance
-
-    def start_on_altered_stores(lab, name, *arguments, **named):
-        stores = lab.state_directory(name).glob("0_*/rocksdb/last")
-        alter(lab.trial.cell.streams, {store: {STRANGER: 7} for store in stores})
-        return start(lab, name, *arguments, **named)
-
-    monkeypatch.setattr(TrialLab, "start_instance", start_on_altered_stores)
+    start = Instances.start
     parameters = {"program": "1 2 2 2", "leave.group": False, "standbys": 1, "stores": "rocksdb"}
     trial = a_trial("3.9.1", scenario="multirunner", **parameters)
+
+    def start_on_altered_stores(instances, name, *arguments, **named):
+        stores = instances.state_directory(name).glob("0_*/rocksdb/last")
+        alter(trial.cell.streams, {store: {STRANGER: 7} for store in stores})
+        return start(instances, name, *arguments, **named)
+
+    monkeypatch.setattr(Instances, "start", start_on_altered_stores)
     folder = TrialFolder(tmp_path)
     run_once(trial, tmp_path, cluster)
     steps = [e["action"] for e in read_timeline(folder.timeline) if e["event"] == "step"]

@@ -192,7 +192,7 @@ def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, mon
 
 def never_healed(self, role, **config):
     if config["min_insync_replicas"] == "2":
-        self._site.topics.alter(self._site.trial.topic(role), {"min.insync.replicas": "2"})
+        self._context.topics.alter(self._context.trial.topic(role), {"min.insync.replicas": "2"})
 
 
 def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):

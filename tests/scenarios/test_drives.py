@@ -635,9 +635,9 @@ def test_what_is_concluded(driver: Driver, way: Way) -> None:
     exercise = driver.scenario.drive(driver.lab)
     assert (exercise.exercised, bool(re.search(way.reason, exercise.reason))) == (way.exercised, True), exercise.reason
     assert way.all_steps_tried in (None, exercise.all_steps_tried)
-    *_, last = [event for event in driver.site.events if event["event"] == "instance"]
+    *_, last = [event for event in driver.context.events if event["event"] == "instance"]
     assert last["action"] == "closed"
-    *_, drained = [event for event in driver.site.events if event["event"] == "drained"]
+    *_, drained = [event for event in driver.context.events if event["event"] == "drained"]
     assert drained["committed"] == driver.lab.end("input") > 0
 
 
@@ -651,7 +651,7 @@ def test_what_is_concluded(driver: Driver, way: Way) -> None:
 )
 def test_what_was_open_when_a_producer_gave_up_again_is_told(driver: Driver, expected: list[Any]) -> None:
     driver.drive()
-    found = [(e["times"], e["open"]) for e in driver.site.events if e["event"] == "gave-up-again"]
+    found = [(e["times"], e["open"]) for e in driver.context.events if e["event"] == "gave-up-again"]
     assert found == expected
 
 
@@ -659,7 +659,7 @@ def test_what_was_open_when_a_producer_gave_up_again_is_told(driver: Driver, exp
 def test_a_thread_that_spins_is_told_apart_from_one_that_does_nothing(driver: Driver) -> None:
     exercise = driver.drive()
     assert exercise.reason.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
-    [spinning] = [event for event in driver.site.events if event["event"] == "spinning"]
+    [spinning] = [event for event in driver.context.events if event["event"] == "spinning"]
     assert (spinning["instance"], spinning["at"], spinning["times"]) == ("instance-1", 2**63 - 2, 10)
 
 
@@ -709,7 +709,7 @@ FAILING = [
 def test_what_ends_a_drive_is_named(driver: Driver, way: Way) -> None:
     with pytest.raises(OnceproofError, match=way.reason):
         driver.scenario.drive(driver.lab)
-    assert "drained" not in {event["event"] for event in driver.site.events} or way in UNCLEAN
+    assert "drained" not in {event["event"] for event in driver.context.events} or way in UNCLEAN
 
 
 KAFKAS = [*THROWS, *HALTS, *UNCLEAN]
@@ -720,9 +720,9 @@ def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(driver: Driv
     exercise = driver.drive()
     assert exercise.exercised is way.exercised
     assert re.search(way.reason, exercise.reason)
-    [breach] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
+    [breach] = [c for c in compare_liveness(driver.context.events) if c.anomaly]
     assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
-    committed = [end for name, end in driver.site.facts.items() if name.startswith("input_end/")]
+    committed = [end for name, end in driver.context.facts.items() if name.startswith("input_end/")]
     assert sum(committed) == driver.lab.committed()
 
 
@@ -732,7 +732,7 @@ def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(driver: Driv
 def test_an_application_that_gets_no_cpu_is_not_stuck(driver: Driver) -> None:
     with pytest.raises(StoodStillError, match="too few CPUs"):
         driver.drive()
-    assert not [c for c in compare_liveness(driver.site.events) if c.anomaly]
+    assert not [c for c in compare_liveness(driver.context.events) if c.anomaly]
 
 
 @pytest.mark.parametrize(
@@ -740,7 +740,7 @@ def test_an_application_that_gets_no_cpu_is_not_stuck(driver: Driver) -> None:
 )
 def test_topics_of_a_drive_that_failed_take_records_again(driver: Driver) -> None:
     driver.drive()
-    group = driver.site.topics.group  # type: ignore[attr-defined]
+    group = driver.context.topics.group  # type: ignore[attr-defined]
     assert group.refusing
     driver.stop()
     assert not group.refusing
@@ -753,7 +753,7 @@ def test_topics_of_a_drive_that_failed_take_records_again(driver: Driver) -> Non
 )
 def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(driver: Driver, locked: bool) -> None:
     driver.drive()
-    exercise = {(event["instance"], event["task"]) for event in driver.site.events if event["event"] == "locked"}
+    exercise = {(event["instance"], event["task"]) for event in driver.context.events if event["event"] == "locked"}
     assert exercise == ({("instance-1", "0_0"), ("instance-2", "0_0")} if locked else set())
 
 
@@ -780,7 +780,7 @@ def test_a_machine_that_has_too_much_to_do_accuses_no_quota(driver: Driver) -> N
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
 def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Driver) -> None:
     driver.scenario.drive(driver.lab)
-    [exercise] = [c for c in compare_liveness(driver.site.events) if c.anomaly]
+    [exercise] = [c for c in compare_liveness(driver.context.events) if c.anomaly]
     assert exercise.anomaly == "thread-died"
     assert "died of java.lang.IllegalStateException: There is no such task., at org.apache" in exercise.observed
 
@@ -796,8 +796,8 @@ def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Dr
 )
 def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, how: str) -> None:
     driver.scenario.drive(driver.lab)
-    assert [event["how"] for event in driver.site.events if event["event"] == "initialised"] == [how]
-    observed = driver.scenario.observe(driver.site.trial, driver.site.events)
+    assert [event["how"] for event in driver.context.events if event["event"] == "initialised"] == [how]
+    observed = driver.scenario.observe(driver.context.trial, driver.context.events)
     assert {comparison.anomaly for comparison in observed} - {None} == {
         "wiped": set(),
         "kept": set(),
@@ -808,18 +808,18 @@ def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, h
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
 def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(driver: Driver) -> None:
     driver.scenario.drive(driver.lab)
-    [exercise] = [c for c in driver.scenario.observe(driver.site.trial, driver.site.events) if c.anomaly]
+    [exercise] = [c for c in driver.scenario.observe(driver.context.trial, driver.context.events) if c.anomaly]
     assert (exercise.anomaly, exercise.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
-    [held] = [event for event in driver.site.events if event["event"] == "held"]
+    [held] = [event for event in driver.context.events if event["event"] == "held"]
     assert (held["request"], held["ms"] >= 30_000) == ("AddOffsetsToTxn", True)
     assert driver.lab.end("input") < len(driver.lab.workload.second)
 
 
 def test_a_quota_that_a_drive_has_not_lifted_is_lifted_at_the_end(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("3.9.1", scenario="quota"), tmp_path)
-    driver.lab.set_producer_quota("a", 1_000)
-    driver.lab.set_producer_quota("b", 1_000)
-    driver.lab.set_producer_quota("b", None)
+    driver.lab.limits.set_producer_quota("a", 1_000)
+    driver.lab.limits.set_producer_quota("b", 1_000)
+    driver.lab.limits.set_producer_quota("b", None)
     driver.stop()
-    quotas = [(e["client"], e["bytes_per_second"]) for e in driver.site.events if e["event"] == "quota"]
+    quotas = [(e["client"], e["bytes_per_second"]) for e in driver.context.events if e["event"] == "quota"]
     assert quotas == [("a", 1_000), ("b", 1_000), ("b", None), ("a", None)]

@@ -113,39 +113,14 @@ class Links(Protocol):
         """Seconds until a new client that goes through a link has an answer; None if it has none."""
 
 
-class Ground(Protocol):
-    """The actions that a fault may take in the world."""
-
-    trial: Trial
-    rng: random.Random
-    parameters: Mapping[str, Any]
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """The timeline so far."""
+class Instances(Protocol):
+    """The instances of the application: starts them, ends them, and does something to one of them."""
 
     @property
     def running(self) -> Mapping[str, Instance]:
-        """The instances that run, by name."""
+        """Those that run, by name."""
 
-    @property
-    def brokers(self) -> Brokers:
-        """The brokers."""
-
-    @property
-    def links(self) -> Links:
-        """The links between an instance and each of them."""
-
-    def now(self) -> float:
-        """The time in epoch seconds, on the clock of the timeline."""
-
-    def note(self, event: str, **fields: Any) -> None:
-        """Record something that the driver did or saw in the timeline."""
-
-    def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
-        """Whether a condition becomes true within some time; if it does not, that is an answer, too."""
-
-    def start_instance(
+    def start(
         self,
         name: str,
         release: Release | None = None,
@@ -172,16 +147,16 @@ class Ground(Protocol):
             HarnessError: it did not.
         """
 
-    def stop_instance(self, name: str, leave_group: bool = False) -> None:
+    def stop(self, name: str, leave_group: bool = False) -> None:
         """Close an instance cleanly and wait for its end."""
 
-    def kill_instance(self, name: str) -> None:
+    def kill(self, name: str) -> None:
         """End an instance with SIGKILL."""
 
-    def freeze_instance(self, name: str) -> None:
+    def freeze(self, name: str) -> None:
         """Freeze an instance (SIGSTOP) until it is thawed."""
 
-    def thaw_instance(self, name: str) -> None:
+    def thaw(self, name: str) -> None:
         """Thaw a frozen instance."""
 
     def limit_files(self, name: str, size: int | None) -> None:
@@ -189,6 +164,39 @@ class Ground(Protocol):
 
     def state_directory(self, name: str) -> Path:
         """Where an instance of this name keeps its stores: Kafka Streams' `state.dir` and application id."""
+
+
+class FaultContext(Protocol):
+    """What a fault is given in one trial: the parts of the world that it may act on, and what it may ask and record."""
+
+    trial: Trial
+    rng: random.Random
+    parameters: Mapping[str, Any]
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The timeline so far."""
+
+    @property
+    def instances(self) -> Instances:
+        """The instances of the application."""
+
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers."""
+
+    @property
+    def links(self) -> Links:
+        """The links between an instance and each of them."""
+
+    def now(self) -> float:
+        """The time in epoch seconds, on the clock of the timeline."""
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Record something that the driver did or saw in the timeline."""
+
+    def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
+        """Whether a condition becomes true within some time; if it does not, that is an answer, too."""
 
     def committed(self, role: str = "input") -> int:
         """Records of the topic, the input as a rule, whose processing is committed."""
@@ -214,9 +222,9 @@ class FaultRun(ABC):
 
     patience: float  # seconds to wait for the effect, and then for the recovery
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        self.ground = ground
+        self.lab = lab
 
     def ripe(self) -> bool:
         """Whether it would bite now; asked again and again for a while, then it strikes all the same.
@@ -259,7 +267,7 @@ class Fault:
     effect: str  # what it does, in one sentence
     undone: str  # how, in one sentence
     needs: str  # what a scenario needs for it to bite, in one clause
-    new_run: Callable[[Ground], FaultRun]
+    new_run: Callable[[FaultContext], FaultRun]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     nodes: int = 1  # the least number of brokers
     since: Release | None = None  # the first Kafka Streams that can do it; None: all can
@@ -281,26 +289,26 @@ def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[None]:
     Raises:
         NoTargetError: there is nothing for it to strike.
     """
-    ground = fault_run.ground
+    lab = fault_run.lab
     try:
-        open_ = ground.open_input()
+        open_ = lab.open_input()
         target = fault_run.apply()
         label = f"{fault.name} {target}"
-        ground.note("fault", name=fault.name, action="applied", label=label, text=fault.effect, on=target, open=open_)
+        lab.note("fault", name=fault.name, action="applied", label=label, text=fault.effect, on=target, open=open_)
         yield
     finally:
         fault_run.heal()
-    ground.note("fault", name=fault.name, action="healed", label=f"{fault.name} over", text=fault.undone)
+    lab.note("fault", name=fault.name, action="healed", label=f"{fault.name} over", text=fault.undone)
 
 
-def run_fault(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> FaultOutcome:
+def run_fault(fault: Fault, lab: FaultContext, meanwhile: Callable[[], None]) -> FaultOutcome:
     """Have a fault strike in the middle of work, take effect, be undone and be dealt with.
 
     The outcome is recorded in the timeline, too.
 
     Args:
         fault: that strikes.
-        ground: the world of the trial.
+        lab: the world of the trial.
         meanwhile: called again and again, so that records flow.
     """
 
@@ -311,47 +319,47 @@ def run_fault(fault: Fault, ground: Ground, meanwhile: Callable[[], None]) -> Fa
 
         return holds
 
-    enough = processed(ground) + ground.rng.randint(*AT_WORK)
-    ground.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(ground) >= enough))
+    enough = processed(lab) + lab.rng.randint(*AT_WORK)
+    lab.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(lab) >= enough))
     try:
-        fault_run = fault.new_run(ground)
-        ground.holds_within(RIPE_WITHIN, while_records_flow(fault_run.ripe))
+        fault_run = fault.new_run(lab)
+        lab.holds_within(RIPE_WITHIN, while_records_flow(fault_run.ripe))
         with at_work(fault, fault_run):
-            ground.holds_within(fault_run.patience, while_records_flow(fault_run.took_effect))
-        ground.holds_within(fault_run.patience, while_records_flow(fault_run.recovered))
+            lab.holds_within(fault_run.patience, while_records_flow(fault_run.took_effect))
+        lab.holds_within(fault_run.patience, while_records_flow(fault_run.recovered))
         fault_outcome = _concluded(fault, *fault_run.observed())
     except NoTargetError as reason:
         fault_outcome = _concluded(fault, {}, [str(reason)])
-    ground.note("fault", action="observed", open=ground.open_input(), **vars(fault_outcome))
+    lab.note("fault", action="observed", open=lab.open_input(), **vars(fault_outcome))
     return fault_outcome
 
 
-def processed(ground: Ground) -> int:
+def processed(lab: FaultContext) -> int:
     """Records that the running instances have processed; of black boxes, those whose processing is committed."""
-    running = ground.running.values()
-    return sum(one.processed for one in running) if all(one.reports for one in running) else ground.committed()
+    running = lab.instances.running.values()
+    return sum(one.processed for one in running) if all(one.reports for one in running) else lab.committed()
 
 
-def draw_busy(ground: Ground, others: int = 0) -> Instance:
+def draw_busy(lab: FaultContext, others: int = 0) -> Instance:
     """An instance drawn from those that hold active tasks, if enough others run beside it.
 
     Raises:
         NoTargetError: there is none, or there are too few others.
     """
-    running = ground.running
+    running = lab.instances.running
     busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
     if not busy or len(running) <= others:
         beside = " and another one beside it" if others else ""
         raise NoTargetError(
             f"it takes an instance with an active task{beside}, but {len(running)} ran, of which {len(busy)} had a task"
         )
-    return running[ground.rng.choice(busy)]
+    return running[lab.rng.choice(busy)]
 
 
-def is_at_rest(ground: Ground) -> bool:
+def is_at_rest(lab: FaultContext) -> bool:
     """Whether each instance has been RUNNING for a while: in a rebalance one may just have given its tasks up."""
-    since = (ground.now() - AT_REST) * 1_000
-    return all(one.state == "RUNNING" and one.last["state"]["t"] <= since for one in ground.running.values())
+    since = (lab.now() - AT_REST) * 1_000
+    return all(one.state == "RUNNING" and one.last["state"]["t"] <= since for one in lab.instances.running.values())
 
 
 def tasks_come_back() -> dict[str, str]:

@@ -7,7 +7,7 @@ is back it must trust what it left, catch up with what the others did meanwhile,
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, is_at_rest
+from onceproof.faults.base import Fault, FaultContext, is_at_rest
 from onceproof.faults.directory import DirectoryFaultRun, config
 from onceproof.faults.outside import seen_outside
 from onceproof.faults.takeover import Takeover
@@ -18,24 +18,24 @@ class Bounce(DirectoryFaultRun):
 
     _takeover: Takeover  # from `apply` on
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._has_others = False
         self._closing = (0.0, 0.0)  # epoch seconds: from when to when
 
     def ripe(self) -> bool:
         """Whether the group is at rest."""
-        return is_at_rest(self.ground)
+        return is_at_rest(self.lab)
 
     def apply(self) -> str:
         """Close an instance that holds active tasks; it leaves its group."""
         victim = self._choose()
-        self._has_others = len(self.ground.running) > 1
-        self._takeover = Takeover(self.ground, victim)
-        began = self.ground.now()
-        self.ground.stop_instance(victim.name, leave_group=True)
-        self._closing = (began, self.ground.now())
+        self._has_others = len(self.lab.instances.running) > 1
+        self._takeover = Takeover(self.lab, victim)
+        began = self.lab.now()
+        self.lab.instances.stop(victim.name, leave_group=True)
+        self._closing = (began, self.lab.now())
         return victim.name
 
     def took_effect(self) -> bool:

@@ -28,19 +28,19 @@ class BrokerKill(LeaderFaultRun):
 
     def inject(self, node: int) -> None:
         """Kill it."""
-        self.ground.brokers.kill(node, orderly=self.ground.parameters[ORDERLY])
+        self.lab.brokers.kill(node, orderly=self.lab.parameters[ORDERLY])
 
     def undo(self, node: int) -> None:
         """Start it again."""
-        self.ground.brokers.start(node)
+        self.lab.brokers.start(node)
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """Whether it was out of sync, when it was in sync again, and how it ended."""
-        return {**super().proof(back_ms), "orderly": self.ground.parameters[ORDERLY]}
+        return {**super().proof(back_ms), "orderly": self.lab.parameters[ORDERLY]}
 
     def description(self) -> str:
         """How it ended."""
-        return "was shut down" if self.ground.parameters[ORDERLY] else "was killed"
+        return "was shut down" if self.lab.parameters[ORDERLY] else "was killed"
 
     def back_text(self, back_ms: int | None) -> str:
         """When it was in sync."""

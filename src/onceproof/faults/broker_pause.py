@@ -9,7 +9,7 @@ the others do not have.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, log_lines
+from onceproof.faults.base import Fault, FaultContext, log_lines
 from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, leads
 from onceproof.model.capability import Capability
 from onceproof.model.parameter import Parameter
@@ -31,17 +31,17 @@ class BrokerPause(LeaderFaultRun):
 
     name = NAME
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self.patience = ground.parameters[SECONDS] + PATIENCE
+        super().__init__(lab)
+        self.patience = lab.parameters[SECONDS] + PATIENCE
         self._woken = 0.0  # epoch seconds
         self._log_end = 0
 
     def inject(self, node: int) -> None:
         """Stop it."""
-        self._log_end = self.ground.brokers.log(node).stat().st_size
-        self.ground.brokers.freeze(node)
+        self._log_end = self.lab.brokers.log(node).stat().st_size
+        self.lab.brokers.freeze(node)
 
     def took_effect(self) -> bool:
         """Whether another node leads the partition, and it has been frozen for long enough.
@@ -49,12 +49,12 @@ class BrokerPause(LeaderFaultRun):
         The application may wait until it wakes, since clients wait for the answer to an open request.
         """
         self.went_on()
-        return self.has_moved() and self.ground.now() - self.injected_at >= self.ground.parameters[SECONDS]
+        return self.has_moved() and self.lab.now() - self.injected_at >= self.lab.parameters[SECONDS]
 
     def undo(self, node: int) -> None:
         """Thaw it."""
-        self._woken = self.ground.now()
-        self.ground.brokers.thaw(node)
+        self._woken = self.lab.now()
+        self.lab.brokers.thaw(node)
 
     def recovered(self) -> bool:
         """Whether it stood down, too."""
@@ -64,7 +64,7 @@ class BrokerPause(LeaderFaultRun):
         """Milliseconds after it woke until its log says that it follows another leader; None if it does not."""
         if self.node is None:
             return None
-        lines = log_lines(self.ground.brokers.log(self.node), self._log_end, FOLLOWS.pattern)
+        lines = log_lines(self.lab.brokers.log(self.node), self._log_end, FOLLOWS.pattern)
         return next((t - round(self._woken * 1_000) for t, text in lines if self._is_of_place(text)), None)
 
     def _is_of_place(self, text: str) -> bool:

@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import WORKS, FaultRun, Ground, Instance, draw_busy, log_lines, tasks_come_back
+from onceproof.faults.base import WORKS, FaultContext, FaultRun, Instance, draw_busy, log_lines, tasks_come_back
 from onceproof.model.errors import NotUnderstoodError
 from onceproof.model.phrases import ANEW, PROCESS, REFUSED, TRUSTED, WIPED
 from onceproof.model.timeline import Event
@@ -90,9 +90,9 @@ class DirectoryFaultRun(FaultRun):
 
     patience = 40.0
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._victim: Instance | None = None
         self._over: Instance | None = None  # the victim, started over what was done to its directory
         self._again: Instance | None = None  # the victim, as it was started last
@@ -102,19 +102,19 @@ class DirectoryFaultRun(FaultRun):
 
     def _choose(self, others: int = 0) -> Instance:
         """An instance drawn from those that hold active tasks, if enough others run beside it."""
-        self._victim = draw_busy(self.ground, others)
+        self._victim = draw_busy(self.lab, others)
         return self._victim
 
     def _directory(self, name: str) -> Path:
-        return self.ground.state_directory(name)
+        return self.lab.instances.state_directory(name)
 
     def _snapshot(self, name: str) -> None:
         """Copy the directory of an instance as it is at one moment: the instance is frozen meanwhile."""
-        self.ground.freeze_instance(name)
+        self.lab.instances.freeze(name)
         try:
             self._copy(name)
         finally:
-            self.ground.thaw_instance(name)
+            self.lab.instances.thaw(name)
 
     def _copy(self, name: str) -> None:
         shutil.copytree(self._directory(name), self._copied)
@@ -125,7 +125,7 @@ class DirectoryFaultRun(FaultRun):
 
     def _kill_and_put_copy(self) -> None:
         """Kill the instance, put the copy where its directory was, and start it again."""
-        self.ground.kill_instance(self._name)
+        self.lab.instances.kill(self._name)
         self._lost = held(self._directory(self._name))
         shutil.rmtree(self._directory(self._name))
         self._copied.rename(self._directory(self._name))
@@ -139,8 +139,8 @@ class DirectoryFaultRun(FaultRun):
         """Start the instance, which has ended, over what its directory holds."""
         if self._over is None:
             self._held = held(self._directory(self._name))
-            self._events_before = len(self.ground.events)
-        self._again = self.ground.start_instance(self._name, self.ground.trial.cell.running)
+            self._events_before = len(self.lab.events)
+        self._again = self.lab.instances.start(self._name, self.lab.trial.cell.running)
         self._over = self._over or self._again
 
     @property
@@ -150,8 +150,8 @@ class DirectoryFaultRun(FaultRun):
     def recovered(self) -> bool:
         """Whether the instance works again; the first call starts it, as an operator would."""
         if self._again is None:
-            if self._name in self.ground.running:
-                self.ground.kill_instance(self._name)
+            if self._name in self.lab.instances.running:
+                self.lab.instances.kill(self._name)
             self._start_again()
         return self._works_again()
 
@@ -165,7 +165,7 @@ class DirectoryFaultRun(FaultRun):
         """
         log = "" if self._over is None else self._over.log.read_text(errors="replace")
         trusted = {f"{store}-{partition}": int(offset) for store, offset, partition in TRUSTED.pattern.findall(log)}
-        events = [e for e in self.ground.events[self._events_before :] if e["source"] == self._name]
+        events = [e for e in self.lab.events[self._events_before :] if e["source"] == self._name]
         fields = ("store", "partition", "from", "end")
         return {
             "held": self._held,
@@ -230,9 +230,9 @@ class WritesRefused(DirectoryFaultRun):
     patience = 30.0
     how: str  # writes are refused
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._log_end = 0
         self._refused_at = 0.0  # epoch seconds
         self._refusal: tuple[int, str] | None = None  # when and how it reported one
@@ -253,15 +253,15 @@ class WritesRefused(DirectoryFaultRun):
         """Refuse what an instance with active tasks writes."""
         victim = self._choose()
         self._log_end = victim.log.stat().st_size
-        self.ground.note("excused", instance=victim.name, of=REFUSED.text)
-        self._refused_at = self.ground.now()
+        self.lab.note("excused", instance=victim.name, of=REFUSED.text)
+        self._refused_at = self.lab.now()
         self._refuse()
         return victim.name
 
     def took_effect(self) -> bool:
         """Whether the instance reported a refused write, and died of it or was given time to."""
         self._refusal = self._refusal or self._logged_refusal()
-        given_up = self._refusal and self.ground.now() * 1_000 >= self._refusal[0] + GIVEN_UP_AFTER * 1_000
+        given_up = self._refusal and self.lab.now() * 1_000 >= self._refusal[0] + GIVEN_UP_AFTER * 1_000
         return self._refusal is not None and bool(self._death() or given_up)
 
     def _logged_refusal(self) -> tuple[int, str] | None:

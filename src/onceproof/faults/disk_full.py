@@ -17,11 +17,11 @@ class DiskFull(WritesRefused):
     how = "RLIMIT_FSIZE"
 
     def _refuse(self) -> None:
-        self.ground.limit_files(self._name, 0)
+        self.lab.instances.limit_files(self._name, 0)
 
     def _allow(self) -> None:
-        if self._name in self.ground.running:
-            self.ground.limit_files(self._name, None)
+        if self._name in self.lab.instances.running:
+            self.lab.instances.limit_files(self._name, None)
 
 
 FAULT = Fault(

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, Instance
+from onceproof.faults.base import Fault, FaultContext, Instance
 from onceproof.faults.directory import DirectoryFaultRun, config
 from onceproof.faults.outside import seen_outside
 
@@ -27,9 +27,9 @@ LATE = 0.25  # seconds that RocksDB may take to write a memtable that is full; l
 class InstanceKill(DirectoryFaultRun):
     """An instance that holds active tasks is killed."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._tasks: list[str] = []
         self._committed = (-1, 0.0)  # records whose processing was committed, and when that was first seen
         self._gap = 0.0  # the longest time between two commits, in seconds; 0: one is known at most
@@ -42,8 +42,8 @@ class InstanceKill(DirectoryFaultRun):
         younger because it was compacted (`small_write_buffer`). Standbys do not count: they get what is committed only.
         """
         victim = self._busy()
-        if (committed := self.ground.committed()) != self._committed[0]:
-            now = self.ground.now()
+        if (committed := self.lab.committed()) != self._committed[0]:
+            now = self.lab.now()
             if self._committed[1]:
                 self._gap = max(self._gap, now - self._committed[1])
             self._committed = (committed, now)
@@ -65,8 +65,8 @@ class InstanceKill(DirectoryFaultRun):
         """Kill an instance that holds active tasks."""
         victim = self._busy()
         self._tasks = victim.tasks("active")
-        self.ground.kill_instance(victim.name)
-        if self._on_disk and self.ground.committed() != self._committed[0]:
+        self.lab.instances.kill(victim.name)
+        if self._on_disk and self.lab.committed() != self._committed[0]:
             self._on_disk = False  # a commit came in between
         return victim.name
 

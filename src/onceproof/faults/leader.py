@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from onceproof.faults.base import FaultRun, Ground, NoTargetError, Replicas, processed
+from onceproof.faults.base import FaultContext, FaultRun, NoTargetError, Replicas, processed
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import TRANSACTIONAL_ID
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
@@ -26,29 +26,29 @@ def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
     return {f"{name}.leads": Parameter(default, described, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
 
 
-def partition_led(led: str, ground: Ground) -> Partition:
+def partition_led(led: str, lab: FaultContext) -> Partition:
     """The partition whose leader a fault strikes; drawn if there are several.
 
     Raises:
         NoTargetError: there is none.
     """
-    replicas, application_id = ground.brokers.replicas(), ground.trial.application_id
+    replicas, application_id = lab.brokers.replicas(), lab.trial.application_id
     if led == GROUP:
         return OFFSETS, partition_of_name(application_id, _partitions(OFFSETS, replicas))
     if led == TRANSACTIONS:
-        ids = sorted(_transactional_ids(ground))
+        ids = sorted(_transactional_ids(lab))
         if not ids:
             raise NoTargetError("no instance reported its transactional id")
-        return COORDINATOR, partition_of_name(ground.rng.choice(ids), _partitions(COORDINATOR, replicas))
+        return COORDINATOR, partition_of_name(lab.rng.choice(ids), _partitions(COORDINATOR, replicas))
     of_trial = [place for place in sorted(replicas) if place[0].startswith(f"{application_id}-")]
     wanted = [(topic, partition) for topic, partition in of_trial if topic.endswith(f"-{led}")]
     if not wanted:
         raise NoTargetError(f"there is no partition of the {led}")
-    return ground.rng.choice(wanted)
+    return lab.rng.choice(wanted)
 
 
-def _transactional_ids(ground: Ground) -> set[str]:
-    logs = (instance.log.read_text(errors="replace") for instance in ground.running.values())
+def _transactional_ids(lab: FaultContext) -> set[str]:
+    logs = (instance.log.read_text(errors="replace") for instance in lab.instances.running.values())
     return {found for log in logs for found in TRANSACTIONAL_ID.pattern.findall(log)}
 
 
@@ -62,10 +62,10 @@ class LeaderFaultRun(FaultRun):
     name: ClassVar[str]  # of the fault
     patience = PATIENCE
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self.leads: str = ground.parameters[f"{self.name}.leads"]
+        super().__init__(lab)
+        self.leads: str = lab.parameters[f"{self.name}.leads"]
         self.partition: Partition = ("", 0)
         self.node: int | None = None
         self.led: list[Partition] = []  # by the node
@@ -78,18 +78,18 @@ class LeaderFaultRun(FaultRun):
 
     def apply(self) -> str:
         """Do it to the leader of the partition."""
-        nodes = self.ground.brokers.nodes
+        nodes = self.lab.brokers.nodes
         if nodes < NODES:
             raise NoTargetError(f"it takes {NODES} brokers of ours, but there are {nodes}")
-        if self.leads == TRANSACTIONS and not any(one.reports for one in self.ground.running.values()):
+        if self.leads == TRANSACTIONS and not any(one.reports for one in self.lab.instances.running.values()):
             self.leads = GROUP  # a black box reports no transactional ids
-        self.partition = partition_led(self.leads, self.ground)
-        replicas = self.ground.brokers.replicas()
+        self.partition = partition_led(self.leads, self.lab)
+        replicas = self.lab.brokers.replicas()
         node = replicas[self.partition].leader if self.partition in replicas else None
         if node is None:
             raise NoTargetError(f"no broker led {self.place}")
         self.led = [partition for partition, of in replicas.items() if of.leader == node]
-        self.injected_at = self.ground.now()
+        self.injected_at = self.lab.now()
         self.node = node
         self.inject(node)
         return f"node {node}, {self.leads}"
@@ -114,29 +114,29 @@ class LeaderFaultRun(FaultRun):
 
     def has_moved(self) -> bool:
         """Whether another node has come to lead the partition."""
-        replicas = self.ground.brokers.replicas().get(self.partition, Replicas(None, frozenset()))
+        replicas = self.lab.brokers.replicas().get(self.partition, Replicas(None, frozenset()))
         if self.moved is None and replicas.leader not in (None, self.node):
-            self.moved = (int(replicas.leader or 0), self.ground.now())
+            self.moved = (int(replicas.leader or 0), self.lab.now())
             self.out_of_sync = self.node not in replicas.in_sync
-            self._processed = processed(self.ground)
+            self._processed = processed(self.lab)
         return self.moved is not None
 
     def went_on(self) -> bool:
         """Whether records were processed after that."""
-        self._went_on = self._went_on or (self._processed is not None and processed(self.ground) > self._processed)
+        self._went_on = self._went_on or (self._processed is not None and processed(self.lab) > self._processed)
         return self._went_on
 
     def heal(self) -> None:
         """Undo it, if it was done."""
         if self.node is not None:
             self.undo(self.node)
-            self.undone = self.ground.now()
+            self.undone = self.lab.now()
 
     def recovered(self) -> bool:
         """Whether the node is back in all partitions that it led, and the application goes on."""
-        replicas = self.ground.brokers.replicas()
+        replicas = self.lab.brokers.replicas()
         if self._back_at is None and replicas and all(p not in replicas or self.is_back(replicas[p]) for p in self.led):
-            self._back_at = self.ground.now()
+            self._back_at = self.lab.now()
         return self.went_on() and self._back_at is not None
 
     def is_back(self, replicas: Replicas) -> bool:

@@ -23,13 +23,13 @@ class LeaderElection(LeaderFaultRun):
 
     def inject(self, node: int) -> None:
         """Have others lead everything it leads; one is drawn for each partition."""
-        replicas = self.ground.brokers.replicas()
+        replicas = self.lab.brokers.replicas()
         others = {place: sorted(replicas[place].in_sync - {node}) for place in self.led if place in replicas}
-        self.ground.brokers.lead({place: self.ground.rng.choice(nodes) for place, nodes in others.items() if nodes})
+        self.lab.brokers.lead({place: self.lab.rng.choice(nodes) for place, nodes in others.items() if nodes})
 
     def undo(self, node: int) -> None:
         """Have it lead again."""
-        self.ground.brokers.lead(dict.fromkeys(self.led, node))
+        self.lab.brokers.lead(dict.fromkeys(self.led, node))
 
     def is_back(self, replicas: Replicas) -> bool:
         """Whether it leads a partition that it led before."""

@@ -6,7 +6,7 @@ Its tasks are not known, nor is what it found in its state directory.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, FaultRun, Ground, NoTargetError
+from onceproof.faults.base import WORKS, FaultContext, FaultRun, NoTargetError
 
 PATIENCE = 90.0  # seconds: a member that did not leave is missed after its session, 45 s by default
 
@@ -16,22 +16,22 @@ class Restart(FaultRun):
 
     patience = PATIENCE
 
-    def __init__(self, ground: Ground, *, orderly: bool) -> None:
+    def __init__(self, lab: FaultContext, *, orderly: bool) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._orderly = orderly
         self._name: str | None = None
         self._committed: int | None = None  # records, when it was back
 
     def apply(self) -> str:
         """End it: cleanly (SIGTERM), or at once (SIGKILL)."""
-        if not self.ground.running:
+        if not self.lab.instances.running:
             raise NoTargetError("no instance ran")
-        self._name = self.ground.rng.choice(sorted(self.ground.running))
+        self._name = self.lab.rng.choice(sorted(self.lab.instances.running))
         if self._orderly:
-            self.ground.stop_instance(self._name, leave_group=True)
+            self.lab.instances.stop(self._name, leave_group=True)
         else:
-            self.ground.kill_instance(self._name)
+            self.lab.instances.kill(self._name)
         return self._name
 
     def took_effect(self) -> bool:
@@ -44,12 +44,12 @@ class Restart(FaultRun):
     def recovered(self) -> bool:
         """Whether the group goes on; the first call starts the instance again, as an operator would."""
         if self._name is not None and self._committed is None:
-            self.ground.start_instance(self._name)
-            self._committed = self.ground.committed()
+            self.lab.instances.start(self._name)
+            self._committed = self.lab.committed()
         return self._afterwards() >= WORKS
 
     def _afterwards(self) -> int:
-        return 0 if self._committed is None else self.ground.committed() - self._committed
+        return 0 if self._committed is None else self.lab.committed() - self._committed
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Which instance it was, and what was committed when it was back."""
@@ -60,11 +60,11 @@ class Restart(FaultRun):
         return proof, missing, f"{self._name} {how} and started again; {records:,} records were committed after that."
 
 
-def seen_outside(inside: Callable[[Ground], FaultRun], *, orderly: bool) -> Callable[[Ground], FaultRun]:
+def seen_outside(inside: Callable[[FaultContext], FaultRun], *, orderly: bool) -> Callable[[FaultContext], FaultRun]:
     """The strike of a fault: as it is seen in instances that report, or from outside."""
 
-    def new_run(ground: Ground) -> FaultRun:
-        reports = all(instance.reports for instance in ground.running.values())
-        return inside(ground) if reports else Restart(ground, orderly=orderly)
+    def new_run(lab: FaultContext) -> FaultRun:
+        reports = all(instance.reports for instance in lab.instances.running.values())
+        return inside(lab) if reports else Restart(lab, orderly=orderly)
 
     return new_run

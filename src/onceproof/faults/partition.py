@@ -15,7 +15,16 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from onceproof.faults.base import Fault, FaultRun, Ground, Instance, LinkFault, NoTargetError, log_lines, processed
+from onceproof.faults.base import (
+    Fault,
+    FaultContext,
+    FaultRun,
+    Instance,
+    LinkFault,
+    NoTargetError,
+    log_lines,
+    processed,
+)
 from onceproof.faults.leader import GROUP, leads, partition_led
 from onceproof.faults.pause import SESSION
 from onceproof.model.capability import Capability
@@ -38,11 +47,11 @@ class LinkFailure(FaultRun):
     kind: ClassVar[LinkFault]
     ms = 0  # by which what is sent is delayed
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self.patience = ground.parameters[SECONDS] + PATIENCE
-        self._leads: str = ground.parameters[LEADS]
+        super().__init__(lab)
+        self.patience = lab.parameters[SECONDS] + PATIENCE
+        self._leads: str = lab.parameters[LEADS]
         self._instance: Instance | None = None
         self._log_end = 0
         self._tasks: list[str] = []
@@ -61,39 +70,39 @@ class LinkFailure(FaultRun):
 
     def apply(self) -> str:
         """Disturb the link between the proxied instance and a broker."""
-        instance = self.ground.running.get(self.ground.links.instance or "")
+        instance = self.lab.instances.running.get(self.lab.links.instance or "")
         if instance is None or not instance.tasks("active"):
             raise NoTargetError("it takes an instance with an active task that goes through the proxy, but none did")
-        topic, number = partition_led(self._leads, self.ground)
+        topic, number = partition_led(self._leads, self.lab)
         self._place = f"{topic}-{number}"
-        replicas = self.ground.brokers.replicas().get((topic, number))
+        replicas = self.lab.brokers.replicas().get((topic, number))
         if replicas is None or replicas.leader is None:
             raise NoTargetError(f"no broker led {self._place}")
         self._instance, self._tasks = instance, instance.tasks("active")
         self._log_end = instance.log.stat().st_size
-        self.node, self._began = replicas.leader, self.ground.now()
+        self.node, self._began = replicas.leader, self.lab.now()
         self.disturb()
         return f"{instance.name} to node {self.node}, {self.kind}"
 
     def disturb(self) -> None:
         """Have the proxy do it."""
         if self.node is not None:
-            self.toxics |= set(self.ground.links.disturb(self.node, self.kind, self.ms))
+            self.toxics |= set(self.lab.links.disturb(self.node, self.kind, self.ms))
 
     def took_effect(self) -> bool:
         """Whether the instance felt it, and it lasted long enough; each call continues it."""
         if self.node is not None:
             self.go_on(self.node)
-        others = [other for name, other in self.ground.running.items() if name != self.name]
+        others = [other for name, other in self.lab.instances.running.items() if name != self.name]
         self._taken_over |= {task for other in others for task in other.tasks("active") if task in self._tasks}
-        return self.ground.now() - self._began >= self.ground.parameters[SECONDS] and not any(self.unfelt())
+        return self.lab.now() - self._began >= self.lab.parameters[SECONDS] and not any(self.unfelt())
 
     def heal(self) -> None:
         """Let everything pass."""
         if self.node is not None and self._instance is not None:
-            self._processed = (processed(self.ground), self._instance.processed)
-            self._healed = self.ground.now()
-            self.ground.links.clear(self.node)
+            self._processed = (processed(self.lab), self._instance.processed)
+            self._healed = self.lab.now()
+            self.lab.links.clear(self.node)
 
     def recovered(self) -> bool:
         """Whether the instance runs, and records are processed: by itself, if it has tasks."""
@@ -101,7 +110,7 @@ class LinkFailure(FaultRun):
             return False
         by_all, by_it = self._processed
         works = self._instance.processed > by_it or not self._instance.tasks("active")
-        self._went_on = self._instance.state == "RUNNING" and works and processed(self.ground) > by_all
+        self._went_on = self._instance.state == "RUNNING" and works and processed(self.lab) > by_all
         return self._went_on
 
     @abstractmethod
@@ -122,7 +131,7 @@ class LinkFailure(FaultRun):
 
     def answered_ms(self, node: int, within: float) -> int | None:
         """Milliseconds until a new client that goes through the link has an answer; None if it gets none."""
-        answered = self.ground.links.answered_after(node, within)
+        answered = self.lab.links.answered_after(node, within)
         return None if answered is None else round(answered * 1_000)
 
     def felt(self, phrase: Phrase) -> Iterator[str]:
@@ -168,9 +177,9 @@ class Cut(LinkFailure):
 
     kind = "cut"
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._passed_ms: int | None = None
         self._is_asked = False
         self._swallowed = 0
@@ -183,7 +192,7 @@ class Cut(LinkFailure):
     def recovered(self) -> bool:
         """Whether it is also known what was lost: that is counted when a connection ends."""
         if self.node is not None:
-            self._swallowed = self.ground.links.swallowed(self.node)
+            self._swallowed = self.lab.links.swallowed(self.node)
         return super().recovered() and self._swallowed > 0
 
     def unfelt(self) -> Iterator[str]:
@@ -216,9 +225,9 @@ class Reset(LinkFailure):
 
     kind = "reset"
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._changed, self._is_over = 0.0, False
         self._resets = 0
 
@@ -226,16 +235,16 @@ class Reset(LinkFailure):
         """For a moment, reset all that send something."""
         super().disturb()
         self._resets += 1
-        self._changed, self._is_over = self.ground.now(), False
+        self._changed, self._is_over = self.lab.now(), False
 
     def go_on(self, node: int) -> None:
         """End it after a moment, and do it again a while later."""
-        since = self.ground.now() - self._changed
+        since = self.lab.now() - self._changed
         if self._is_over and since >= RESET_EVERY:
             self.disturb()
         elif not self._is_over and since >= RESET_FOR:
-            self.ground.links.clear(node)
-            self._changed, self._is_over = self.ground.now(), True
+            self.lab.links.clear(node)
+            self._changed, self._is_over = self.lab.now(), True
 
     def unfelt(self) -> Iterator[str]:
         """No connection ended."""
@@ -262,10 +271,10 @@ class Latency(LinkFailure):
 
     kind = "latency"
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self.ms = ground.parameters[MS]
+        super().__init__(lab)
+        self.ms = lab.parameters[MS]
         self._answered_ms: int | None = None
 
     def go_on(self, node: int) -> None:
@@ -323,7 +332,7 @@ FAULT = Fault(
     effect="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
     undone="All passes as before.",
     needs="it takes an instance whose work others can take over, and transactions to be fenced",
-    new_run=lambda ground: KINDS[ground.parameters[KIND]](ground),
+    new_run=lambda lab: KINDS[lab.parameters[KIND]](lab),
     parameters=PARAMETERS,
     config=config,
     requires=frozenset({Capability.CUT_LINK}),

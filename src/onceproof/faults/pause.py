@@ -12,7 +12,7 @@ commit.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest, log_lines
+from onceproof.faults.base import Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, log_lines
 from onceproof.faults.takeover import Takeover
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
@@ -40,38 +40,38 @@ class Pause(FaultRun):
 
     _takeover: Takeover  # from `apply` on
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         # Who is stopped in the middle of a commit blocks its heirs until its transaction times out.
-        self.patience = max(ground.parameters[SECONDS], ground.parameters[TRANSACTION] / 1_000) + PATIENCE
+        self.patience = max(lab.parameters[SECONDS], lab.parameters[TRANSACTION] / 1_000) + PATIENCE
         self._zombie: Instance | None = None
         self._log_end = 0
         self._stopped = self._woken = 0.0  # epoch seconds
 
     def ripe(self) -> bool:
         """Whether the group is at rest: in a rebalance an instance may just have given its tasks up cleanly."""
-        return is_at_rest(self.ground)
+        return is_at_rest(self.lab)
 
     def apply(self) -> str:
         """Stop an instance drawn from those that hold active tasks, if there is another one."""
-        zombie = self._zombie = draw_busy(self.ground, others=1)
-        self._takeover = Takeover(self.ground, zombie)
+        zombie = self._zombie = draw_busy(self.lab, others=1)
+        self._takeover = Takeover(self.lab, zombie)
         self._log_end = zombie.log.stat().st_size
-        self.ground.freeze_instance(zombie.name)
-        self._stopped = self.ground.now()
+        self.lab.instances.freeze(zombie.name)
+        self._stopped = self.lab.now()
         return zombie.name
 
     def took_effect(self) -> bool:
         """Whether others process all of its tasks, and it has been frozen for long enough."""
-        long_enough = self.ground.now() - self._stopped >= self.ground.parameters[SECONDS]
+        long_enough = self.lab.now() - self._stopped >= self.lab.parameters[SECONDS]
         return self._takeover.is_complete() and long_enough
 
     def heal(self) -> None:
         """Thaw it."""
         if self._zombie is not None:
-            self._woken = self.ground.now()
-            self.ground.thaw_instance(self._zombie.name)
+            self._woken = self.lab.now()
+            self.lab.instances.thaw(self._zombie.name)
 
     def recovered(self) -> bool:
         """Whether it learned that it is fenced, and has joined again."""
@@ -93,7 +93,7 @@ class Pause(FaultRun):
     def _own_events(self, kind: str) -> list[Mapping[str, Any]]:
         name = None if self._zombie is None else self._zombie.name
         since = self._woken * 1_000
-        return [e for e in self.ground.events if e["source"] == name and e["event"] == kind and e["t"] >= since]
+        return [e for e in self.lab.events if e["source"] == name and e["event"] == kind and e["t"] >= since]
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instance, how long it was frozen by its own account, who took over what, and how it was fenced."""

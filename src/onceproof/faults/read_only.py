@@ -12,7 +12,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from onceproof.faults.base import Fault, Ground, NoTargetError
+from onceproof.faults.base import Fault, FaultContext, NoTargetError
 from onceproof.faults.directory import WritesRefused, config
 
 WRITABLE = 0o222
@@ -81,9 +81,9 @@ class ReadOnly(WritesRefused):
 
     how = ""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._seal: Seal | None = None
 
     def _refuse(self) -> None:

@@ -13,7 +13,7 @@ of them. An instance alone in its group would have them all.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, NoTargetError, tasks_come_back
+from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, NoTargetError, tasks_come_back
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
@@ -55,10 +55,10 @@ class RollingBounce(FaultRun):
 
     patience = PATIENCE
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        cell, parameters = ground.trial.cell, ground.parameters
+        super().__init__(lab)
+        cell, parameters = lab.trial.cell, lab.parameters
         self._there = bounces(cell.streams, cell.restart_on, parameters) if cell.restart_on else ()
         self._back = bounces(cell.running, cell.streams, parameters) if self._there and parameters[BACK] else ()
         self._tasks: set[str] = set()  # that were active in any instance so far
@@ -70,7 +70,7 @@ class RollingBounce(FaultRun):
 
     def apply(self) -> str:
         """Begin; the bounces follow while their effect is awaited."""
-        running = self.ground.running
+        running = self.lab.instances.running
         self._tasks = {task for instance in running.values() for task in instance.tasks("active")}
         if not self._there or len(running) < 2 or not self._tasks:
             raise NoTargetError(
@@ -78,7 +78,7 @@ class RollingBounce(FaultRun):
                 f"{len(running)} instances with {len(self._tasks)} tasks"
             )
         self._steps = self._roll()
-        return f"to {self.ground.trial.cell.restart_on}{' and back' if self._back else ''}"
+        return f"to {self.lab.trial.cell.restart_on}{' and back' if self._back else ''}"
 
     def took_effect(self) -> bool:
         """Whether every instance has reached the last release; each call continues the way there."""
@@ -89,32 +89,32 @@ class RollingBounce(FaultRun):
         """All bounces; yields False while there is something to wait for."""
         yield from self._work_together()  # there may be two releases already
         for release, upgrade_from in (*self._there, *self._back):
-            for name, instance in sorted(self.ground.running.items()):
+            for name, instance in sorted(self.lab.instances.running.items()):
                 if (_release(instance), self._upgrade_from.get(name)) != (str(release), upgrade_from):
                     self._bounce(name, release, upgrade_from)
                     yield from self._work_together()
 
     def _bounce(self, name: str, release: Release, upgrade_from: str | None) -> None:
-        began = self.ground.now()
-        self.ground.stop_instance(name, leave_group=not self.ground.parameters.get(STATIC))
-        self.ground.start_instance(name, release, started_with(upgrade_from))
+        began = self.lab.now()
+        self.lab.instances.stop(name, leave_group=not self.lab.parameters.get(STATIC))
+        self.lab.instances.start(name, release, started_with(upgrade_from))
         self._upgrade_from[name] = upgrade_from
-        milliseconds = round((self.ground.now() - began) * 1_000)
+        milliseconds = round((self.lab.now() - began) * 1_000)
         self._bounces.append(
             {"instance": name, "release": str(release), "upgrade_from": upgrade_from, "away_ms": milliseconds}
         )
 
     def _work_together(self) -> Iterator[bool]:
         """Wait until the group has settled and, if it has two releases, until its members have processed records."""
-        deadline = self.ground.now() + AT_REST_WITHIN
+        deadline = self.lab.now() + AT_REST_WITHIN
         while not self._is_at_rest():
-            if self.ground.now() > deadline:
+            if self.lab.now() > deadline:
                 self._stuck()
             yield False
-        running = self.ground.running
+        running = self.lab.instances.running
         if len(set(map(_release, running.values()))) < 2:
             return
-        began = self.ground.now()
+        began = self.lab.now()
         before = {name: instance.processed for name, instance in running.items()}
 
         def processed() -> dict[str, int]:
@@ -123,10 +123,10 @@ class RollingBounce(FaultRun):
         workers = min(len(running), len(self._tasks))
 
         def is_enough() -> bool:
-            long_enough = self.ground.now() >= began + TOGETHER_FOR
+            long_enough = self.lab.now() >= began + TOGETHER_FOR
             return long_enough and sum(records >= WORKS for records in processed().values()) >= workers
 
-        while self.ground.now() < began + WORKS_WITHIN and not is_enough():
+        while self.lab.now() < began + WORKS_WITHIN and not is_enough():
             yield False
         if self._is_at_rest():
             self._together.append(
@@ -134,13 +134,13 @@ class RollingBounce(FaultRun):
                     "members": {name: _release(instance) for name, instance in running.items()},
                     "tasks": {name: instance.tasks("active") for name, instance in running.items()},
                     "processed": processed(),
-                    "ms": round((self.ground.now() - began) * 1_000),
+                    "ms": round((self.lab.now() - began) * 1_000),
                 }
             )
 
     def _is_at_rest(self) -> bool:
         """Whether all instances run, and each task is active in exactly one of them."""
-        running = self.ground.running.values()
+        running = self.lab.instances.running.values()
         active = sorted(task for instance in running for task in instance.tasks("active"))
         # The fault may strike in a rebalance, when a task is on its way and active in no instance or, by their reports,
         # in two.
@@ -148,7 +148,7 @@ class RollingBounce(FaultRun):
         return active == sorted(self._tasks) and all(instance.state == "RUNNING" for instance in running)
 
     def _stuck(self) -> None:
-        running = self.ground.running
+        running = self.lab.instances.running
         seen = "; ".join(f"{name} ({_release(i)}) {i.state} with {i.tasks('active')}" for name, i in running.items())
         message = (
             f"Waited {AT_REST_WITHIN:g} s for one instance each of {sorted(self._tasks)}, without success: {seen}."
@@ -164,9 +164,9 @@ class RollingBounce(FaultRun):
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Each bounce, what two releases did together, and which release each instance ended on."""
-        cell = self.ground.trial.cell
+        cell = self.lab.trial.cell
         last = str(cell.streams if self._back else cell.running)
-        members = {name: _release(instance) for name, instance in self.ground.running.items()}
+        members = {name: _release(instance) for name, instance in self.lab.instances.running.items()}
         worked = [one for one in self._together if any(one["processed"].values())]
         proof = {
             "from": str(cell.streams),
@@ -184,7 +184,7 @@ class RollingBounce(FaultRun):
         return proof, missing, self._description(worked)
 
     def _description(self, worked: Sequence[Mapping[str, Any]]) -> str:
-        cell = self.ground.trial.cell
+        cell = self.lab.trial.cell
         by_release = dict.fromkeys((str(cell.streams), str(cell.restart_on)), 0)
         for one in worked:
             for name, records in one["processed"].items():

@@ -14,7 +14,7 @@ both instances fence each other again and again, and make hardly any progress, u
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground, log_lines
+from onceproof.faults.base import Fault, FaultContext, log_lines
 from onceproof.faults.directory import PROCESS_FILE, DirectoryFaultRun, config
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
@@ -29,23 +29,23 @@ PARAMETERS = {
 class StateCopied(DirectoryFaultRun):
     """An instance is started over the state directory of another one."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._other = ""
         self._log_end = 0  # of the other's log, when the instance was started
 
     def apply(self) -> str:
         """Copy the directory of another instance, and start one that holds active tasks over it."""
         victim = self._choose(others=1)
-        self._other = self.ground.rng.choice(sorted(self.ground.running.keys() - {victim.name}))
-        if self.ground.parameters[SOURCE] == CLOSED:
-            self.ground.stop_instance(self._other, leave_group=True)
+        self._other = self.lab.rng.choice(sorted(self.lab.instances.running.keys() - {victim.name}))
+        if self.lab.parameters[SOURCE] == CLOSED:
+            self.lab.instances.stop(self._other, leave_group=True)
             self._copy(self._other)
-            self.ground.start_instance(self._other, self.ground.trial.cell.running)
+            self.lab.instances.start(self._other, self.lab.trial.cell.running)
         else:
             self._snapshot(self._other)
-        self._log_end = self.ground.running[self._other].log.stat().st_size
+        self._log_end = self.lab.instances.running[self._other].log.stat().st_size
         self._kill_and_put_copy()
         return f"from {self._other} to {victim.name}"
 
@@ -55,7 +55,7 @@ class StateCopied(DirectoryFaultRun):
 
     def _fenced(self) -> dict[str, int]:
         """How often each of the two has reported being fenced since they share an id."""
-        other = self.ground.running.get(self._other)
+        other = self.lab.instances.running.get(self._other)
         logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
         found = {
             name: sum(1 for _ in log_lines(instance.log, since, FENCED.pattern))
@@ -67,7 +67,7 @@ class StateCopied(DirectoryFaultRun):
     def recovered(self) -> bool:
         """Whether the instance works again with an id of its own; the first call gives it one."""
         if self._again is self._over:
-            self.ground.kill_instance(self._name)
+            self.lab.instances.kill(self._name)
             (self._directory(self._name) / PROCESS_FILE).unlink()
             self._start_again()
         return self._works_again()
@@ -78,7 +78,7 @@ class StateCopied(DirectoryFaultRun):
         proof = {
             "instance": self._name,
             "of": self._other,
-            "source": self.ground.parameters[SOURCE],
+            "source": self.lab.parameters[SOURCE],
             "lost": self._lost,
             "fenced": fenced,
             **self._afterwards(),

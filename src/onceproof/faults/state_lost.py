@@ -18,7 +18,7 @@ class StateLost(DirectoryFaultRun):
     def apply(self) -> str:
         """Kill an instance that holds active tasks, and remove what it had."""
         victim = self._choose()
-        self.ground.kill_instance(victim.name)
+        self.lab.instances.kill(victim.name)
         self._lost = held(self._directory(victim.name))
         shutil.rmtree(self._directory(victim.name))
         return victim.name

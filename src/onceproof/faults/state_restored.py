@@ -12,7 +12,7 @@ committed after the snapshot must come from the changelog in either case. The id
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import Fault, Ground
+from onceproof.faults.base import Fault, FaultContext
 from onceproof.faults.directory import DirectoryFaultRun, config
 from onceproof.model.parameter import Parameter
 
@@ -27,22 +27,22 @@ PARAMETERS = {
 class StateRestored(DirectoryFaultRun):
     """An instance is started over an older snapshot of its own directory."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._committed_before = self._committed_since = 0
 
     def apply(self) -> str:
         """Take the snapshot of an instance that holds active tasks."""
         victim = self._choose()
-        self._committed_before = self.ground.committed()
+        self._committed_before = self.lab.committed()
         self._snapshot(victim.name)
         return victim.name
 
     def took_effect(self) -> bool:
         """Whether the instance was started over the snapshot, which happens as soon as enough has been committed."""
-        self._committed_since = self.ground.committed() - self._committed_before
-        if self._committed_since >= self.ground.parameters[RECORDS]:
+        self._committed_since = self.lab.committed() - self._committed_before
+        if self._committed_since >= self.lab.parameters[RECORDS]:
             self._kill_and_put_copy()
         return self._again is not None
 
@@ -60,7 +60,7 @@ class StateRestored(DirectoryFaultRun):
         }
         if self._again is None:
             wanted = f"{self._committed_since:,} records were committed after the snapshot, and not {{:,}}"
-            return proof, [wanted.format(self.ground.parameters[RECORDS])], ""
+            return proof, [wanted.format(self.lab.parameters[RECORDS])], ""
         description = (
             f"{self._name} was killed {self._committed_since:,} committed records after a snapshot of its state, which "
             f"was put back; {self._afterwards_text()}"

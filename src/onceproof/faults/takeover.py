@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from onceproof.faults.base import Ground, Instance
+from onceproof.faults.base import FaultContext, Instance
 
 
 class Takeover:
     """The tasks that an instance has when it goes away, and what the others do with them until it is back."""
 
-    def __init__(self, ground: Ground, instance: Instance) -> None:
+    def __init__(self, lab: FaultContext, instance: Instance) -> None:
         """It is about to go."""
         self.tasks = instance.tasks("active")
         self.by: dict[str, dict[str, Any]] = {}  # task -> which other went on with it (`by`), and how many `records`
-        self._others = [other for name, other in ground.running.items() if name != instance.name]
+        self._others = [other for name, other in lab.instances.running.items() if name != instance.name]
         self._before: dict[tuple[str, str], int] = {}  # (task, other) -> records when it was first seen to have it
 
     def is_complete(self) -> bool:

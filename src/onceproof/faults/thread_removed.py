@@ -8,7 +8,7 @@ threads. On the way a task that is not active any longer may stay as a standby i
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest, tasks_come_back
+from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, tasks_come_back
 from onceproof.faults.takeover import Takeover
 
 
@@ -23,9 +23,9 @@ class ThreadRemoved(FaultRun):
     patience = 40.0
     _takeover: Takeover  # from `apply` on
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
+        super().__init__(lab)
         self._instance: Instance | None = None
         self._removed = self._added = 0  # threads
         self._before = 0  # records that the instance had processed when they were added
@@ -33,14 +33,14 @@ class ThreadRemoved(FaultRun):
 
     def ripe(self) -> bool:
         """Whether the group is at rest."""
-        return is_at_rest(self.ground)
+        return is_at_rest(self.lab)
 
     def apply(self) -> str:
         """Remove all threads of an instance that holds active tasks, if there is another one."""
-        instance = self._instance = draw_busy(self.ground, others=1)
-        self._takeover = Takeover(self.ground, instance)
+        instance = self._instance = draw_busy(self.lab, others=1)
+        self._takeover = Takeover(self.lab, instance)
         for _ in list(instance.threads):
-            self.ground.step("remove-thread", instance.name)
+            self.lab.instances.step("remove-thread", instance.name)
             self._removed += 1
         return instance.name
 
@@ -59,7 +59,7 @@ class ThreadRemoved(FaultRun):
         if not self._added:
             self._before = instance.processed
             for _ in range(self._removed):
-                self.ground.step("add-thread", instance.name)
+                self.lab.instances.step("add-thread", instance.name)
                 self._added += 1
         self._tasks = instance.tasks("active") or self._tasks
         return bool(self._tasks) and self._processed >= WORKS

@@ -7,7 +7,7 @@ that are being restored stand still, too. When it is resumed it goes on where it
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest
+from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest
 from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 
@@ -22,10 +22,10 @@ PARAMETERS = {
 class TopologyPause(FaultRun):
     """An instance that holds an active task is paused."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self._seconds: float = ground.parameters[SECONDS]
+        super().__init__(lab)
+        self._seconds: float = lab.parameters[SECONDS]
         self.patience = self._seconds + 20.0
         self._instance: Instance | None = None
         self._active: list[str] = []  # tasks that it had
@@ -35,28 +35,28 @@ class TopologyPause(FaultRun):
 
     def ripe(self) -> bool:
         """Whether the group is at rest, so that standbys are where they stay."""
-        return is_at_rest(self.ground)
+        return is_at_rest(self.lab)
 
     def apply(self) -> str:
         """Pause an instance drawn from those that hold active tasks."""
-        instance = self._instance = draw_busy(self.ground)
+        instance = self._instance = draw_busy(self.lab)
         self._active, self._standby = instance.tasks("active"), instance.tasks("standby")
-        self.ground.step("pause", instance.name)
-        self._before, self._since = instance.processed, self.ground.now()
+        self.lab.instances.step("pause", instance.name)
+        self._before, self._since = instance.processed, self.lab.now()
         return instance.name
 
     def took_effect(self) -> bool:
         """Whether it has processed nothing for long enough; what it had begun it may finish."""
         if self._instance is not None and self._instance.processed > self._before:
-            self._before, self._since = self._instance.processed, self.ground.now()
-        return self.ground.now() - self._since >= self._seconds
+            self._before, self._since = self._instance.processed, self.lab.now()
+        return self.lab.now() - self._since >= self._seconds
 
     def heal(self) -> None:
         """Resume it, if it is still there."""
         if self._instance is not None and self._instance.state in ("RUNNING", "REBALANCING"):
-            self._until = self.ground.now()
-            self.ground.note("resumed", instance=self._instance.name)
-            self.ground.step("resume", self._instance.name)
+            self._until = self.lab.now()
+            self.lab.note("resumed", instance=self._instance.name)
+            self.lab.instances.step("resume", self._instance.name)
 
     def recovered(self) -> bool:
         """Whether it works again."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from onceproof.faults import chosen
 from onceproof.harness import harness_version
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.context import Report, TrialContext
 from onceproof.lab.input import Input
 from onceproof.lab.instances import Instances
 from onceproof.lab.judging import judge, keep_ends
 from onceproof.lab.limits import Limits
 from onceproof.lab.reading import SegmentReading, TopicReading
-from onceproof.lab.site import Report, Site
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.anomaly import Comparison
@@ -33,14 +33,16 @@ class Driver:
         self.scenario = scenario(plan.trial.cell.scenario)
         parameters = self.scenario.values(plan.trial)
         workload = self.scenario.workload(plan.trial)
-        self.site = Site(plan, cluster, folder, report, world)
+        self.context = TrialContext(plan, cluster, folder, report, world)
         self._fault = chosen(parameters)
-        self._instances = Instances(self.site)
-        self._input = Input(self.site, workload)
-        self._limits = Limits(self.site)
-        self._topics, self._segments = TopicReading(self.site), SegmentReading(self.site)
-        self.lab = TrialLab(self.site, parameters, workload, self._instances, self._input, self._limits, self._topics)
-        self._ticker = world.ticker(lambda seconds: self.site.note("stall", ms=round(seconds * 1_000)))
+        self._instances = Instances(self.context)
+        self._input = Input(self.context, workload)
+        self._limits = Limits(self.context)
+        self._topics, self._segments = TopicReading(self.context), SegmentReading(self.context)
+        self.lab = TrialLab(
+            self.context, parameters, workload, self._instances, self._input, self._limits, self._topics
+        )
+        self._ticker = world.ticker(lambda seconds: self.context.note("stall", ms=round(seconds * 1_000)))
 
     def drive(self) -> Exercise:
         """Drive the scenario to its end, or until Kafka fails, which the timeline records.
@@ -54,24 +56,24 @@ class Driver:
         except KafkaFailedError as failure:
             exercise = self._failed(failure)
         self._ticker.stop()
-        self.site.require_time()
-        if INTERNAL_TOPICS in self.site.plan.promises and self.site.failure is None:
-            self.site.note(INTERNAL_TOPICS, topics=self.site.topics.internal())
+        self.context.require_time()
+        if INTERNAL_TOPICS in self.context.plan.promises and self.context.failure is None:
+            self.context.note(INTERNAL_TOPICS, topics=self.context.topics.internal())
         return exercise
 
     def _failed(self, failure: KafkaFailedError) -> Exercise:
         """Keep the evidence, end the application, and see how far it came."""
-        self.site.fail(failure)
-        with self.site.phase("failure"):
+        self.context.fail(failure)
+        with self.context.phase("failure"):
             if failure.anomaly != "thread-died":
                 self._instances.dump_threads()
             # It was not the brokers that held up the application.
-            self.site.cluster.check_alive()
-            self.site.topics.names()
+            self.context.cluster.check_alive()
+            self.context.topics.names()
             self._input.end()
             self._instances.end()
-            keep_ends(self.site, self._input)
-        exercised = any(event["event"] == "exercised" for event in self.site.events)
+            keep_ends(self.context, self._input)
+        exercised = any(event["event"] == "exercised" for event in self.context.events)
         return Exercise(exercised, str(failure), all_steps_tried=False)
 
     def judge(self) -> tuple[Reading, Sequence[Comparison]]:
@@ -80,10 +82,10 @@ class Driver:
         Raises:
             HarnessError: what the drive left cannot be read, or the input is another than was delivered.
         """
-        return judge(self.site, self._input, self._topics, self._segments, self._observed)
+        return judge(self.context, self._input, self._topics, self._segments, self._observed)
 
     def _observed(self) -> Sequence[Comparison]:
-        events, plan = self.site.events, self.site.plan
+        events, plan = self.context.events, self.context.plan
         kept = self.scenario.system(plan.trial).kept or {}
         return [
             *self.scenario.observe(plan.trial, events),
@@ -95,32 +97,32 @@ class Driver:
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None
     ) -> Outcome:
         """How the trial ended; if it was not exercised, why: an error, or a void trial."""
-        site = self.site
+        context = self.context
         return Outcome(
-            trial=site.trial,
+            trial=context.trial,
             error=error,
             void=void,
-            failed=None if site.failure is None else str(site.failure),
+            failed=None if context.failure is None else str(context.failure),
             exercised=exercise is not None and exercise.exercised,
             reason=exercise.reason if exercise else error or void or "",
             steps=exercise.steps if exercise else None,
             all_steps_tried=exercise is not None and exercise.all_steps_tried,
             produced=self._input.produced(),
-            facts=site.facts,
+            facts=context.facts,
             attested=self._instances.attested,
             plant=self._instances.planted(),
             fault=self._fault_outcome(),
-            harness=harness_version(site.trial.cell.scenario),
+            harness=harness_version(context.trial.cell.scenario),
             host=socket.gethostname(),
-            machine=site.world.machine(site.cluster.installation),
-            seconds=site.seconds | {"total": round(sum(site.seconds.values()), 2)},
+            machine=context.world.machine(context.cluster.installation),
+            seconds=context.seconds | {"total": round(sum(context.seconds.values()), 2)},
         )
 
     def _fault_outcome(self) -> FaultOutcome | None:
         """The outcome of the fault; None if none was to strike."""
         if self._fault is None:
             return None
-        for event in self.site.events:
+        for event in self.context.events:
             if event["event"] == "fault" and event["action"] == "observed":
                 return FaultOutcome(event["name"], event["bit"], event["told"], event["observed"])
         return FaultOutcome(self._fault.name, bit=False, told="The drive ended before that.", observed={})
@@ -133,5 +135,5 @@ class Driver:
         self._topics.stop()
         self._segments.stop()
         self._limits.lift()
-        self.site.topics.close()
-        self.site.timeline.close()
+        self.context.topics.close()
+        self.context.timeline.close()

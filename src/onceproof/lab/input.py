@@ -5,8 +5,8 @@ from functools import partial
 from itertools import chain
 
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.context import TrialContext
 from onceproof.lab.load import Bulk
-from onceproof.lab.site import Site
 from onceproof.lab.world import REAL, World
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Produced, TrialPlan
@@ -40,18 +40,26 @@ def start_bulk(
 class Input:
     """Produces records, and knows all that were delivered."""
 
-    def __init__(self, site: Site, workload: Workload) -> None:
+    def __init__(self, context: TrialContext, workload: Workload) -> None:
         """Nothing is produced yet except what was preloaded."""
-        self._site, self._preloaded, self._messages = site, workload.first, workload.messages
+        self._context, self._preloaded, self._messages = context, workload.first, workload.messages
         self._bulks: list[Bulk] = []
 
     def produce(
         self, name: str, records: Sequence[tuple[int, int]], rate: float | None, timestamps: Sequence[int] | None
     ) -> Bulk:
-        """Send records in the background, as `scenarios.base.Lab.produce` says."""
-        site = self._site
+        """Send records in the background, as `scenarios.base.ScenarioContext.produce` says."""
+        context = self._context
         bulk = start_bulk(
-            site.plan, site.cluster, site.timeline, name, records, rate, timestamps, site.world, self._messages
+            context.plan,
+            context.cluster,
+            context.timeline,
+            name,
+            records,
+            rate,
+            timestamps,
+            context.world,
+            self._messages,
         )
         self._bulks.append(bulk)
         return bulk
@@ -83,24 +91,24 @@ class Input:
 
     def committed(self) -> dict[str, dict[int, int]]:
         """How far each partition of each input is committed, by role, once nothing more is written."""
-        site, plan = self._site, self._site.plan
+        context, plan = self._context, self._context.plan
         seen: tuple[object, object] = (None, None)
         patience = ANSWERED_WITHIN
         while True:
             before = seen
             offsets = {
-                role: site.topics.last_offsets(plan.topic(role), plan.partitions_of(role), patience)
+                role: context.topics.last_offsets(plan.topic(role), plan.partitions_of(role), patience)
                 for role in plan.inputs
             }
             patience = 0.0
-            seen = (offsets, site.ends(committed=True))
+            seen = (offsets, context.ends(committed=True))
             if seen == before:
                 return offsets
-            site.world.sleep(SETTLED)
+            context.world.sleep(SETTLED)
 
     def produced(self) -> Produced:
         """The numbers of delivered records."""
-        delivered = self._site.plan.preloaded + sum(bulk.delivered for bulk in self._bulks)
+        delivered = self._context.plan.preloaded + sum(bulk.delivered for bulk in self._bulks)
         return Produced(delivered, len({key for key, _ in self._delivered()}))
 
     def compare(self, topics: Topics) -> None:
@@ -109,7 +117,7 @@ class Input:
         Raises:
             HarnessError: it is not, so the trial says nothing.
         """
-        plan = self._site.plan
+        plan = self._context.plan
         for role in plan.inputs:
             generated: Iterable[tuple[int | None, int | None]] = self._delivered()
             home = None

@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from onceproof.lab.context import TrialContext
 from onceproof.lab.instance import Instance
-from onceproof.lab.instance_logs import locked_tasks, unopened_stores
-from onceproof.lab.site import Site
-from onceproof.model.errors import StoodStillError
+from onceproof.lab.instance_logs import locked_tasks, unopened_stores, was_recycled
+from onceproof.model.errors import HarnessError, StoodStillError
 from onceproof.model.files import Planted
 from onceproof.model.release import Release
+from onceproof.model.timeline import Return
 from onceproof.processes.cpu import CpuTime
 from onceproof.scenarios.base import INSTANCE
 
@@ -19,10 +21,10 @@ CLOSING = 5.0  # seconds that the instances of a failed drive have to end cleanl
 class Instances:
     """Starts and ends instances, and asks all of them."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, context: TrialContext) -> None:
         """None is started yet."""
-        self._site = site
-        self.links = site.world.links(site.cluster.proxy, site.note)
+        self._context = context
+        self.links = context.world.links(context.cluster.proxy, context.note)
         self._running: dict[str, Instance] = {}
         self._started: list[Instance] = []  # all there ever were
         self._starts: Counter[str] = Counter()
@@ -36,29 +38,29 @@ class Instances:
     def start(
         self,
         name: str,
-        release: Release | None,
-        config: Mapping[str, str] | None,
-        app: Mapping[str, Any] | None,
-        log: str | None,
+        release: Release | None = None,
+        config: Mapping[str, str] | None = None,
+        app: Mapping[str, Any] | None = None,
+        log: str | None = None,
     ) -> Instance:
-        """Start an instance, as `faults.base.Ground.start_instance` says."""
-        site, plan = self._site, self._site.plan
+        """Start an instance, as `faults.base.Instances` says."""
+        context, plan = self._context, self._context.plan
         self._starts[name] += 1
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
-        file = site.folder.instances / f"{start}.log"
+        file = context.folder.instances / f"{start}.log"
         streams = release or plan.trial.cell.streams
         later = [one for one in plan.later if one.start <= self._starts[name]]
-        kind = site.world.black_box if "command" in plan.app else site.world.instance
-        instance = kind(name, streams, file, site.timeline, site.cluster.installation)
+        kind = context.world.black_box if "command" in plan.app else context.world.instance
+        instance = kind(name, streams, file, context.timeline, context.cluster.installation)
         instance.plant = plan.trial.plant
         self._running[name] = instance
         self._started.append(instance)
         whole = {
-            **site.cluster.java_client(instance.release),
+            **context.cluster.java_client(instance.release),
             **self.links.take(name, self._running.keys() - {name}),
             "application.id": plan.application_id,
             "client.id": f"{plan.application_id}-{name}",
-            "state.dir": str(site.folder.state / name),
+            "state.dir": str(context.folder.state / name),
             **{key: value.replace(INSTANCE, name) for key, value in plan.streams_config.items()},
             **{key: value for one in later for key, value in one.streams_config.items()},
             **(config or {}),
@@ -68,7 +70,7 @@ class Instances:
         self.attested[start] = instance.await_hello()
         return instance
 
-    def stop(self, name: str, *, leave_group: bool) -> None:
+    def stop(self, name: str, leave_group: bool = False) -> None:
         """Close an instance cleanly and wait for its end."""
         instance = self._running[name]
         instance.close(leave_group)
@@ -78,6 +80,49 @@ class Instances:
     def kill(self, name: str) -> None:
         """End an instance with SIGKILL."""
         self._running.pop(name).kill()
+
+    def freeze(self, name: str) -> None:
+        """Freeze an instance (SIGSTOP)."""
+        self._running[name].freeze()
+
+    def thaw(self, name: str) -> None:
+        """Thaw a frozen instance."""
+        self._running[name].thaw()
+
+    def limit_files(self, name: str, size: int | None) -> None:
+        """Keep an instance from writing files beyond a size; None lifts the limit."""
+        self._running[name].process.limit_files(size)
+
+    def step(self, command: str, instance: str) -> None:
+        """Scale: have an instance carry out a command, and record it.
+
+        Raises:
+            HarnessError: it did not.
+        """
+        self._context.note("step", action=command, instance=instance)
+        self._context.report(f"{command} {instance}")
+        if self._running[instance].command(command) is None:
+            release = self._context.trial.cell.streams
+            raise HarnessError(f"{instance} did not {command}: Kafka Streams {release} answered nothing.")
+
+    def recycled(self, proof: Return) -> bool:
+        """Whether a log says that the thread recycled its active task at that time."""
+        return was_recycled(self._context.folder.instances.glob("*.log"), proof)
+
+    def state_directory(self, name: str) -> Path:
+        """Where an instance keeps its stores."""
+        return self._context.folder.state / name / self._context.trial.application_id
+
+    def on_disk(self, name: str, task: str) -> dict[str, Mapping[int, int]]:
+        """The content on disk by RocksDB of a task of an instance that has ended or is frozen."""
+        context = self._context
+        scratch, log = context.folder.path / "copied", context.folder.path / "directory.log"
+        directory, release = self.state_directory(name) / task, context.trial.cell.streams
+        return context.world.read_task_directory(context.cluster.installation, release, directory, scratch, log)
+
+    def contents_folder(self) -> Path:
+        """Where an instance may dump its stores."""
+        return self._context.folder.contents
 
     def check_alive(self) -> None:
         """Check that all are still running, as `Instance.check_alive` does."""
@@ -92,7 +137,7 @@ class Instances:
         """Have all dump their stores; returns how many partitions of stores are active somewhere."""
         active: set[tuple[str, int]] = set()
         for instance in self._running.values():
-            instance.command(f"dump {instance.name} {self._site.folder.dumps_folder}", timeout=90.0)
+            instance.command(f"dump {instance.name} {self._context.folder.dumps_folder}", timeout=90.0)
             stores = instance.last["dump"]["stores"]
             active |= {(store["store"], store["partition"]) for store in stores if store["role"] == "active"}
         return len(active)
@@ -117,19 +162,19 @@ class Instances:
         for instance in self._running.values():
             if instance.is_stopped():
                 raise StoodStillError(f"{instance.name} was stopped (SIGSTOP), so it could do nothing.")
-            missing = instance.dump_threads(self._site.folder.threads / f"{instance.log.stem}.txt")
-            self._site.note("threads", name=instance.name, missing=missing)
-            for task in locked_tasks(instance.log, self._site.world.now() * 1_000):
-                self._site.note("locked", instance=instance.name, task=task)
-            for store in unopened_stores(instance.log, self._site.world.now() * 1_000):
-                self._site.note("unopened", instance=instance.name, store=store)
+            missing = instance.dump_threads(self._context.folder.threads / f"{instance.log.stem}.txt")
+            self._context.note("threads", name=instance.name, missing=missing)
+            for task in locked_tasks(instance.log, self._context.world.now() * 1_000):
+                self._context.note("locked", instance=instance.name, task=task)
+            for store in unopened_stores(instance.log, self._context.world.now() * 1_000):
+                self._context.note("unopened", instance=instance.name, store=store)
 
     def end(self) -> None:
         """End all of a failed drive: cleanly, if possible."""
         for instance in self._running.values():
             if not instance.has_ended():
                 instance.close()
-        self._site.holds_within(CLOSING, lambda: all(instance.has_ended() for instance in self._running.values()))
+        self._context.holds_within(CLOSING, lambda: all(instance.has_ended() for instance in self._running.values()))
         self.kill_all()
 
     def kill_all(self) -> None:
@@ -139,7 +184,7 @@ class Instances:
 
     def planted(self) -> Planted | None:
         """The outcome of the planted bug; None as a rule."""
-        name = self._site.trial.plant
+        name = self._context.trial.plant
         if name is None:
             return None
         events = [instance.last["plant"] for instance in self._started if "plant" in instance.last]

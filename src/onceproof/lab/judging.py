@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
 from onceproof.lab.reading import OPEN_FOR, Read, SegmentReading, TopicReading, logs_of
 from onceproof.lab.replay import asks_for_replay, write_input
-from onceproof.lab.site import Site
 from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.files import Reading
@@ -23,7 +23,7 @@ from onceproof.scenarios.explaining import unexplained_in
 
 
 def judge(
-    site: Site,
+    context: TrialContext,
     produced: Input,
     topics: TopicReading,
     segments: SegmentReading,
@@ -33,7 +33,7 @@ def judge(
     beside it.
 
     Args:
-        site: of the trial.
+        context: of the trial.
         produced: its input.
         topics: that are read.
         segments: the same.
@@ -42,32 +42,32 @@ def judge(
     Raises:
         HarnessError: they cannot be read, or the input is another than was delivered.
     """
-    with site.phase("read"), collector_paused():
+    with context.phase("read"), collector_paused():
         # After a failed drive, open transactions stay open until they time out.
-        site.measure(ended=int(site.failure is None))
+        context.measure(ended=int(context.failure is None))
         segments.begin()  # beside the readers
-        if site.failure is None:
+        if context.failure is None:
             topics.await_topics()
             if place := topics.open_transaction():
                 message = f"{place}: {OPEN_FOR:g} s after the application has closed, a transaction is still open"
-                site.fail(KafkaFailedError("stuck", place.rpartition("/")[0], "every transaction ends", message))
-                keep_ends(site, produced)
+                context.fail(KafkaFailedError("stuck", place.rpartition("/")[0], "every transaction ends", message))
+                keep_ends(context, produced)
         read = topics.read()
-        if site.failure is not None:
-            site.measure(**_looked_at(site, read))
-        if site.plan.check not in CHECKS:
-            read = _beside_oracle(site, read)
-        check = CHECKS.get(site.plan.check) or partial(check_application, site.plan.roles)
-        findings = check(_as_far_as_committed(site, read), site.facts)
+        if context.failure is not None:
+            context.measure(**_looked_at(context, read))
+        if context.plan.check not in CHECKS:
+            read = _beside_oracle(context, read)
+        check = CHECKS.get(context.plan.check) or partial(check_application, context.plan.roles)
+        findings = check(_as_far_as_committed(context, read), context.facts)
         findings.add(read.corrupt)
         findings.add(segments.compare(read))
-        findings.add(list(compare_stores(site.folder.dumps(), read.records)))
-        if site.failure is None and not read.corrupt:
+        findings.add(list(compare_stores(context.folder.dumps(), read.records)))
+        if context.failure is None and not read.corrupt:
             produced.compare(read.records)
         observed = observe()
         findings.add(observed)
-        inputs = (record[:5] for role in site.plan.inputs for record in read.records[role])
-        odd = unexplained_in(site.trial, findings.witnesses, site.events, lambda: inputs)
+        inputs = (record[:5] for role in context.plan.inputs for record in read.records[role])
+        odd = unexplained_in(context.trial, findings.witnesses, context.events, lambda: inputs)
         return Reading.of(findings, odd), observed
 
 
@@ -81,37 +81,40 @@ def collector_paused() -> Iterator[None]:
         gc.enable()
 
 
-def _beside_oracle(site: Site, read: Read) -> Read:
+def _beside_oracle(context: TrialContext, read: Read) -> Read:
     """The records read of a user application, with its output without a fault, if that is known.
 
     The output is written down: other trials are compared with it. After a failed drive it is incomplete.
     """
-    outputs = declared_as("output", site.plan.roles)
-    Outputs.of({role: read.records[role] for role in outputs}).write(site.folder.outputs_file)
-    path = site.plan.trial.parameters.get("oracle")
+    outputs = declared_as("output", context.plan.roles)
+    Outputs.of({role: read.records[role] for role in outputs}).write(context.folder.outputs_file)
+    path = context.plan.trial.parameters.get("oracle")
     if not path and asks_for_replay(outputs):
-        write_input(site.folder.replay_file, site.plan.roles, read.records)
-    if not path or site.failure is not None:
+        write_input(context.folder.replay_file, context.plan.roles, read.records)
+    if not path or context.failure is not None:
         return read
     return replace(read, records={**read.records, **oracle_records(Oracle.read(Path(path)), outputs)})
 
 
-def keep_ends(site: Site, produced: Input) -> None:
+def keep_ends(context: TrialContext, produced: Input) -> None:
     """Keep how far the input of a failed drive was committed, and so is to be judged."""
-    site.measure(**{f"{role}_end/{p}": end for role, ends in produced.committed().items() for p, end in ends.items()})
+    context.measure(
+        **{f"{role}_end/{p}": end for role, ends in produced.committed().items() for p, end in ends.items()}
+    )
 
 
-def _looked_at(site: Site, read: Read) -> dict[str, int]:
+def _looked_at(context: TrialContext, read: Read) -> dict[str, int]:
     """How far committed records are read: a transaction that is open now may have ended by the time Spark looks."""
-    roles = logs_of(site.plan).roles
+    roles = logs_of(context.plan).roles
     return {f"{roles[topic]}_read/{p}": end for (topic, p), end in read.ends.items() if topic in roles}
 
 
-def _as_far_as_committed(site: Site, read: Read) -> Mapping[str, list[Record]]:
+def _as_far_as_committed(context: TrialContext, read: Read) -> Mapping[str, list[Record]]:
     """The records; if the drive failed, without the input that was never processed."""
-    if site.failure is None:
+    if context.failure is None:
         return read.records
     as_far = {
-        role: [r for r in read.records[role] if r[1] < site.facts[f"{role}_end/{r[0]}"]] for role in site.plan.inputs
+        role: [r for r in read.records[role] if r[1] < context.facts[f"{role}_end/{r[0]}"]]
+        for role in context.plan.inputs
     }
     return {**read.records, **as_far}

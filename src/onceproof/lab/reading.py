@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from onceproof.lab.context import TrialContext
 from onceproof.lab.log_dump import Logs
 from onceproof.lab.plan import reads_segments
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.segments import Dump, write_segments
-from onceproof.lab.site import Site
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
 from onceproof.model.place import Place
@@ -32,14 +32,14 @@ class Read:
 class TopicReading:
     """Reads the topics of a trial, in the background once all of them exist."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, context: TrialContext) -> None:
         """Nothing is read yet."""
-        self._site = site
+        self._context = context
         self._readers: list[Reader] = []
 
     def follow(self) -> None:
         """Begin to read along, if all topics exist."""
-        if not self._readers and self._site.wanted_topics <= (present := self._site.topics.names()):
+        if not self._readers and self._context.wanted_topics <= (present := self._context.topics.names()):
             self._start(present)
 
     def await_topics(self) -> None:
@@ -48,19 +48,19 @@ class TopicReading:
         Raises:
             HarnessError: one is missing.
         """
-        wanted, site = self._site.wanted_topics, self._site
-        site.await_(
-            f"the topics {', '.join(sorted(wanted))}", lambda: wanted <= site.topics.names(), 30, check=site.check
+        wanted, context = self._context.wanted_topics, self._context
+        context.await_(
+            f"the topics {', '.join(sorted(wanted))}", lambda: wanted <= context.topics.names(), 30, check=context.check
         )
 
     def open_transaction(self) -> str | None:
         """Where a transaction stays open, which hides the records behind it; None as a rule."""
 
         def places() -> list[tuple[str, int]]:
-            ends, stable = self._site.ends(), self._site.ends(committed=True)
+            ends, stable = self._context.ends(), self._context.ends(committed=True)
             return [place for place, end in ends.items() if stable[place] < end]
 
-        if self._site.holds_within(OPEN_FOR, lambda: not places()):
+        if self._context.holds_within(OPEN_FOR, lambda: not places()):
             return None
         [(topic, partition), *_] = places()
         return f"{topic}/{partition}"
@@ -72,22 +72,22 @@ class TopicReading:
             HarnessError: they cannot be read.
         """
         if not self._readers:
-            self._start(self._site.present_topics())
-        ends = {committed: self._site.ends(committed=committed) for committed in (True, False)}
-        records: dict[str, list[Record]] = {role: [] for role in self._site.plan.roles}
+            self._start(self._context.present_topics())
+        ends = {committed: self._context.ends(committed=committed) for committed in (True, False)}
+        records: dict[str, list[Record]] = {role: [] for role in self._context.plan.roles}
         corrupt: list[Comparison] = []
         while self._readers:
             reader = self._readers.pop()
             found, faults = reader.finish(ends[reader.committed])
             records |= found
             corrupt += faults
-        for role, partition, line, key, value in read_contents(self._site.folder.contents):
+        for role, partition, line, key, value in read_contents(self._context.folder.contents):
             records.setdefault(role, []).append(Record(partition, line, key, value))
         return Read(records, corrupt, ends[True])
 
     def _start(self, present: set[str]) -> None:
         """One for committed records, and one for all records, of the topics for which these are wanted."""
-        site, plan = self._site, self._site.plan
+        context, plan = self._context, self._context.plan
         for committed in (True, False):
             sources = [
                 Source(topic, role, planned.value_bytes, plan.partitions_of(role), planned.declared, planned.keys)
@@ -95,7 +95,7 @@ class TopicReading:
                 if planned.committed == committed and (topic := plan.topic(role)) in present
             ]
             if sources:
-                reader = site.world.reader(site.cluster, plan.application_id, sources, committed)
+                reader = context.world.reader(context.cluster, plan.application_id, sources, committed)
                 self._readers.append(reader)
 
     def stop(self) -> None:
@@ -107,34 +107,34 @@ class TopicReading:
 class SegmentReading:
     """Reads the brokers' log segments, if these are to be examined."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, context: TrialContext) -> None:
         """Nothing is read yet."""
-        self._site = site
+        self._context = context
         self._dump: Dump | None = None
 
     def begin(self) -> None:
         """Begin, in the background."""
-        if reads_segments(self._site.plan):
-            self._dump = Dump(self._site.cluster, logs_of(self._site.plan), self._site.folder.path)
+        if reads_segments(self._context.plan):
+            self._dump = Dump(self._context.cluster, logs_of(self._context.plan), self._context.folder.path)
 
     def compare(self, read: Read) -> list[Comparison]:
         """The entries of the log segments, to be compared with what was read; written down as well.
 
         Markers come a little after the answer to a commit, so if one is missing, the segments are read once more.
         """
-        plan, world = self._site.plan, self._site.world
+        plan, world = self._context.plan, self._context.world
         compared: list[Comparison] = []
         undecoded: dict[str, list[Record]] = defaultdict(list)
         for place in filter(None, (Place.parse(comparison.place) for comparison in read.corrupt)):
             undecoded[place.role].append(Record(place.partition, place.offset, key=None, value=None))
         deadline = world.monotonic() + MARKED_WITHIN
         topics = {role: [*read.records[role], *undecoded[role]] for role in logs_of(plan).roles.values()}
-        positioned = self._site.failure is None and bool(topics.get("input"))
+        positioned = self._context.failure is None and bool(topics.get("input"))
         while self._dump is not None:
             entries = self._dump.finish(topics, positioned=positioned)
             self._dump = None
-            compared = list(compare_segments(entries, topics, plan.check, self._site.facts))
-            write_segments(self._site.folder.segments_file, entries)
+            compared = list(compare_segments(entries, topics, plan.check, self._context.facts))
+            write_segments(self._context.folder.segments_file, entries)
             is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)
             if is_open and world.monotonic() < deadline:
                 self.begin()

@@ -11,10 +11,10 @@ from confluent_kafka.admin import NewTopic
 
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.context import Report
 from onceproof.lab.driver import Driver
 from onceproof.lab.input import start_bulk
 from onceproof.lab.plan import plan_of, reads_segments
-from onceproof.lab.site import Report
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Findings
@@ -121,7 +121,7 @@ def drive(
             outcome = driver.outcome(exercise)
         except (HarnessError, StoodStillError) as error:
             # A process without CPU time proves no fault of Kafka's, whatever it did.
-            void = stall_text(driver.site.events) or (str(error) if isinstance(error, StoodStillError) else None)
+            void = stall_text(driver.context.events) or (str(error) if isinstance(error, StoodStillError) else None)
             if void is None:
                 driver.outcome(error=str(error)).write(folder.outcome_file)
                 raise

@@ -31,10 +31,10 @@ from onceproof.model.record import Token
 from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Message,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -229,7 +229,7 @@ def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Process the first records, close cleanly, start again, let the others flow, and the fault strike."""
     declares, fault = _application(lab.trial).declares, chosen(lab.parameters)
     names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
@@ -266,11 +266,11 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(True, RESTARTED if lab.parameters[RESTART] else WITHOUT_FAULT, all_steps_tried=True)
 
 
-def _restart(lab: Lab, names: list[str], declares: Declaration) -> int:
+def _restart(lab: ScenarioContext, names: list[str], declares: Declaration) -> int:
     """Close all cleanly and start them again; returns how many of the second records flowed to see them work."""
     with lab.phase("restart"):
         for name in names:
-            lab.stop_instance(name, leave_group=True)
+            lab.instances.stop(name, leave_group=True)
         _start(lab, names)
         if not declares.command:
             return 0
@@ -293,7 +293,7 @@ def phases_not_seen(declares: Declaration, events: Sequence[Event]) -> str | Non
 class _Stillness:
     """Whether no output has grown for some time, since it was first asked."""
 
-    def __init__(self, lab: Lab, outputs: Sequence[str], seconds: float) -> None:
+    def __init__(self, lab: ScenarioContext, outputs: Sequence[str], seconds: float) -> None:
         """The time runs from the first question."""
         self._lab, self._outputs, self._seconds = lab, outputs, seconds
         self._seen: tuple[list[int], float] | None = None
@@ -305,17 +305,17 @@ class _Stillness:
         return now - self._seen[1] >= self._seconds
 
 
-def _done(lab: Lab) -> int:
+def _done(lab: ScenarioContext) -> int:
     """Records that the application is done with: one that it skips is not processed, but its position is committed."""
     return max(processed(lab), lab.committed())
 
 
-def _is_beyond(lab: Lab, records: int) -> bool:
+def _is_beyond(lab: ScenarioContext, records: int) -> bool:
     return _done(lab) > records
 
 
-def _start(lab: Lab, names: list[str]) -> None:
-    instances = [lab.start_instance(name) for name in names]
+def _start(lab: ScenarioContext, names: list[str]) -> None:
+    instances = [lab.instances.start(name) for name in names]
     lab.await_("its instances to run", lambda: all(one.state == "RUNNING" for one in instances))
 
 

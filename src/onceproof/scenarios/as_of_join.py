@@ -45,9 +45,9 @@ from onceproof.scenarios.base import (
     TRANSACTIONAL,
     TRANSACTIONAL_STORES,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     Stamped,
     System,
     Variant,
@@ -257,7 +257,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
     parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
     lab.measure(**facts(parameters))
@@ -266,7 +266,7 @@ def drive(lab: Lab) -> Exercise:
     first, flow = slice(parameters["first"]), slice(parameters["first"], None)
     records = lab.workload.second
     with lab.phase("start"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         if fault:  # before there is a history, so that no store is left cleanly on the way
             start_other(lab)
     with lab.phase("first"):
@@ -278,9 +278,9 @@ def drive(lab: Lab) -> Exercise:
             lab.close_instances()
         return Exercise.of(fault_outcome)
     with lab.phase("restart"):
-        lab.stop_instance(NAME)
+        lab.instances.stop(NAME)
         before = len(lab.events)
-        again = lab.start_instance(NAME)
+        again = lab.instances.start(NAME)
         lab.await_("the instance to be back", lambda: runs_its_task(again))
         anew = restored_anew(lab.events[before:])
         if not anew:

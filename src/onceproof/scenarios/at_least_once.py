@@ -54,9 +54,9 @@ from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
     STATE_UPDATER,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -230,7 +230,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Put, let topics refuse, delete, take the task away, heal, let somebody go on, drain."""
     parameters = lab.parameters
     lab.measure(downstream=int(parameters["delete"] == "downstream"))
@@ -241,7 +241,7 @@ def drive(lab: Lab) -> Exercise:
     downstream = parameters["delete"] == "downstream"
     frozen, timed_out = parameters["parted.by"] == "rebalance", parameters["parted.by"] == "timeout"
     with lab.phase("put"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
         # What it reports about itself, and the last transaction's markers, may come a little later.
         lab.await_(f"{len(puts):,} records to be reported", lambda: instance.processed >= len(puts))
@@ -250,7 +250,7 @@ def drive(lab: Lab) -> Exercise:
     flushes = Flushes(lab, len(puts), before)
     with lab.phase("delete"):
         for role in () if downstream else refusing:
-            lab.alter_topic(role, min_insync_replicas="2")
+            lab.limits.alter_topic(role, min_insync_replicas="2")
         lab.produce("deletes", deletes)
 
         def published() -> bool:
@@ -278,14 +278,14 @@ def drive(lab: Lab) -> Exercise:
         counts = {"published": grown, "committed": committed, "open": open_}
         lab.note("timeout" if timed_out else "crash", **counts, on_disk=on_disk)
         for role in refusing:
-            lab.alter_topic(role, min_insync_replicas="1")
+            lab.limits.alter_topic(role, min_insync_replicas="1")
     with lab.phase("restart"):
         if frozen:
-            other = lab.start_instance(OTHER)
+            other = lab.instances.start(OTHER)
             lab.await_("the task to be taken over", lambda: other.processed > 0)
-            lab.thaw_instance(NAME)
+            lab.instances.thaw(NAME)
         elif not timed_out:
-            lab.start_instance(NAME)
+            lab.instances.start(NAME)
         lab.await_drained()
         flushes.look()
         if downstream:
@@ -315,12 +315,12 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(parted and all(on_disk.values()) and gave_up <= 1, reason)
 
 
-def _restorations(lab: Lab) -> int:
+def _restorations(lab: ScenarioContext) -> int:
     """How often the task was restored, or said to be, as it is each time its producer gives up."""
     return sum(event["event"] == "restore" for event in lab.events)
 
 
-def _take_task_away(lab: Lab, instance: Instance, flushes: "Flushes") -> None:
+def _take_task_away(lab: ScenarioContext, instance: Instance, flushes: "Flushes") -> None:
     """Kill its process, freeze it, or wait until its producer gives up and its store is restored, or said to be."""
     restored = instance.last.get("restore")
 
@@ -331,13 +331,13 @@ def _take_task_away(lab: Lab, instance: Instance, flushes: "Flushes") -> None:
     match lab.parameters["parted.by"]:
         case "rebalance":
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
-            lab.freeze_instance(NAME)
+            lab.instances.freeze(NAME)
         case "timeout":
             lab.await_("the task to be restored", restored_again)
             # What it sent up to a commit later has another while to go, and would be published after all.
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
         case _:
-            lab.kill_instance(NAME)
+            lab.instances.kill(NAME)
 
 
 def _is_trusted(instance: Instance) -> bool:
@@ -346,30 +346,30 @@ def _is_trusted(instance: Instance) -> bool:
     return bool(restored["from"] == restored["end"])
 
 
-def _keep_directory(lab: Lab) -> None:
+def _keep_directory(lab: ScenarioContext) -> None:
     """Copy what the process has on disk of its task; its producer's patience runs on, so it is looked into later."""
-    lab.freeze_instance(NAME)
-    shutil.copytree(lab.state_directory(NAME) / TASK, lab.state_directory(KEPT) / TASK)
-    lab.thaw_instance(NAME)
+    lab.instances.freeze(NAME)
+    shutil.copytree(lab.instances.state_directory(NAME) / TASK, lab.instances.state_directory(KEPT) / TASK)
+    lab.instances.thaw(NAME)
 
 
-def _lacking(lab: Lab, published: int) -> int:
+def _lacking(lab: ScenarioContext, published: int) -> int:
     """How many keys of its changelog, with this many deletions published, a store lacked that was kept.
 
     It was closed before, so on disk as a whole. Of a store that is restored the records are in memory at first, so what
     is on disk says nothing.
     """
-    there = lab.on_disk(KEPT, TASK).get(STORE, {}).keys()
+    there = lab.instances.on_disk(KEPT, TASK).get(STORE, {}).keys()
     deleted = {key for key, _ in lab.workload.second[:published]}
     return len({key for key, _ in lab.workload.first} - deleted - there)
 
 
-def _deleted_on_disk(lab: Lab, committed: int) -> int:
+def _deleted_on_disk(lab: ScenarioContext, committed: int) -> int:
     """How many deletions beyond the first `committed` the directory of the process holds.
 
     RocksDB writes to disk in the order of the writes: if a key is there, all keys put before it had been.
     """
-    there = lab.on_disk(NAME, TASK).get(STORE, {}).keys()
+    there = lab.instances.on_disk(NAME, TASK).get(STORE, {}).keys()
     puts = [key for key, _ in lab.workload.first]
     last = max((place for place, key in enumerate(puts) if key in there), default=0)
     done = {key for key, _ in lab.workload.second[:committed]}
@@ -380,7 +380,7 @@ def _deleted_on_disk(lab: Lab, committed: int) -> int:
 class Flushes:
     """Checks, again and again, whether what committed requests produced has been published."""
 
-    lab: Lab
+    lab: ScenarioContext
     puts: int
     before: Mapping[str, int]  # ends of the topics before the first request
     looks: int = 0
@@ -426,11 +426,11 @@ def _compare_flush(event: Event, role: str) -> Comparison:
     )
 
 
-def _ends(lab: Lab) -> dict[str, int]:
+def _ends(lab: ScenarioContext) -> dict[str, int]:
     return {role: lab.end(role) for role in (CHANGELOG, OUTPUT)}
 
 
-def _settled_ends(lab: Lab) -> dict[str, int]:
+def _settled_ends(lab: ScenarioContext) -> dict[str, int]:
     """Ends of the changelog and the output once they are stable for a while."""
     ends, since = _ends(lab), lab.now()
 

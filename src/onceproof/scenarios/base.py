@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from onceproof.faults import OF_DISK, chosen, refuse_fault, rolling_bounce
-from onceproof.faults.base import Ground, Instance
+from onceproof.faults.base import FaultContext, Instance, Instances
 from onceproof.faults.rolling_bounce import BACK, STATIC, UPGRADE_FROM
 from onceproof.model.anomaly import Comparison
 from onceproof.model.application import Value
@@ -49,13 +49,8 @@ class Bulk(Protocol):
         """Wait until every record is delivered."""
 
 
-class Lab(Ground, Protocol):
-    """The actions that a scenario may take in the world while it drives one trial, in addition to what faults may."""
-
-    workload: "Workload"
-
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Name what happens in a `with` block; its seconds are kept."""
+class ScenarioInstances(Instances, Protocol):
+    """The instances of the application, and what a scenario may ask of what they leave."""
 
     def recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread then recycled its active task into a standby, and did not close it."""
@@ -65,6 +60,56 @@ class Lab(Ground, Protocol):
 
     def contents_folder(self) -> Path:
         """Where an instance may dump its stores (`contents.folder`)."""
+
+
+class Topics(Protocol):
+    """The log in which groups keep their positions, `__consumer_offsets`."""
+
+    def positions(self) -> Mapping[int, int]:
+        """End offset of each of its partitions."""
+
+    def compact_positions(self) -> None:
+        """Have it compacted at once and from now on, so that of each of its keys the last record is left."""
+
+    def group_records(self) -> Sequence[str]:
+        """Its records of the application's group, in its order: `position`, `classic` or `streams` each.
+
+        The last two are what groups of these protocols keep of themselves; tombstones count as what they end.
+        """
+
+
+class Limits(Protocol):
+    """Limits that brokers enforce, until the end of the trial."""
+
+    def alter_topic(self, role: str, **config: str) -> None:
+        """Change the configuration of the topic that plays the role."""
+
+    def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
+        """Limit what the producer of this client id may send; None lifts the limit."""
+
+
+class ScenarioContext(FaultContext, Protocol):
+    """What a scenario is given in one trial, in addition to what a fault is."""
+
+    workload: "Workload"
+
+    @property
+    def instances(self) -> ScenarioInstances:
+        """The instances of the application."""
+
+    @property
+    def topics(self) -> Topics:
+        """The log of groups' positions."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that brokers enforce."""
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Name what happens in a `with` block; its seconds are kept."""
+
+    def measure(self, **facts: int) -> None:
+        """Keep what the checks need to know about the drive, once it is known."""
 
     def produce(
         self,
@@ -78,32 +123,11 @@ class Lab(Ground, Protocol):
         Their `timestamps` are in epoch milliseconds; if none are given, each is that of its sending.
         """
 
-    def alter_topic(self, role: str, **config: str) -> None:
-        """Change the configuration of the topic that plays the role."""
-
     def end(self, role: str) -> int:
         """End offset (high watermark) of the topic that plays the role, summed over its partitions."""
 
-    def positions(self) -> Mapping[int, int]:
-        """End offset of each partition of `__consumer_offsets`, the log in which groups keep their positions."""
-
-    def compact_positions(self) -> None:
-        """Have that log compacted at once and from now on, so that of each of its keys the last record is left."""
-
-    def group_records(self) -> Sequence[str]:
-        """The records of that log of the application's group, in its order: `position`, `classic` or `streams` each.
-
-        The last two are what groups of these protocols keep of themselves; tombstones count as what they end.
-        """
-
-    def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
-        """Limit what the producer of this client id may send; None lifts the limit."""
-
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition that the application must bring about: if it does not, it is stuck."""
-
-    def measure(self, **facts: int) -> None:
-        """Keep what the checks need to know about the drive, once it is known."""
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""
@@ -362,7 +386,7 @@ class Scenario:
     workload: Callable[[Trial], Workload]
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
-    drive: Callable[[Lab], Exercise]
+    drive: Callable[[ScenarioContext], Exercise]
     # What is different from a later start of each instance on.
     later: Callable[[Trial], tuple[Later, ...]] = field(default=lambda _trial: (), kw_only=True)
     # Variant and release that show the anomaly, without which a green says nothing; and, if that takes another release,
@@ -568,11 +592,11 @@ def rejoining(parameters: Mapping[str, Any]) -> dict[str, str]:
     return {"group.instance.id": INSTANCE} if chosen(parameters) is None and parameters[PROTOCOL] == "classic" else {}
 
 
-def recycled_returns(lab: Lab) -> list[Return]:
+def recycled_returns(lab: ScenarioContext) -> list[Return]:
     """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed.
 
     Under the streams protocol a task that is taken from a thread is closed first, whatever follows: there they count.
     """
     if lab.parameters[PROTOCOL] == "streams":
         return proved_returns(lab.events, closed=True)
-    return [proof for proof in proved_returns(lab.events) if lab.recycled(proof)]
+    return [proof for proof in proved_returns(lab.events) if lab.instances.recycled(proof)]

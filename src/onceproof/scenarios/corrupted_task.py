@@ -30,8 +30,8 @@ from onceproof.scenarios.base import (
     TRANSACTIONAL,
     TRANSACTIONAL_STORES,
     Exercise,
-    Lab,
     Scenario,
+    ScenarioContext,
     Variant,
     Workload,
     behind,
@@ -110,29 +110,29 @@ SLOWLY = {"restore.consumer.max.poll.records": "1"}  # of a process that is clos
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Fill the store, have the task restored, close in the middle of that, start again, drain."""
     parameters, first = lab.parameters, lab.workload.first
     slowly = {"restore.pause.ms": parameters["pause"]}
     corrupted = {"corrupt.after": len(first)} if parameters["corrupt"] else {}
     with lab.phase("fill"):
-        instance = lab.start_instance(NAME, config=SLOWLY, app=slowly | corrupted)
+        instance = lab.instances.start(NAME, config=SLOWLY, app=slowly | corrupted)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         if parameters["corrupt"]:
             lab.produce("rest", lab.workload.second)
         else:
-            lab.stop_instance(NAME)
-            shutil.rmtree(lab.state_directory(NAME))
-            instance = lab.start_instance(NAME, config=SLOWLY, app=slowly)
+            lab.instances.stop(NAME)
+            shutil.rmtree(lab.instances.state_directory(NAME))
+            instance = lab.instances.start(NAME, config=SLOWLY, app=slowly)
     with lab.phase("restoration"):
         lab.await_("the store to be restored", lambda: _restored(instance)["end"] > 0)
-        lab.stop_instance(NAME)
+        lab.instances.stop(NAME)
         begun, ended = _restored(instance), instance.last.get("restored")
         interrupted = _lacking(instance) > 0 and (ended is None or ended["t"] < begun["t"])
         if interrupted:
             lab.note("interrupted", store=begun["store"], end=begun["end"], open={"input": behind(first, PARTITIONS)})
     with lab.phase("drain"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         if not parameters["corrupt"]:
             lab.produce("rest", lab.workload.second)
         lab.await_drained()

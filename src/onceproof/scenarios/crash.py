@@ -62,9 +62,9 @@ from onceproof.scenarios.base import (
     STATE_UPDATER,
     TRANSACTIONAL,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -310,7 +310,7 @@ def _refuse_kind(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Commit, close, start again, burst, kill (start again, burst, kill), start again, drain."""
     restoring = lab.parameters["during"] == "restoration"
     fault = chosen(lab.parameters)
@@ -320,13 +320,13 @@ def drive(lab: Lab) -> Exercise:
         if not lab.workload.first:
             at = int(lab.now() * 1_000) - 60_000 * lab.parameters["first.age"]
             lab.produce("first", first, timestamps=[at] * len(first))
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         known = len(first)
         if restoring:  # a changelog long enough for a kill during its restoration
             known += len(burst)
             lab.produce("before", burst)
         lab.await_(f"{known:,} records to be committed", lambda: lab.committed() >= known)
-        lab.stop_instance(NAME)
+        lab.instances.stop(NAME)
     with lab.phase("burst"):
         crash = _crash_while_restoring(lab) if restoring else _crash_each_time(lab, burst)
         ends = {f"{store}_end": lab.end(f"{store}-changelog") for store in _stores(lab.trial)}
@@ -335,7 +335,7 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("restart"):
         bulk = lab.produce("rest", rest, RATE if fault else None)
         release, upgrade_from = _first_bounce(lab) if fault else (lab.trial.cell.restart_on, None)
-        last = lab.start_instance(
+        last = lab.instances.start(
             NAME,
             release=release,
             config={
@@ -343,7 +343,7 @@ def drive(lab: Lab) -> Exercise:
                 **started_with(upgrade_from),
                 **transactional_stores(lab.parameters, restarted=True),
             },
-            app={"contents.folder": str(lab.contents_folder())},
+            app={"contents.folder": str(lab.instances.contents_folder())},
         )
         lab.await_("the stores to be looked at", lambda: "contents" in last.last)
         lab.measure(**ends)
@@ -360,13 +360,15 @@ def drive(lab: Lab) -> Exercise:
     return crash
 
 
-def _shares(lab: Lab) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
+def _shares(
+    lab: ScenarioContext,
+) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
     """The records committed before the crash, what flows into the open transaction, and what comes only after it."""
     records, committed = [*lab.workload.first, *lab.workload.second], lab.parameters["committed"]
     return records[:committed], records[committed:-HELD_BACK], records[-HELD_BACK:]
 
 
-def _first_bounce(lab: Lab) -> tuple[Release, str | None]:
+def _first_bounce(lab: ScenarioContext) -> tuple[Release, str | None]:
     """The release of the first bounce, and its `upgrade.from`: the process that is killed comes back with these."""
     return bounces(lab.trial.cell.streams, lab.trial.cell.running, lab.parameters)[0]
 
@@ -375,13 +377,13 @@ def _stores(trial: Trial) -> tuple[str, ...]:
     return STORES[values(trial)["topology"]]
 
 
-def _tell_how_initialised(lab: Lab, instance: Instance) -> None:
+def _tell_how_initialised(lab: ScenarioContext, instance: Instance) -> None:
     for store in _stores(lab.trial):
-        now = databases(lab.state_directory(NAME) / TASK, store)
+        now = databases(lab.instances.state_directory(NAME) / TASK, store)
         lab.note("initialised", **initialised(store, instance.log.read_text(), lab.events, now))
 
 
-def _crash_each_time(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
+def _crash_each_time(lab: ScenarioContext, burst: Sequence[tuple[int, int]]) -> Exercise:
     """Kill the process as often as requested, each time in its share of the burst."""
     kills = lab.parameters["kills"]
     share = math.ceil(len(burst) / kills)
@@ -393,19 +395,19 @@ def _crash_each_time(lab: Lab, burst: Sequence[tuple[int, int]]) -> Exercise:
     )
 
 
-def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int) -> Exercise:
+def _crash_while_running(lab: ScenarioContext, burst: Sequence[tuple[int, int]], before: int) -> Exercise:
     """Kill the process when it has processed the burst and not committed all of it.
 
     After kills `before`, it first processes again what they left in open transactions.
     """
     parameters = lab.parameters
-    instance = lab.start_instance(NAME, config={"commit.interval.ms": str(parameters["commit.interval.ms"])})
+    instance = lab.instances.start(NAME, config={"commit.interval.ms": str(parameters["commit.interval.ms"])})
     lab.await_("the instance to run its task", lambda: runs_its_task(instance))
     if rolls(parameters):
-        second = lab.start_instance(SECOND)
+        second = lab.instances.start(SECOND)
         lab.await_("both instances to run", lambda: runs_its_task(instance) and second.state == "RUNNING")
     known, again = lab.committed(), lab.end("input") - lab.committed()
-    watch = StateWatch(lab.state_directory(NAME) / TASK, lab.now)
+    watch = StateWatch(lab.instances.state_directory(NAME) / TASK, lab.now)
     lab.produce(f"burst {before + 1}" if before else "burst", burst)
     # Nearly all: after the last record the application has time to commit.
     enough = int((again + len(burst)) * 0.9)
@@ -418,7 +420,7 @@ def _crash_while_running(lab: Lab, burst: Sequence[tuple[int, int]], before: int
     if before:
         _tell_how_initialised(lab, instance)
     watch.look()
-    lab.kill_instance(NAME)
+    lab.instances.kill(NAME)
     left = _left_behind(lab)
     watch.tell(lab)
     committed = left.committed - known
@@ -467,18 +469,18 @@ class LeftBehind:
         }
 
 
-def _left_behind(lab: Lab) -> LeftBehind:
+def _left_behind(lab: ScenarioContext) -> LeftBehind:
     """Look at what is there after the kill, and open the directory."""
     committed = lab.committed()
     stores = _stores(lab.trial)
     ends = {role: lab.end(role) for role in ("input", "output", *(f"{store}-changelog" for store in stores))}
     records = [*lab.workload.first, *lab.workload.second]
     not_committed = {key for key, _ in records[committed:]}
-    held = lab.on_disk(NAME, TASK)
+    held = lab.instances.on_disk(NAME, TASK)
     on_disk = {store: _uncommitted(store, held.get(store, {}), committed, not_committed) for store in stores}
     entries = {store: len(held.get(store, {})) for store in stores}
-    identities = {store: databases(lab.state_directory(NAME) / TASK, store) for store in stores}
-    return LeftBehind(committed, ends, lab.positions(), on_disk, entries, identities)
+    identities = {store: databases(lab.instances.state_directory(NAME) / TASK, store) for store in stores}
+    return LeftBehind(committed, ends, lab.topics.positions(), on_disk, entries, identities)
 
 
 def _counts(entries: Mapping[str, int]) -> str:
@@ -495,19 +497,19 @@ def _uncommitted(store: str, held: Mapping[int, int], committed: int, keys: Set[
     return len(keys & held.keys())
 
 
-def _crash_while_restoring(lab: Lab) -> Exercise:
+def _crash_while_restoring(lab: ScenarioContext) -> Exercise:
     """Take the local state away, and kill the process that restores it when some of that is on disk."""
-    directory = lab.state_directory(NAME) / TASK
-    shutil.rmtree(lab.state_directory(NAME))
+    directory = lab.instances.state_directory(NAME) / TASK
+    shutil.rmtree(lab.instances.state_directory(NAME))
     ended = _ended_restorations(lab)
     slowly = {"restore.consumer.max.poll.records": "10", "restore.consumer.fetch.max.bytes": "1024"}
-    instance = lab.start_instance(NAME, config={"commit.interval.ms": "30000", **slowly})
+    instance = lab.instances.start(NAME, config={"commit.interval.ms": "30000", **slowly})
     lab.await_("the restoration to begin", lambda: "restore" in instance.last)
     flushes = Flushes(directory)
     lab.holds_within(RESTORED_WITHIN, lambda: flushes.several() or _ended_restorations(lab) > ended)
     watch = StateWatch(directory, lab.now)
     watch.look()
-    lab.kill_instance(NAME)
+    lab.instances.kill(NAME)
     caught = _ended_restorations(lab) == ended
     left = _left_behind(lab)
     checkpoint = watch.seen[-1][1] is not None
@@ -521,7 +523,7 @@ def _crash_while_restoring(lab: Lab) -> Exercise:
     return Exercise(caught and any(left.held.values()), reason, all_steps_tried=caught)
 
 
-def _ended_restorations(lab: Lab) -> int:
+def _ended_restorations(lab: ScenarioContext) -> int:
     return sum(event["event"] == "restored" for event in lab.events)
 
 
@@ -559,7 +561,7 @@ class StateWatch:
             checkpoint = None
         self.seen.append((self.now(), checkpoint))
 
-    def tell(self, lab: Lab) -> None:
+    def tell(self, lab: ScenarioContext) -> None:
         """Record in the timeline what the samples showed."""
         files = [checkpoint for _, checkpoint in self.seen if checkpoint]
         lab.note(

@@ -28,9 +28,9 @@ from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -177,13 +177,13 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Commit good records; then have poison among them, with the fault if there is one; drain."""
     first, flow = lab.workload.first, lab.workload.second
     fault, fault_outcome = chosen(lab.parameters), None
     lab.measure(queue=int(has_queue(lab.trial)))
     with lab.phase("first records"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         if fault:
             start_other(lab)
@@ -203,7 +203,7 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(True, reason, all_steps_tried=True)
 
 
-def _await_end(lab: Lab, records: int) -> None:
+def _await_end(lab: ScenarioContext, records: int) -> None:
     """Wait until all records are committed, and note a standstill: an application that runs and gets no further."""
     reached = lab.committed()
     while reached < records:
@@ -215,7 +215,7 @@ def _await_end(lab: Lab, records: int) -> None:
         reached = lab.committed()
 
 
-def _is_further(lab: Lab, reached: int) -> bool:
+def _is_further(lab: ScenarioContext, reached: int) -> bool:
     return lab.committed() > reached
 
 

@@ -48,9 +48,9 @@ from onceproof.scenarios.base import (
     TRANSACTIONAL_STORES,
     Bulk,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -220,10 +220,10 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """The flow of the reproduction, with conditions for its waits."""
     with lab.phase("first bulk"):
-        lab.start_instance("instance-1")
+        lab.instances.start("instance-1")
         lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
     with lab.phase("sync"):
         second = _start_second(lab)
@@ -231,8 +231,8 @@ def drive(lab: Lab) -> Exercise:
     if lab.trial.cell.restart_on and not rolls(lab.parameters):
         with lab.phase("restart"):
             for name in ("instance-1", "instance-2"):
-                lab.stop_instance(name, leave_group=True)
-            lab.start_instance("instance-1", lab.trial.cell.restart_on)
+                lab.instances.stop(name, leave_group=True)
+            lab.instances.start("instance-1", lab.trial.cell.restart_on)
             second = _start_second(lab, lab.trial.cell.restart_on)
     paced = lab.parameters["paced"] or fault is not None
     with lab.phase("fault" if fault else "rebalance"):
@@ -248,17 +248,17 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("drain"):
         bulk.full_speed()
         if not fault and not second.threads:  # a standby that lasts until the end is checked, too
-            lab.step("add-thread", second.name)
+            lab.instances.step("add-thread", second.name)
         lab.await_drained()
         if not fault:  # after which either may hold every task
-            lab.await_("the standbys to sync", lambda: standbys_synced(lab.running.values(), second))
+            lab.await_("the standbys to sync", lambda: standbys_synced(lab.instances.running.values(), second))
     with lab.phase("leave"):
         lab.close_instances()
     return Exercise.of(fault_outcome) if fault_outcome else _exercise(lab, steps)
 
 
-def _start_second(lab: Lab, release: Release | None = None) -> Instance:
-    second = lab.start_instance("instance-2", release)
+def _start_second(lab: ScenarioContext, release: Release | None = None) -> Instance:
+    second = lab.instances.start("instance-2", release)
     lab.await_("instance-2 to sync", lambda: _synced(second))
     return second
 
@@ -289,7 +289,7 @@ class Steps:
     all_tried: bool = True
 
 
-def _scale_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> Steps:
+def _scale_until_returned(lab: ScenarioContext, second: Instance, bulk: Bulk) -> Steps:
     """Scale the second instance out and in until a task has come back, or the rounds are used up."""
     steps = Steps()
     leaves = lab.trial.cell.running.removed_threads_leave_group
@@ -307,13 +307,13 @@ def _scale_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> Steps:
     return steps
 
 
-def _replace_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> tuple[Steps, Instance]:
+def _replace_until_returned(lab: ScenarioContext, second: Instance, bulk: Bulk) -> tuple[Steps, Instance]:
     """Let a further instance join and the one before leave, until a task has come back, or the rounds are used up."""
     steps = Steps()
     for number in range(3, 3 + ROUNDS):
         third = _join(lab, f"instance-{number}", bulk, steps)
         _await_advance(lab, second)
-        lab.stop_instance(second.name, leave_group=True)
+        lab.instances.stop(second.name, leave_group=True)
         steps.taken += 1
         second = third
         if lab.holds_within(PATIENCE + SESSION, partial(_returned, lab)):
@@ -321,7 +321,7 @@ def _replace_until_returned(lab: Lab, second: Instance, bulk: Bulk) -> tuple[Ste
     return steps, second
 
 
-def _join_as_in_the_reproduction(lab: Lab, bulk: Bulk) -> Steps:
+def _join_as_in_the_reproduction(lab: ScenarioContext, bulk: Bulk) -> Steps:
     """Five seconds after the records a third instance joins; with two tasks it may get none."""
     steps = Steps()
     bulk.await_delivered()
@@ -330,25 +330,25 @@ def _join_as_in_the_reproduction(lab: Lab, bulk: Bulk) -> Steps:
     return steps
 
 
-def _join(lab: Lab, name: str, bulk: Bulk, steps: Steps) -> Instance:
-    instance = lab.start_instance(name)
+def _join(lab: ScenarioContext, name: str, bulk: Bulk, steps: Steps) -> Instance:
+    instance = lab.instances.start(name)
     settled = lab.holds_within(SETTLED_WITHIN, partial(_settled, instance, 1))
     steps.taken += 1
     steps.all_tried = steps.all_tried and settled and not bulk.done()
     return instance
 
 
-def _await_advance(lab: Lab, instance: Instance) -> None:
+def _await_advance(lab: ScenarioContext, instance: Instance) -> None:
     """It must have advanced the keys of its task before the task goes back."""
     if lab.holds_within(PATIENCE, partial(instance.tasks, "active")):
         enough = instance.processed + lab.rng.randint(1_000, 3_000)
         lab.holds_within(PATIENCE, partial(_has_processed, instance, enough))
 
 
-def _step(lab: Lab, instance: Instance, bulk: Bulk, command: str, steps: Steps) -> None:
+def _step(lab: ScenarioContext, instance: Instance, bulk: Bulk, command: str, steps: Steps) -> None:
     bulk.make_last(LASTS)
     threads = len(instance.threads) + (1 if command == "add-thread" else -1)
-    lab.step(command, instance.name)
+    lab.instances.step(command, instance.name)
     missed_after = 0.0 if lab.trial.cell.running.removed_threads_leave_group else SESSION
     settled = lab.holds_within(
         SETTLED_WITHIN + missed_after, lambda: _settled(instance, threads) and _is_whole(instance)
@@ -374,11 +374,11 @@ def _is_whole(instance: Instance) -> bool:
     return not instance.threads or len({*instance.tasks("active"), *instance.tasks("standby")}) == PARTITIONS
 
 
-def _returned(lab: Lab) -> bool:
+def _returned(lab: ScenarioContext) -> bool:
     return bool(recycled_returns(lab))
 
 
-def _exercise(lab: Lab, steps: Steps) -> Exercise:
+def _exercise(lab: ScenarioContext, steps: Steps) -> Exercise:
     proofs = recycled_returns(lab)
     reason = (
         return_text(proofs[0])

@@ -23,9 +23,9 @@ from onceproof.model.cell import Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -97,11 +97,11 @@ def config(_trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Commit some, have one come that is valid forever, and see whether its thread goes on."""
     parameters, first, second = lab.parameters, lab.workload.first, lab.workload.second
     with lab.phase("first records"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
     with lab.phase("forever"):
         everything = len(first) + len(second)

@@ -39,9 +39,9 @@ from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -234,13 +234,13 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Make both tables, change them, wait for the results of the last records."""
     parameters = lab.parameters
     lab.measure(join=JOINS.index(parameters["join"]))
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         fault, fault_outcome = chosen(parameters), None
         if fault:

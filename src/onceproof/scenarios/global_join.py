@@ -38,9 +38,9 @@ from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -158,21 +158,21 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Make the table, start again with all of it, join, drain."""
     entries, asking = lab.workload.first, lab.workload.second
     lab.measure(added=lab.parameters["added"])
     with lab.phase("table"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
         if lab.parameters["killed"]:
             flushed = _killed_with_its_table(lab)
         else:
-            lab.stop_instance(NAME, leave_group=chosen(lab.parameters) is not None)
+            lab.instances.stop(NAME, leave_group=chosen(lab.parameters) is not None)
     fault, fault_outcome = chosen(lab.parameters), None
     before = len(lab.events)
     with lab.phase("join"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.note("restored", open={"input": behind(entries, lab.parameters["partitions"])})
         lab.await_("the table to be read", lambda: runs_its_task(instance))
         if fault:
@@ -207,12 +207,12 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(no_key > 0, reason, all_steps_tried=True)
 
 
-def _killed_with_its_table(lab: Lab) -> int:
+def _killed_with_its_table(lab: ScenarioContext) -> int:
     """Kill the process when RocksDB has flushed some of its table; the entries that are on disk then."""
-    directory = lab.state_directory(NAME) / GLOBAL
+    directory = lab.instances.state_directory(NAME) / GLOBAL
     lab.holds_within(FLUSHED_WITHIN, lambda: _is_flushed(directory))
-    lab.kill_instance(NAME)
-    on_disk = len(lab.on_disk(NAME, GLOBAL).get(TABLE, ()))
+    lab.instances.kill(NAME)
+    on_disk = len(lab.instances.on_disk(NAME, GLOBAL).get(TABLE, ()))
     lab.note("crash", during="running", on_disk=on_disk)
     return on_disk
 

@@ -31,9 +31,9 @@ from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -143,13 +143,13 @@ def config(_trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Make the table, have the group move to the other release while it changes, drain."""
     fault, first = chosen(lab.parameters) or rolling_bounce.FAULT, lab.workload.first
     with lab.phase("table"):
-        one = lab.start_instance(NAMES[0])
+        one = lab.instances.start(NAMES[0])
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        other = lab.start_instance(NAMES[1])
+        other = lab.instances.start(NAMES[1])
         lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
     if not rolls(lab.parameters):
         exercise = Exercise.of(inject(lab, fault, "changes", lab.workload.second, rate=RATE, after=len(first)))

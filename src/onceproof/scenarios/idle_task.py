@@ -25,8 +25,8 @@ from onceproof.model.parameter import Parameter
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Scenario,
+    ScenarioContext,
     Variant,
     Workload,
     behind,
@@ -112,31 +112,31 @@ def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Fill an open transaction, let the idle task move, kill, start again, drain."""
     parameters, first = lab.parameters, lab.workload.first
     burst, rest = lab.workload.second[: parameters["burst"]], lab.workload.second[parameters["burst"] :]
     with lab.phase("first records"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        lab.stop_instance(NAME)
+        lab.instances.stop(NAME)
     with lab.phase("revocation"):
-        instance = lab.start_instance(NAME, config={"commit.interval.ms": str(NEVER)})
+        instance = lab.instances.start(NAME, config={"commit.interval.ms": str(NEVER)})
         lab.await_("one thread to run both tasks", lambda: _dealt(instance) == [PARTITIONS])
         (stays,) = instance.threads
         lab.produce("burst", burst)
         lab.await_(f"{len(burst):,} records to be processed", lambda: instance.processed >= len(burst))
-        lab.step("add-thread", NAME)
+        lab.instances.step("add-thread", NAME)
         lab.await_("two threads to run a task each", lambda: _dealt(instance) == [1] * PARTITIONS)
         kept = [task for thread in instance.threads if thread["thread"] == stays["thread"] for task in thread["active"]]
         committed = lab.committed() - len(first)
         lab.note("revoked", kept=kept, committed=committed, open={"input": behind(first, PARTITIONS)})
         if parameters["kill"]:
-            lab.kill_instance(NAME)
+            lab.instances.kill(NAME)
         else:
-            lab.stop_instance(NAME)
+            lab.instances.stop(NAME)
     with lab.phase("drain"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.produce("rest", rest)
         lab.await_drained()
     with lab.phase("leave"):

@@ -32,9 +32,9 @@ from onceproof.model.segments import CLASSIC, POSITION, STREAMS
 from onceproof.scenarios.base import (
     PROTOCOL,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -113,25 +113,26 @@ def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Commit under one protocol, go over to the other, let the log forget, and have the broker start again."""
     parameters, first = lab.parameters, lab.workload.first
     flow, rest = lab.workload.second[: parameters["flow"]], lab.workload.second[parameters["flow"] :]
     with lab.phase("classic"):
-        lab.start_instance(BEFORE, config={PROTOCOL: CLASSIC})
+        lab.instances.start(BEFORE, config={PROTOCOL: CLASSIC})
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        lab.stop_instance(BEFORE, leave_group=True)
+        lab.instances.stop(BEFORE, leave_group=True)
     with lab.phase("migration"):
         if parameters["compacted"]:
-            lab.compact_positions()
-        lab.start_instance(SINCE)
+            lab.topics.compact_positions()
+            lab.note("compacted")
+        lab.instances.start(SINCE)
         bulk = lab.produce("flow", flow, rate=parameters["rate"])
-        lab.holds_within(COMPACTED_WITHIN, lambda: bulk.done() or _is_forgotten(lab.group_records()))
+        lab.holds_within(COMPACTED_WITHIN, lambda: bulk.done() or _is_forgotten(lab.topics.group_records()))
         bulk.full_speed()
         lab.await_drained()
-        lab.stop_instance(SINCE, leave_group=True)
+        lab.instances.stop(SINCE, leave_group=True)
     with lab.phase("broker starts again"):
-        records = lab.group_records()
+        records = lab.topics.group_records()
         exercised = _is_forgotten(records)
         if exercised:
             lab.note("exercised")
@@ -142,7 +143,7 @@ def drive(lab: Lab) -> Exercise:
             lab.note("refused", node=NODE, said=said)
     with lab.phase("goes on"):
         everything = len(first) + len(flow) + len(rest)
-        lab.start_instance(AFTER)
+        lab.instances.start(AFTER)
         lab.produce("rest", rest)
         lab.await_(
             f"{len(rest):,} records to be committed after the broker has started again",
@@ -162,7 +163,7 @@ def _is_forgotten(records: Sequence[str]) -> bool:
     return CLASSIC not in records and STREAMS in records and records[0] == POSITION
 
 
-def _refused(lab: Lab) -> str | None:
+def _refused(lab: ScenarioContext) -> str | None:
     """The line of the broker's log if it refuses the group."""
     lines = (said for _, said in log_lines(lab.brokers.log(NODE), 0, NOT_STREAMS.pattern))
     return next((said for said in lines if f"Group {lab.trial.application_id} " in said), None)

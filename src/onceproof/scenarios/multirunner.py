@@ -38,9 +38,9 @@ from onceproof.scenarios.base import (
     STREAMS_PROTOCOL,
     Bulk,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -227,7 +227,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Run the program while records flow, then drain."""
     program = program_of(lab.trial)
     running: dict[int, Instance] = {}
@@ -238,9 +238,9 @@ def drive(lab: Lab) -> Exercise:
         for counter, number in enumerate(program):
             lab.note("step", action=f"[{counter}] {'stop' if number in running else 'start'}", instance=_name(number))
             if number in running:
-                lab.stop_instance(running.pop(number).name, parameters["leave.group"])
+                lab.instances.stop(running.pop(number).name, parameters["leave.group"])
             else:
-                running[number] = lab.start_instance(_name(number), log=f"{counter}.{_name(number)}")
+                running[number] = lab.instances.start(_name(number), log=f"{counter}.{_name(number)}")
             if running:
                 _await_stable(lab, list(running.values()), parameters, bulk)
                 before = _processed(running)
@@ -254,7 +254,7 @@ def drive(lab: Lab) -> Exercise:
     with lab.phase("drain"):
         bulk.stop()
         if not running:  # somebody must process what is left
-            lab.start_instance(_name(1), log=f"{len(program)}.{_name(1)}")
+            lab.instances.start(_name(1), log=f"{len(program)}.{_name(1)}")
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
@@ -273,7 +273,7 @@ def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> 
     return _processed(running) >= records or bulk.done()
 
 
-def _await_stable(lab: Lab, running: Sequence[Instance], parameters: Mapping[str, Any], bulk: Bulk) -> None:
+def _await_stable(lab: ScenarioContext, running: Sequence[Instance], parameters: Mapping[str, Any], bulk: Bulk) -> None:
     """Wait for the group; even on a slow machine there must be records left when it is stable."""
     tasks = {f"0_{p}" for p in range(parameters["partitions"])}
 
@@ -286,7 +286,7 @@ def _await_stable(lab: Lab, running: Sequence[Instance], parameters: Mapping[str
     lab.await_(f"a stable group of {len(running)} instances", stable, STABLE_WITHIN)
 
 
-def _exercise(lab: Lab, steps: int, all_tried: bool) -> Exercise:
+def _exercise(lab: ScenarioContext, steps: int, all_tried: bool) -> Exercise:
     proofs = recycled_returns(lab)
     again = [keys_read_again(lab.workload.second, lab.parameters["partitions"], proof) for proof in proofs]
     reason = f"No task came back to a thread that it had left, in {steps} steps."

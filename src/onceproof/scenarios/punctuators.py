@@ -36,9 +36,9 @@ from onceproof.scenarios.base import (
     TRANSACTIONAL,
     TRANSACTIONAL_STORES,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -166,7 +166,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
     parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
     lab.measure(clock=CLOCKS.index(parameters["clock"]), interval=parameters["interval"])
@@ -181,14 +181,14 @@ def drive(lab: Lab) -> Exercise:
 
     records = lab.workload.second
     with lab.phase("first"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_("the instance to work", lambda: runs_its_task(instance))  # from now on a wait by the wall clock runs
         lab.produce("first", records[first], timestamps=times(first))
         lab.await_(f"{parameters['first']:,} records to be committed", lambda: lab.committed() >= parameters["first"])
-        lab.stop_instance(NAME, leave_group=True)
+        lab.instances.stop(NAME, leave_group=True)
     before = len(lab.events)
     with lab.phase("again"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         start_other(lab)
     held = _held(lab)
     if fault:
@@ -197,7 +197,7 @@ def drive(lab: Lab) -> Exercise:
         with lab.phase("flow"):
             lab.produce("flow", records[flow], timestamps=times(flow))
             lab.await_drained()
-        tasks = {name: instance.tasks("active") for name, instance in lab.running.items()}
+        tasks = {name: instance.tasks("active") for name, instance in lab.instances.running.items()}
         exercise = released(tasks, restored_anew(lab.events[before:]), held)
     with lab.phase("empty"):
         lab.produce("last", records[last], timestamps=times(last))
@@ -211,7 +211,7 @@ def drive(lab: Lab) -> Exercise:
     return exercise
 
 
-def _held(lab: Lab) -> int:
+def _held(lab: ScenarioContext) -> int:
     """How many of the first records are held back, at least.
 
     The buffers' changelog has a record for each, one for each that was released, and the ends of transactions.
@@ -227,7 +227,7 @@ def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exer
     return Exercise(bool(anew) and held > 0, reason, all_steps_tried=True)
 
 
-def emptied(lab: Lab) -> dict[int, int]:
+def emptied(lab: ScenarioContext) -> dict[int, int]:
     """The last key that left the buffer of each partition when it was emptied last."""
     events = [event for event in lab.events if event["event"] == "emptied"]
     return {int(event["task"].partition("_")[2]): event["last"] for event in events}

@@ -47,9 +47,9 @@ from onceproof.model.phrases import REQUESTED
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -165,14 +165,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Set the quota, let the load flow until it fails or the time is over, lift the quota, drain."""
     parameters = lab.parameters
     with lab.phase("start"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_("the instance to run its task", lambda: runs_its_task(instance))
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
-        lab.set_producer_quota(client, parameters["rate"])
+        lab.limits.set_producer_quota(client, parameters["rate"])
     with lab.phase("throttled"):
         watch = Watch(lab, Log(instance.log))
         load = lab.produce("load", lab.workload.second, 1_000 / parameters["sleep.ms"])
@@ -194,7 +194,7 @@ def drive(lab: Lab) -> Exercise:
             stall_ms=_longest_stall(lab.events),
         )
     with lab.phase("drain"):
-        lab.set_producer_quota(client, None)
+        lab.limits.set_producer_quota(client, None)
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
@@ -339,7 +339,7 @@ class Requests:
 class Watch:
     """Looks, while the load flows, at the instance's log and at its lag."""
 
-    lab: Lab
+    lab: ScenarioContext
     log: Log
     sampled: float = 0.0
     ended: float = 0.0

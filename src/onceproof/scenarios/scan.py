@@ -18,9 +18,9 @@ from onceproof.model.cell import Trial
 from onceproof.model.parameter import Parameter
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -92,19 +92,19 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Put, start again, delete and scan, drain."""
     parameters = lab.parameters
     lab.measure(reach=parameters["reach"], all_every=parameters["all.every"])
     puts, deletes = lab.workload.first, lab.workload.second
     with lab.phase("put"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
         if parameters["restart"]:
-            lab.stop_instance(NAME)
+            lab.instances.stop(NAME)
     with lab.phase("scan"):
         if parameters["restart"]:
-            instance = lab.start_instance(NAME)
+            instance = lab.instances.start(NAME)
             lab.note("cold", open={"input": behind(puts, parameters["partitions"])})
         lab.produce("deletes", deletes)
         lab.await_drained()

@@ -21,9 +21,9 @@ from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import SPLIT
 from onceproof.scenarios.base import (
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -91,14 +91,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Commit some, let the topic refuse a batch, kill when its records are committed or not, heal, start again."""
     first, burst = lab.workload.first, lab.workload.second
     with lab.phase("first records"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
     with lab.phase("split"):
-        lab.alter_topic(OUTPUT, max_message_bytes=str(lab.parameters["taken.bytes"]))
+        lab.limits.alter_topic(OUTPUT, max_message_bytes=str(lab.parameters["taken.bytes"]))
         before = lab.end(OUTPUT)
         lab.produce("burst", burst)
         everything = len(first) + len(burst)
@@ -109,13 +109,13 @@ def drive(lab: Lab) -> Exercise:
         )
         lab.holds_within(HELD * COMMIT_INTERVAL, lambda: lab.committed() >= everything)
         committed = lab.committed() - len(first)
-        lab.kill_instance(NAME)
+        lab.instances.kill(NAME)
         published, splits = lab.end(OUTPUT) - before, splits_in(instance.log)
         if splits:
             lab.note("split", splits=splits, committed=committed, published=published, open={"input": behind(first, 1)})
-        lab.alter_topic(OUTPUT, max_message_bytes=str(TAKEN))
+        lab.limits.alter_topic(OUTPUT, max_message_bytes=str(TAKEN))
     with lab.phase("drain"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()

@@ -34,9 +34,9 @@ from onceproof.scenarios.base import (
     MEMBERSHIP,
     ROLLING,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -166,7 +166,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """All partitions in step, then all but the first ahead, then the first one; or in step under a fault."""
     parameters = lab.parameters
     lab.measure(**facts(parameters))
@@ -181,7 +181,7 @@ def drive(lab: Lab) -> Exercise:
     # The youngest record is made now.
     begin = int(lab.now() * 1_000) - parameters["lead"] - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.produce("in-step", in_step, timestamps=[begin + abs(value) for _, value in in_step])
         lab.await_(f"{half:,} records to be committed", lambda: lab.committed() >= half)
     tasks = instance.tasks("active")
@@ -213,12 +213,12 @@ def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _all_in_step(lab: Lab) -> Exercise:
+def _all_in_step(lab: ScenarioContext) -> Exercise:
     """All records in step, without a fault."""
     parameters, records = lab.parameters, lab.workload.second
     begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.produce("in-step", records, timestamps=[begin + abs(value) for _, value in records])
         lab.await_drained()
     with lab.phase("leave"):
@@ -230,12 +230,12 @@ def _all_in_step(lab: Lab) -> Exercise:
     return Exercise(parameters["join"] != "inner", reason, all_steps_tried=True)
 
 
-def _with_fault(lab: Lab, fault: Fault) -> Exercise:
+def _with_fault(lab: ScenarioContext, fault: Fault) -> Exercise:
     """All records in step while a fault strikes one of two instances."""
     records = lab.workload.second
     begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("start"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         start_other(lab)
     fault_outcome = inject(lab, fault, "in-step", records, [begin + abs(value) for _, value in records])
     with lab.phase("leave"):

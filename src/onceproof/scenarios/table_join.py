@@ -36,9 +36,9 @@ from onceproof.scenarios.base import (
     TRANSACTIONAL,
     TRANSACTIONAL_STORES,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     System,
     Variant,
     Workload,
@@ -163,16 +163,16 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Make the tables, have the fault strike while they change, or a second instance join, and drain."""
     fault, first, second = chosen(lab.parameters), lab.workload.first, lab.workload.second
     lab.measure(join=JOINS.index(lab.parameters["join"]))
     with lab.phase("tables"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         lab.await_internal_drained()
-        lab.stop_instance(NAME, leave_group=True)  # so that all that begins to work now has restored its stores
-        lab.start_instance(NAME)
+        lab.instances.stop(NAME, leave_group=True)  # so that all that begins to work now has restored its stores
+        lab.instances.start(NAME)
         if fault:
             start_other(lab)
     if fault:

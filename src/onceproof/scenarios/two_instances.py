@@ -10,7 +10,7 @@ from onceproof.model.files import FaultOutcome
 from onceproof.scenarios.base import (
     Bulk,
     Exercise,
-    Lab,
+    ScenarioContext,
     refuse_membership,
     refuse_restarts,
     refuse_rolling,
@@ -43,14 +43,14 @@ def refuse_group(cell: Cell, parameters: Mapping[str, Any], *, on_disk: bool = T
     return refuse_membership(cell, parameters) or moving
 
 
-def start_other(lab: Lab) -> None:
+def start_other(lab: ScenarioContext) -> None:
     """Start a second instance and wait until the group is at rest; of a single task one of them has none."""
-    lab.start_instance(OTHER)
+    lab.instances.start(OTHER)
     lab.await_("both instances to be at rest", lambda: is_at_rest(lab))
 
 
 def inject(
-    lab: Lab,
+    lab: ScenarioContext,
     fault: Fault,
     name: str,
     records: Sequence[tuple[int, int]],
@@ -78,21 +78,21 @@ def inject(
     return fault_outcome
 
 
-def _drain(lab: Lab, bulk: Bulk) -> None:
+def _drain(lab: ScenarioContext, bulk: Bulk) -> None:
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
         lab.await_internal_drained()
 
 
-def join_in(lab: Lab, name: str, records: Sequence[tuple[int, int]], rate: float = RATE) -> Exercise:
+def join_in(lab: ScenarioContext, name: str, records: Sequence[tuple[int, int]], rate: float = RATE) -> Exercise:
     """Have a second instance join and take tasks over while these records flow, then drain."""
     with lab.phase("rebalance"):
         begin = lab.committed()
         bulk = lab.produce(name, records, rate)
         lab.holds_within(WITHIN, lambda: lab.committed() > begin)
         bulk.make_last(LASTS)
-        other = lab.start_instance(OTHER)
+        other = lab.instances.start(OTHER)
         took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and not bulk.done()
         tasks = ", ".join(other.tasks("active"))
     _drain(lab, bulk)

@@ -50,9 +50,9 @@ from onceproof.scenarios.base import (
     TRANSACTIONAL,
     TRANSACTIONAL_STORES,
     Exercise,
-    Lab,
     Role,
     Scenario,
+    ScenarioContext,
     Stamped,
     System,
     Variant,
@@ -350,7 +350,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
     parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
     lab.measure(**facts(parameters))
@@ -365,7 +365,7 @@ def drive(lab: Lab) -> Exercise:
         return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
 
     with lab.phase("first"):
-        lab.start_instance(NAME)
+        lab.instances.start(NAME)
         produce("first", slice(first))
         lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
         if fault:
@@ -392,7 +392,7 @@ def drive(lab: Lab) -> Exercise:
         else:
             lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))
             struck = lab.now() * 1_000
-            other = lab.start_instance(OTHER)
+            other = lab.instances.start(OTHER)
             bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.done()
             reason = f"{OTHER} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
     seen = max((number for at, number in samples if at * 1_000 <= struck), default=0)
@@ -415,18 +415,18 @@ def drive(lab: Lab) -> Exercise:
     return Exercise(is_open, reason, all_steps_tried=bool(bit))
 
 
-def _restarted(lab: Lab, times: list[int]) -> Exercise:
+def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
     """Have sessions extended, start the only instance again, and have them go on."""
     parameters, records = lab.parameters, lab.workload.second
     before = _before_restart(parameters)
     with lab.phase("first"):
-        instance = lab.start_instance(NAME)
+        instance = lab.instances.start(NAME)
         lab.produce("first", records[:before], timestamps=times[:before])
         lab.await_(f"{before:,} records to be processed", lambda: instance.processed >= before)
     with lab.phase("restart"):
-        lab.stop_instance(NAME, leave_group=True)
+        lab.instances.stop(NAME, leave_group=True)
         known = len(lab.events)
-        again = lab.start_instance(NAME)
+        again = lab.instances.start(NAME)
         lab.await_("the instance to be back", lambda: runs_its_task(again))
         restored = sum(event["event"] == "restore" and event["store"] == STORE for event in lab.events[known:])
     with lab.phase("flow"):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 
 from onceproof.faults import bounce
-from onceproof.faults.base import Ground
+from onceproof.faults.base import FaultContext
 from onceproof.faults.outside import seen_outside
 from onceproof.model.parameter import Parameter
 
@@ -19,21 +19,21 @@ SECONDS = f"{NAME}.seconds"
 class Absence(bounce.Bounce):
     """An instance that holds active tasks leaves cleanly, stays away and comes back."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self.patience += ground.parameters[SECONDS]
+        super().__init__(lab)
+        self.patience += lab.parameters[SECONDS]
         self._since = inf
 
     def apply(self) -> str:
         """Close an instance that holds active tasks; it leaves its group."""
         name = super().apply()
-        self._since = self.ground.now()
+        self._since = self.lab.now()
         return name
 
     def took_effect(self) -> bool:
         """Whether it was away for long enough, and others go on with all of its tasks, if there are others."""
-        return self.ground.now() - self._since >= self.ground.parameters[SECONDS] and super().took_effect()
+        return self.lab.now() - self._since >= self.lab.parameters[SECONDS] and super().took_effect()
 
 
 FAULT = replace(

@@ -7,7 +7,7 @@ Here the application starts again in the middle, so that its cache is cold a sec
 from dataclasses import replace
 
 from onceproof.scenarios import scan
-from onceproof.scenarios.base import Exercise, Lab, Variant, behind, variants_of
+from onceproof.scenarios.base import Exercise, ScenarioContext, Variant, behind, variants_of
 
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A cached persistent store, scanned after each of two starts."),
@@ -15,24 +15,24 @@ VARIANTS = variants_of(
 )
 
 
-def drive(lab: Lab) -> Exercise:
+def drive(lab: ScenarioContext) -> Exercise:
     """Put, start again, delete half and scan, start again, delete the rest and scan."""
     parameters = lab.parameters
     lab.measure(reach=parameters["reach"], all_every=parameters["all.every"])
     puts, deletes = lab.workload.first, lab.workload.second
     half = len(deletes) // 2
     with lab.phase("put"):
-        lab.start_instance(scan.NAME)
+        lab.instances.start(scan.NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
-        lab.stop_instance(scan.NAME)
+        lab.instances.stop(scan.NAME)
     with lab.phase("scan"):
-        lab.start_instance(scan.NAME)
+        lab.instances.start(scan.NAME)
         lab.note("cold", open={"input": behind(puts, parameters["partitions"])})
         lab.produce("deletes", deletes[:half])
         lab.await_(f"{half:,} deletions to be committed", lambda: lab.committed() >= len(puts) + half)
-        lab.stop_instance(scan.NAME)
+        lab.instances.stop(scan.NAME)
     with lab.phase("second scan"):
-        lab.start_instance(scan.NAME)
+        lab.instances.start(scan.NAME)
         lab.produce("second deletes", deletes[half:])
         lab.await_drained()
     with lab.phase("leave"):

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from onceproof.lab.site import Report
+from onceproof.lab.context import Report
 
 
 class Agenda:

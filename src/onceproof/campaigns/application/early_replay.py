@@ -9,9 +9,9 @@ from confluent_kafka import KafkaException
 
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.context import Report
 from onceproof.lab.raw import offsets_of, raw_consumer, raw_records
 from onceproof.lab.replay import replay, write_input
-from onceproof.lab.site import Report
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan

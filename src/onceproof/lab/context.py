@@ -16,7 +16,7 @@ from onceproof.processes.waiting import await_condition, holds_within
 Report = Callable[[str], None]
 
 
-class Site:
+class TrialContext:
     """A trial's plan, brokers, folder, clock and timeline; and what is known about its drive so far."""
 
     def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
