@@ -13,6 +13,7 @@ from typing import Any
 from tests.fakes.clock import FakeClock
 
 WARM_UP = 0.5  # seconds until a standby has caught up
+TRANSACTION = 4.0  # seconds after which a transaction is aborted
 SESSION = 45.0  # seconds after which a member that did not leave is missed; Kafka's own
 
 
@@ -42,6 +43,7 @@ class Nature:
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # cleanly
     misses: bool = True  # a member that is silent for longer than its session
+    waits: bool = False  # a rebalance, for a member that is silent
     elects: bool = True  # another leader, when a broker dies
     catches_up: bool = True  # a broker that comes back
     stands_down: bool = True  # a broker that was missed and wakes
@@ -84,6 +86,7 @@ class Member:
     paused: bool = False
     kept: list[Task] = field(default_factory=list)  # of the static member before it
     missed_at: float | None = None  # it is gone, and this is when the group will know
+    frozen: bool = False
 
 
 class Group:
@@ -108,6 +111,7 @@ class Group:
         self._refused: Counter[tuple[Task, str]] = Counter()  # records that a topic did not take yet
         self._refused_since: dict[tuple[Task, str], float] = {}
         self._assign_at: float | None = None
+        self._fenced: set[str] = set()  # instances
         clock.listeners.append(self._pass)
 
     # --- members ---------------------------------------------------------------------------------------------
@@ -167,7 +171,10 @@ class Group:
         silent = [m for m in self.members if m.missed_at is not None and m.missed_at <= now]
         for member in silent if self.nature.misses else ():
             self._forget(member)
-        if self._assign_at is not None and self._assign_at <= now:
+        held = self.nature.waits and any(member.frozen for member in self.members)
+        if held and self._assign_at is not None and now - self._assign_at >= TRANSACTION:
+            self._fence_who_works()
+        elif not held and self._assign_at is not None and self._assign_at <= now:
             self._assign_at = None
             self._assign()
             for listener in self.assigned:
@@ -176,6 +183,15 @@ class Group:
             self.ends[sink, task.partition] += self._refused.pop((task, sink))
         for member in self.living():
             self._work(member, seconds)
+
+    def _fence_who_works(self) -> None:
+        """The transactions of all that have tasks are aborted, as nobody may commit in a rebalance."""
+        working = {member.instance for member in self.living() if member.active}
+        for instance in working - self._fenced if self.nature.fences else ():
+            self.processes[instance][1](
+                "INFO [a-StreamThread-1] org.apache.kafka.common.errors.ProducerFencedException (a)"
+            )
+        self._fenced |= working
 
     def _work(self, member: Member, seconds: float) -> None:
         ready = [task for task in member.active if task.ready_at <= self.clock.now() and not member.paused]

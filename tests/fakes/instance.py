@@ -204,6 +204,7 @@ class FakeInstance(Instance):
         """Its threads do nothing, and are missed after a while."""
         self._frozen, self._frozen_at = True, self._clock.now()
         for member in self._members:
+            member.frozen = True
             self._group.abort(member)
             self._group.vanish(member)
 
@@ -212,7 +213,7 @@ class FakeInstance(Instance):
         self._frozen = False
         missed = [member for member in self._members if member not in self._group.members]
         for member in self._members:
-            member.missed_at = None
+            member.missed_at, member.frozen = None, False
         if missed and self._nature.fences:
             self.log_line(FENCED)
         for member in missed:

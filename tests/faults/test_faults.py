@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from onceproof.faults import FAULTS, OF_BROKERS, bounce, pause, rolling_bounce, takeover, topology_pause
+from onceproof.faults import FAULTS, OF_BROKERS, bounce, held_rebalance, pause, rolling_bounce, takeover, topology_pause
 from onceproof.faults.base import Fault, FaultRun, at_work, run_fault
 from onceproof.lab.driver import Driver
 from onceproof.lab.instance import Instance as RunningInstance
 from onceproof.model.errors import KafkaFailedError, UsageError
 from onceproof.model.files import FaultOutcome
-from onceproof.scenarios import SCENARIOS, check_fault
+from onceproof.scenarios import SCENARIOS, app, check_fault
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
 from tests.fakes.world import fake_driver
@@ -238,6 +238,55 @@ def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
     assert missing in fault_outcome.told.replace("instance-2", "instance-1")
 
 
+def held(path: Path, nature: Nature) -> FaultOutcome:
+    """The fault in a group of two that works, and gets more to do."""
+    driver = fake_driver(a_trial("4.3.1", "PAUSED"), path, nature)
+    driver.lab.parameters = {**driver.lab.parameters, held_rebalance.SECONDS: 10.0}
+    for name in ("instance-1", "instance-2"):
+        driver.lab.start_instance(name, config=held_rebalance.config({}))
+    driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
+    driver.lab.await_("them to work", lambda: all(one.tasks("active") for one in driver.lab.running.values()))
+    fault_outcome = run_fault(held_rebalance.FAULT, driver.lab, lambda: None)
+    steps = [
+        e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")
+    ]
+    driver.stop()
+    assert steps == ["frozen", "thawed"]
+    return fault_outcome
+
+
+def test_a_rebalance_waits_for_who_stands_still_while_another_one_goes_on_and_is_fenced(tmp_path: Path) -> None:
+    fault_outcome = held(tmp_path, Nature(waits=True))
+    proof = fault_outcome.observed
+    assert fault_outcome.bit, fault_outcome.told
+    assert {proof["instance"], *proof["fenced"]} == {"instance-1", "instance-2"}
+    assert (proof["joined"], proof["processed"] >= 200) == ("instance-3", True)
+    assert proof["held_ms"] >= 10_000
+
+
+@pytest.mark.parametrize(
+    ("nature", "missing"),
+    [
+        (Nature(), "instance-3 was RUNNING while instance-1 stood still"),
+        (Nature(waits=True, fences=False), "none of the others was fenced, so no transaction was aborted"),
+        (Nature(waits=True, halts_after=2_000), "others processed fewer than 200 records since instance-3 joined"),
+    ],
+)
+def test_a_rebalance_that_is_not_held_up_was_not_exercised(tmp_path: Path, nature: Nature, missing: str) -> None:
+    fault_outcome = held(tmp_path, nature)
+    assert not fault_outcome.bit
+    assert missing in fault_outcome.told.replace("instance-2 stood", "instance-1 stood").replace(
+        "instance-2 went", "instance-1 went"
+    )
+
+
+def test_a_rebalance_that_is_not_over_when_nobody_waits_any_more_says_who_did_not_join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_rebalance, "PATIENCE", -10.0)
+    assert "instance-3 did not join after instance-" in held(tmp_path, Nature(waits=True)).told
+
+
 def test_a_release_that_cannot_be_paused_is_refused() -> None:
     with pytest.raises(
         UsageError, match=r"the fault topology-pause needs Kafka Streams 3\.3\.0 or later, and not 3\.2\.3"
@@ -393,12 +442,15 @@ def test_a_fault_that_strikes_no_scenario_is_refused_with_the_remedy() -> None:
     check_fault("enumerator", "pause")
 
 
+ALL = {**SCENARIOS, app.NAME: app.SCENARIO}
+
+
 def test_every_fault_is_allowed_somewhere_and_has_its_row_and_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
     for fault in FAULTS.values():
-        allowing = {name: what for name, what in SCENARIOS.items() if "fault" in what.parameters}
+        allowing = {name: what for name, what in ALL.items() if "fault" in what.parameters}
         where = [name for name, what in allowing.items() if fault.name in what.parameters["fault"].choices]
         assert where
-        assert all(fault.parameters.items() <= SCENARIOS[name].parameters.items() for name in where)
+        assert all(fault.parameters.items() <= ALL[name].parameters.items() for name in where)
         assert [line for line in page.splitlines() if line.startswith(f"| `{fault.name}` |")]
         assert all(f"`{parameter}`" in page for parameter in fault.parameters)

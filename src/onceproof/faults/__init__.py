@@ -8,6 +8,7 @@ from onceproof.faults import (
     broker_kill,
     broker_pause,
     disk_full,
+    held_rebalance,
     instance_kill,
     leader_election,
     partition,
@@ -42,6 +43,7 @@ _MODULES = (
     disk_full,
     read_only,
     rolling_bounce,
+    held_rebalance,
 )
 # Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-fault.md).
 FAULTS = Registry("onceproof.faults", "FAULT", Fault, _MODULES)

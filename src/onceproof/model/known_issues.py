@@ -77,8 +77,9 @@ class KnownIssue:
     Attributes:
         key: its JIRA key, its CVE, or a name for documented behaviour.
         title: as in JIRA.
-        variants: by scenario those in which it shows; none where it takes parameters that no variant has.
-        explains: which witnesses it explains, see `[[issue.explains]]`.
+        variants: by scenario those in which it shows; none where it takes parameters that no variant has. No scenario
+            where `app run` or `fuzz` alone shows it.
+        explains: which witnesses it explains, see `[[issue.explains]]`; nothing of an issue without a scenario.
         affected: ranges of releases that have it, from `first` to `last`; without `last`, all later ones.
         fixed: on each release line the first release that has it no more.
         sources: where each fact comes from.
@@ -94,7 +95,7 @@ class KnownIssue:
         incidental: scenarios made for another failure, in which it shows only sometimes. It may explain a red
             there, but none is expected.
         shown: whether a run of Onceproof has shown it; true, unless it says otherwise.
-        fuzz: whether `onceproof fuzz` has found it. If it alone does, there are no variants, and nothing is explained.
+        fuzz: whether `onceproof fuzz` has found it.
     """
 
     key: str
@@ -282,7 +283,7 @@ def _checked(issue: KnownIssue) -> KnownIssue:
     Raises:
         ValueError: what it says does not hang together.
     """
-    if not issue.explains and not (issue.fuzz and not issue.variants):
+    if not issue.explains and issue.variants:
         raise ValueError("it explains nothing; say which anomalies, and what must hold of a witness")
     if not issue.sources:
         raise ValueError("it has no source; say where the facts come from")

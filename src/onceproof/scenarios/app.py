@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults import FAULTS, NONE, OF_DISK, OF_GROUPS, chosen, parameters_of
+from onceproof.faults import FAULTS, NONE, OF_DISK, OF_GROUPS, chosen, held_rebalance, parameters_of
 from onceproof.faults.base import processed, run_fault
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
@@ -78,7 +78,7 @@ PARAMETERS = {
     ORACLE: Parameter("", "file that has what it puts out without a fault"),
     LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
     RESTART: Parameter(True, "whether all instances are closed cleanly and started again, before the fault"),
-    **parameters_of(*OF_GROUPS, *OF_DISK, *FAULTS.added),
+    **parameters_of(*OF_GROUPS, *OF_DISK, held_rebalance.FAULT, *FAULTS.added),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 
