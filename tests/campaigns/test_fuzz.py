@@ -48,14 +48,16 @@ def meant(case: Case, name: str) -> dict[str, str]:
     return dict(model.table(name).rows(model.last))
 
 
-def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None]]]:
+def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None, int | None]]]:
     """The outputs of a release without a bug, in the end."""
     model, outputs = Model(case), {}
     for leaf in case.leaves:
         if leaf.makes is Kind.STREAM:
-            outputs[leaf.name] = [(e.timestamp, e.key, e.value) for e in model.stream(leaf.name).events]
+            outputs[leaf.name] = [(e.timestamp, e.key, e.value, e.place) for e in model.stream(leaf.name).events]
         else:
-            outputs[leaf.name] = [(0, key, value) for key, value in model.table(leaf.name).rows(model.last).items()]
+            outputs[leaf.name] = [
+                (0, key, value, None) for key, value in model.table(leaf.name).rows(model.last).items()
+            ]
     return outputs
 
 
@@ -147,7 +149,7 @@ def test_windows_close_and_a_final_one_comes_once():
     windows = Step("w", "windows", ("s",), options)
     case = a_case(Step("s", "stream", ("s",)), windows, records="s a=x|1 20\ns a=x|2 90\ns a=x|3 30")
     assert meant(case, "w") == {"a@1000020-1000080": "1"}
-    twice = judge(case, {"w": [(0, key, value) for key, value in meant(case, "w").items()] * 2}, NEWEST)
+    twice = judge(case, {"w": [(0, key, value, None) for key, value in meant(case, "w").items()] * 2}, NEWEST)
     assert twice.kinds == ("twice",)
 
 
@@ -161,6 +163,70 @@ def test_an_outer_join_of_streams_puts_out_alone_what_can_have_no_match_any_more
     )
     values = [(event.key, event.value) for event in Model(case).stream("j").events]
     assert values == [("a", "x|1/y|1"), ("b", "x|2/-")]  # that of 40 may still be met
+
+
+def test_what_one_record_ends_in_an_outer_join_comes_oldest_first_and_may_close_no_window_before_its_time():
+    options = {"kind": "outer", "size": 50, "grace": 0}
+    case = a_case(
+        Step("s", "stream", ("s",)),
+        Step("o", "stream", ("o",)),
+        Step("j", "streamJoin", ("o", "s"), options),
+        Step("w", "windows", ("j",), {"size": 60, "grace": 0, "final": False, **STORE}),
+        records="s a=x|1 315\no b=x|1 365\ns a=x|2 525",
+    )
+    assert [event.key for event in Model(case).stream("j").events] == ["a", "b"]
+    assert meant(case, "w") == {"a@1000260-1000320": "1", "b@1000320-1000380": "1"}
+
+
+def test_a_match_of_a_late_record_comes_in_the_order_of_the_other_side():
+    case = a_case(
+        Step("s", "stream", ("s",)),
+        Step("o", "stream", ("o",)),
+        Step("j", "streamJoin", ("s", "o"), {"kind": "inner", "size": 50, "grace": NEVER}),
+        records="s a=x|1 40\ns a=x|2 10\no a=y|1 30",
+    )
+    assert [event.value for event in Model(case).stream("j").events] == ["x|2/y|1", "x|1/y|1"]
+
+
+def test_a_sliding_window_ends_at_a_record_or_begins_behind_one():
+    windows = Step("w", "slides", ("s",), {"size": 60, "grace": NEVER, **STORE})
+    case = a_case(Step("s", "stream", ("s",)), windows, records="s a=x|1 40\ns a=x|2 0\ns a=null 5")
+    assert meant(case, "w") == {"a@999940-1000000": "1", "a@999980-1000040": "2", "a@1000001-1000061": "1"}
+    closed = replace(windows, options={**windows.options, "grace": 0, "onClose": True})
+    case = a_case(Step("s", "stream", ("s",)), closed, records="s a=x|1 0\ns a=x|2 40\ns a=x|3 62")
+    assert meant(case, "w") == {"a@999940-1000000": "1", "a@999980-1000040": "2", "a@1000001-1000061": "1"}
+
+
+def test_streams_that_are_grouped_together_are_summed_together():
+    one, other = Step("s", "stream", ("s",)), Step("o", "stream", ("o",))
+    case = a_case(one, other, Step("c", "cogroup", ("s", "o"), STORE), records="s a=x|1 0\no a=x|1 0\no b=x|1 0")
+    assert meant(case, "c") == {"a": str(3 * sum(map(ord, "x|1"))), "b": str(2 * sum(map(ord, "x|1")))}
+
+
+@pytest.mark.parametrize(
+    ("clock", "told"),
+    [
+        ("none", []),
+        ("stream", [("a", "x|1!", 0), ("a", "x|2!", 100)]),  # at the first record, and when a hundred are over
+        ("wall", [("a", "x|1!", 130)]),  # not before the clock of the machine has come so far
+    ],
+)
+def test_a_processor_remembers_and_a_clock_has_it_say_so(clock, told):
+    options = {"clock": clock, **STORE}
+    records = "s a=x|1 0\nclock =30 0\nclock =100 0\ns a=x|2 100\ns a=null 150"
+    case = a_case(Step("s", "stream", ("s",)), Step("p", "remember", ("s",), options), records=records)
+    events = [(e.key, e.value, e.timestamp - BEGIN) for e in Model(case).stream("p").events]
+    assert [event for event in events if str(event[1]).endswith("!")] == told
+    assert [event[1] for event in events if event not in told] == ["-/x|1", "x|1/x|2", "x|2/-"]
+
+
+def test_a_suppression_must_put_out_what_is_old_enough_and_may_hold_back_the_rest():
+    held = Step("h", "suppress", ("t",), {"size": 20})
+    records = "t a=x|1 0\nt b=x|1 10\nt b=x|2 30\nt c=x|1 40"
+    case = a_case(Step("t", "table", ("t",), STORE), held, records=records)
+    assert meant(case, "h") == {"a": "x|1"}
+    assert judge(case, {"h": [(0, "a", "x|1", None), (10, "b", "x|1", None)]}, NEWEST).kinds == ()
+    assert judge(case, {"h": [(10, "b", "x|1", None)]}, NEWEST).kinds == ("missing",)
 
 
 def test_late_changes_of_a_versioned_table_are_not_judged_by_the_last_record():
@@ -182,14 +248,15 @@ def test_late_changes_of_a_versioned_table_are_not_judged_by_the_last_record():
 )
 def test_a_table_is_judged_by_its_last_rows(has, kinds):
     case = a_case(Step("t", "table", ("t",), STORE), records="t a=x|1 0\nt b=x|2 0")
-    assert judge(case, {"t": has}, NEWEST).kinds == kinds
+    assert judge(case, {"t": [(*record, None) for record in has]}, NEWEST).kinds == kinds
 
 
 def test_a_stream_is_judged_by_all_its_records_and_two_releases_by_each_other():
     case = a_case(Step("s", "stream", ("s",)), records="s a=x|1 0\ns a=x|1 0")
-    once, twice = [(BEGIN, "a", "x|1")], [(BEGIN, "a", "x|1")] * 2
+    once, twice = [(BEGIN, "a", "x|1", 0)], [(BEGIN, "a", "x|1", 0), (BEGIN, "a", "x|1", 1)]
     assert judge(case, {"s": twice}, NEWEST).kinds == ()
     assert judge(case, {"s": once}, NEWEST).kinds == ("missing",)
+    assert judge(case, {"s": [*once, (BEGIN, "a", "x|1", None)]}, NEWEST).kinds == ("header",)
     assert [one.kind for one in compared(case, {"s": twice}, {"s": once})] == ["differs"]
     assert compared(case, {"s": twice}, {"s": twice}) == ()
 

@@ -116,7 +116,7 @@ def test_a_suppression_is_restored_and_puts_out_a_window_once_it_closes(release,
     records = tuple(Record("rows", BEGIN + at, "a", "a|0") for at in (0, 5, 100))
     with Lane(HERE, release, tmp_path / "lane.log") as lane:
         answer = lane.run(Case(steps, records, reopened=(1,), restored=True).encoded)
-    assert answer["outputs"] == {"counts": [[BEGIN + 5, "a@999960-1000020", "2"]]}
+    assert answer["outputs"] == {"counts": [[BEGIN + 5, "a@999960-1000020", "2", 1]]}
 
 
 def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error(tmp_path):

@@ -19,7 +19,15 @@ MOST_OPERATIONS = 5
 NEVER = 3_600_000  # milliseconds of grace, or of history, that no case outlives
 SHORT, LEAP = 100, 5_000  # milliseconds of a history that a case can outlive, and by which it does
 MEMORY, ROCKSDB, VERSIONED = "memory", "rocksdb", "versioned"
-VERSIONED_SINCE = Release(3, 5, 0)
+DSL = "dsl"  # of the kind, and the format, that the configuration says
+VERSIONED_SINCE, ON_CLOSE_SINCE = Release(3, 5, 0), Release(3, 3, 0)
+CLOCK = "clock"  # the topic of what is no record: it advances the clock of the machine
+EVERY = 100  # milliseconds between two punctuations
+# Properties that are drawn, and the release that brought each.
+PROPERTIES: Mapping[str, tuple[str, Release]] = {
+    "enable.transactional.statestores": ("true", Release(4, 4, 0)),
+    "dsl.store.format": ("HEADERS", Release(4, 3, 0)),
+}
 TEXTS = "org.apache.kafka.common.serialization.Serdes$StringSerde"
 KEYS = "aaaabbc"  # skewed
 FOREIGN_KEYS = ("a", "a", "b", "c", "z", "z", "")  # z is the key of no record, and nothing stands for null
@@ -31,6 +39,7 @@ class Kind(StrEnum):
     STREAM = "stream"
     TABLE = "table"
     WINDOWED = "windowed"  # a table whose keys have windows
+    SUPPRESSED = "suppressed"  # a table whose changes are held back for some time
     GLOBAL = "global"
 
 
@@ -52,7 +61,11 @@ OPERATIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
     "latest": ((Kind.STREAM,), Kind.TABLE),
     "sum": ((Kind.STREAM,), Kind.TABLE),
     "windows": ((Kind.STREAM,), Kind.WINDOWED),
+    "slides": ((Kind.STREAM,), Kind.WINDOWED),
     "sessions": ((Kind.STREAM,), Kind.WINDOWED),
+    "cogroup": ((Kind.STREAM, Kind.STREAM), Kind.TABLE),
+    "remember": ((Kind.STREAM,), Kind.STREAM),  # a processor with a store, and perhaps a punctuator
+    "suppress": ((Kind.TABLE,), Kind.SUPPRESSED),
     "lookup": ((Kind.STREAM, Kind.TABLE), Kind.STREAM),
     "globalLookup": ((Kind.STREAM, Kind.GLOBAL), Kind.STREAM),
     "streamJoin": ((Kind.STREAM, Kind.STREAM), Kind.STREAM),
@@ -63,9 +76,18 @@ OPERATIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
     "foreignKeyJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
 }
 WEIGHTS: Mapping[str, int] = {"foreignKeyJoin": 4, "lookup": 2, "group": 2}  # of 1: how often others are drawn
-OPERATIONS_SINCE: Mapping[str, Release] = {"streamJoin": Release(3, 1, 0)}  # others since OLDEST
+# Others since OLDEST.
+OPERATIONS_SINCE: Mapping[str, Release] = {"streamJoin": Release(3, 1, 0), "remember": Release(3, 3, 0)}
 WITH_VERSIONS = ("table", "burst", "toTable")  # that may be kept in a versioned store
 MAY_BE_KEPT = ("filterTable", "mapTable", "tableJoin")  # others that make tables must be
+NOT_OF_VERSIONS = ("filterTable", "mapTable", "suppress")  # that take no versioned table
+OF_WINDOWS = ("windows", "slides", "sessions")
+BEFORE_A_CLOCK = ("stream", "filter", "mapValues", "merge")  # after which no record waits in a repartition topic
+# By which one record of the input changes a row once, so that a suppression sees no more than the model does.
+BEFORE_SUPPRESSION = (
+    "stream", "table", "globalTable", "filter", "mapValues", "selectKey", "merge", "repartition", "toTable", "count",
+    "latest", "sum", "cogroup", "remember", "lookup", "globalLookup", "filterTable", "mapTable",
+)  # fmt: skip
 IN_ONE_ORDER = ("merge", "lookup", "streamJoin", "globalLookup")  # of inputs that no record may reach both
 
 
@@ -77,8 +99,8 @@ class Step:
         name: of the stream or table that it makes, and of the topic that it is written to if no step goes on with it.
         operation: of `SOURCES` or `OPERATIONS`.
         operands: names of steps; of a source, that of its topic.
-        options: `store`, `history`, `cached`, `left`, `kind`, `size`, `grace`, `advance`, `final`, as far as it has
-            them; times are in milliseconds.
+        options: `store`, `history`, `cached`, `left`, `kind`, `size`, `grace`, `advance`, `final`, `onClose`, `clock`,
+            as far as it has them; times are in milliseconds.
     """
 
     name: str
@@ -102,6 +124,16 @@ class Step:
         return bool(self.options.get("store") == VERSIONED)
 
     @property
+    def is_final(self) -> bool:
+        """Whether a window comes out once, when it has closed."""
+        return bool(self.options.get("final") or self.options.get("onClose"))
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether it puts out what it remembers every so often."""
+        return bool(self.options.get("clock", "none") != "none")
+
+    @property
     def encoded(self) -> dict[str, Any]:
         """As the program reads it."""
         return {"as": self.name, "do": self.operation, "of": list(self.operands), **self.options}
@@ -119,7 +151,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of an input: its topic, time in epoch milliseconds, key and value."""
+    """A record of an input: its topic, time in epoch milliseconds, key and value.
+
+    One of the topic `CLOCK` is none: the clock of the machine advances by as many milliseconds as its value says.
+    """
 
     topic: str
     timestamp: int
@@ -142,6 +177,7 @@ class Case:
         reopened: before which records, by their places, the stores are closed and opened again.
         optimized: whether the topology is built with all optimizations.
         restored: whether the stores are lost then, and restored from their changelogs.
+        properties: of `PROPERTIES`, those that are set.
     """
 
     steps: tuple[Step, ...]
@@ -149,6 +185,7 @@ class Case:
     reopened: tuple[int, ...] = ()
     optimized: bool = False
     restored: bool = False
+    properties: tuple[str, ...] = ()
 
     @property
     def is_on_disk(self) -> bool:
@@ -165,7 +202,9 @@ class Case:
     def since(self) -> Release:
         """The first release that has what it uses."""
         versioned = [VERSIONED_SINCE for step in self.steps if step.is_versioned]
-        return max((OLDEST, *versioned, *(OPERATIONS_SINCE.get(step.operation, OLDEST) for step in self.steps)))
+        on_close = [ON_CLOSE_SINCE for step in self.steps if step.options.get("onClose")]
+        operations = [OPERATIONS_SINCE.get(step.operation, OLDEST) for step in self.steps]
+        return max((OLDEST, *versioned, *on_close, *operations, *(PROPERTIES[name][1] for name in self.properties)))
 
     @property
     def config(self) -> dict[str, str]:
@@ -179,6 +218,8 @@ class Case:
             "topology.optimization": "all" if self.optimized else "none",
             # Records of an outer join that have no match are put out by the clock of the machine otherwise.
             "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
+            "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
+            **{name: PROPERTIES[name][0] for name in self.properties},
         }
 
     @property
@@ -202,6 +243,7 @@ class Case:
             tuple(data["reopened"]),
             data["config"]["topology.optimization"] == "all",
             data["restored"],
+            tuple(name for name in PROPERTIES if name in data["config"]),
         )
 
     @property
@@ -212,6 +254,7 @@ class Case:
     def __str__(self) -> str:
         lines = [str(step) for step in self.steps]
         lines += [f"optimized: {self.optimized}"] if self.optimized else []
+        lines += [f"{name}={PROPERTIES[name][0]}" for name in self.properties]
         reopening = f"the stores are {'lost and restored' if self.restored else 'closed and opened again'}"
         for place, record in enumerate(self.records):
             lines += [reopening] if place in self.reopened else []
@@ -232,11 +275,15 @@ def draw(seed: int, number: int, release: Release) -> Case:
     """
     random = Random(f"{seed} {number}")
     is_closed, is_restored = random.random() < 0.25, random.random() < 0.5
-    stores = [ROCKSDB] if is_closed and not is_restored else [MEMORY] * 3
+    stores = [ROCKSDB, DSL] if is_closed and not is_restored else [MEMORY, MEMORY, DSL]
     if release.since(VERSIONED_SINCE):
         stores.append(VERSIONED)
     operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
     steps = _steps(random, stores, operations)
+    if any(_takes_order(step, is_closed) for step in steps):
+        steps = tuple(_by_the_time_of_records(step) for step in steps)
+    if not release.since(ON_CLOSE_SINCE):
+        steps = tuple(_without_on_close(step) for step in steps)
     if random.random() < 0.5:
         steps = tuple(_forgetful(step) for step in steps)
     is_ordered = random.random() < 0.4 or any(_takes_order(step, is_closed) for step in steps)
@@ -246,7 +293,21 @@ def draw(seed: int, number: int, release: Release) -> Case:
     if is_closed and not reopened:
         steps = tuple(_in_memory(step) for step in steps)
     optimized = random.random() < 0.3
-    return Case(steps, records, reopened, optimized=optimized, restored=bool(reopened) and is_restored)
+    there = [name for name, (_, since) in PROPERTIES.items() if release.since(since)]
+    properties = tuple(name for name in there if random.random() < 0.25)
+    return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
+
+
+def _by_the_time_of_records(step: Step) -> Step:
+    """With no clock of the machine, which is ahead of the records."""
+    return replace(step, options={**step.options, "clock": "stream"}) if step.has_clock else step
+
+
+def _without_on_close(step: Step) -> Step:
+    if "onClose" not in step.options:
+        return step
+    options = {name: value for name, value in step.options.items() if name != "onClose"}
+    return replace(step, options={**options, "store": MEMORY} if options["store"] == DSL else options)
 
 
 def _forgetful(step: Step) -> Step:
@@ -256,7 +317,7 @@ def _forgetful(step: Step) -> Step:
 
 def _in_memory(step: Step) -> Step:
     """With its store in memory: RocksDB takes ten times as long, and here it makes no difference."""
-    is_on_disk = step.options.get("store") == ROCKSDB
+    is_on_disk = step.options.get("store") == ROCKSDB and not step.options.get("onClose")
     return replace(step, options={**step.options, "store": MEMORY}) if is_on_disk else step
 
 
@@ -264,13 +325,18 @@ def _takes_order(step: Step, is_closed: bool) -> bool:
     """Whether its results are determined only if no record is late."""
     if step.operation == "streamJoin":
         return bool(step.options["kind"] != "inner")
+    if step.operation == "suppress" or step.options.get("onClose"):
+        return True
     return is_closed and step.operation == "windows"  # the time that it had seen is forgotten
 
 
 def _forgets(step: Step, is_restored: bool) -> bool:
     """Whether it keeps something that neither the disk nor a changelog has here."""
     is_outer = step.operation == "streamJoin" and step.options["kind"] != "inner"
-    return is_outer or step.operation == "globalTable" or (bool(step.options.get("final")) and not is_restored)
+    is_held_back = step.options.get("final") or step.operation == "suppress"
+    if is_outer or step.operation == "globalTable" or step.options.get("onClose"):  # until when windows have come out
+        return True
+    return bool(is_held_back) and not is_restored
 
 
 def _steps(random: Random, stores: Sequence[str], operations: Sequence[str]) -> tuple[Step, ...]:
@@ -302,13 +368,32 @@ def _operation(
     there = sorted({operation for operation, _ in found})
     [operation] = random.choices(there, [WEIGHTS.get(one, 1) for one in there])
     operands = random.choice([operands for one, operands in found if one == operation])
-    return Step(name, operation, tuple(step.name for step in operands), _options(random, operation, stores))
+    options = _options(random, operation, stores)
+    if operation == "remember" and (
+        any(step.has_clock for step in steps) or not _follows_only(BEFORE_A_CLOCK, operands[0], steps)
+    ):
+        options["clock"] = "none"
+    return Step(name, operation, tuple(step.name for step in operands), options)
+
+
+def _follows_only(operations: Sequence[str], step: Step, steps: Sequence[Step]) -> bool:
+    """Whether a step and all before it are such operations without a clock."""
+    named = {one.name: one for one in steps}
+    waiting = [step]
+    while waiting:
+        one = waiting.pop()
+        if one.operation not in operations or one.has_clock:
+            return False
+        waiting += [] if one.is_source else [named[name] for name in one.operands]
+    return True
 
 
 def _operands(operation: str, steps: Sequence[Step]) -> Iterator[tuple[Step, ...]]:
     takes, _ = OPERATIONS[operation]
     for first in steps:
-        if first.makes is not takes[0] or (first.is_versioned and operation in ("filterTable", "mapTable")):
+        if first.makes is not takes[0] or (first.is_versioned and operation in NOT_OF_VERSIONS):
+            continue
+        if operation == "suppress" and not _follows_only(BEFORE_SUPPRESSION, first, steps):
             continue
         if len(takes) == 1:
             yield (first,)
@@ -324,9 +409,11 @@ def _operands(operation: str, steps: Sequence[Step]) -> Iterator[tuple[Step, ...
 
 
 def topics_of(step: Step, steps: Sequence[Step]) -> set[str]:
-    """The topics that a step's records come from."""
+    """The topics that a step's records come from; a clock goes on with the records of any topic."""
     if step.is_source:
         return set(step.operands)
+    if step.has_clock:
+        return {CLOCK, *(topic for one in steps if one.is_source for topic in one.operands)}
     named = {one.name: one for one in steps}
     return set().union(*(topics_of(named[name], steps) for name in step.operands))
 
@@ -340,18 +427,30 @@ def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str,
     if operation == "windows":
         options |= {"size": 60, "grace": random.choice((0, 30, NEVER)), "final": random.random() < 0.4}
         options |= {"advance": 20} if random.random() < 0.4 else {}
+    if operation == "slides":
+        options |= {"size": random.choice((20, 60)), "grace": NEVER}
     if operation == "sessions":
         options |= {"size": random.choice((10, 40)), "grace": NEVER}
+    if operation in OF_WINDOWS and random.random() < 0.25:
+        options |= {"grace": random.choice((0, 30)), "onClose": True}
+        options.pop("final", None)
+    if operation == "suppress":
+        options["size"] = random.choice((20, 100))
+    if operation == "remember":
+        options |= {"clock": random.choice(("none", "stream", "wall"))}
+        options |= _store(random, operation, stores)
     if operation == "streamJoin":
         options |= {"size": random.choice((10, 50)), "grace": NEVER if options["kind"] == "inner" else 0}
     makes = OPERATIONS[operation][1]
     if makes in (Kind.TABLE, Kind.WINDOWED) and (operation not in MAY_BE_KEPT or random.random() < 0.5):
-        options |= _store(random, operation, stores)
+        options |= {"store": DSL, "cached": False} if "onClose" in options else _store(random, operation, stores)
     return options
 
 
 def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, Any]:
-    store = random.choice([one for one in stores if one != VERSIONED or operation in WITH_VERSIONS])
+    others = {VERSIONED} if operation not in WITH_VERSIONS else set()
+    others |= {DSL} if operation in (*OF_WINDOWS, "remember") else set()
+    store = random.choice([one for one in stores if one not in others])
     return (
         {"store": VERSIONED, "history": NEVER}
         if store == VERSIONED
@@ -362,10 +461,14 @@ def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, A
 def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[Record, ...]:
     sources = [step for step in steps if step.is_source]
     leaps = (LEAP,) if any(step.options.get("history") == SHORT for step in steps) else ()
-    records, now = [], BEGIN
+    has_clock = any(step.options.get("clock") == "wall" for step in steps)
+    records: list[Record] = []
+    now = BEGIN
     for _ in range(random.randint(3, MOST_RECORDS)):
         source = random.choice(sources)
         now += random.choice((0, 0, 5, 10, 10, 20, 40, 90, *leaps))
+        if has_clock and records and random.random() < 0.2:
+            records.append(Record(CLOCK, now, "", str(random.choice((30, 100, 250)))))
         late = 0 if is_ordered else random.choice((0, 0, 0, 15, 50, 120))
         value = _value(random, source)
         records.append(Record(source.operands[0], max(BEGIN, now - late), random.choice(KEYS), value))
@@ -397,6 +500,8 @@ def smaller(case: Case) -> Iterator[Case]:
         yield replace(case, reopened=(), restored=False)
     if case.optimized:
         yield replace(case, optimized=False)
+    for name in case.properties:
+        yield replace(case, properties=tuple(one for one in case.properties if one != name))
     for step in reversed(case.steps):
         yield from _without(case, step)
     size = max(1, len(case.records) // 2)
@@ -418,9 +523,9 @@ def _without(case: Case, gone: Step) -> Iterator[Case]:
     named = {step.name: step for step in case.steps}
     users = [step for step in rest if not step.is_source and gone.name in step.operands]
     if not users:
-        topics = {topic for step in rest if step.is_source for topic in step.operands}
+        topics = {CLOCK, *(topic for step in rest if step.is_source for topic in step.operands)}
         left = [(place, record) for place, record in enumerate(case.records) if record.topic in topics]
-        if left and Case(rest, ()).leaves:
+        if any(record.topic != CLOCK for _, record in left) and Case(rest, ()).leaves:
             reopened = {sum(place < at for place, _ in left) for at in case.reopened}
             kept = tuple(sorted(at for at in reopened if 0 < at < len(left)))
             yield replace(case, steps=rest, records=tuple(record for _, record in left), reopened=kept)
@@ -434,7 +539,7 @@ def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
     """Whether one that takes the place of another cannot be an operand of those that go on with that."""
     for user in users:
         other = [name for name in user.operands if name != gone.name]
-        if one.name in other or (one.is_versioned and user.operation in ("filterTable", "mapTable")):
+        if one.name in other or (one.is_versioned and user.operation in NOT_OF_VERSIONS):
             return True
         if user.operation == "lookup" and user.operands[1] == gone.name and "store" not in one.options:
             return True
@@ -467,8 +572,12 @@ def _plainer(step: Step, *, on_disk: bool) -> Iterator[dict[str, Any]]:
             yield {**options, "history": NEVER}
     elif options.get("store") == ROCKSDB and not on_disk:
         yield {**options, "store": MEMORY}
+    elif options.get("store") == DSL and "onClose" not in options:
+        yield {**options, "store": ROCKSDB if on_disk else MEMORY}
     if options.get("final"):
         yield {**options, "final": False}
+    if options.get("clock", "none") != "none":
+        yield {**options, "clock": "none"}
     if options.get("left"):
         yield {**options, "left": False}
     if "advance" in options:
@@ -476,6 +585,8 @@ def _plainer(step: Step, *, on_disk: bool) -> Iterator[dict[str, Any]]:
 
 
 def _plain(record: Record) -> Iterator[Record]:
+    if record.topic == CLOCK:
+        return
     parts = () if record.value is None else record.value.split(";")
     for at in range(len(parts)) if len(parts) > 1 else ():
         yield replace(record, value=";".join((*parts[:at], *parts[at + 1 :])))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from onceproof.campaigns.fuzz.grammar import MEMORY, VERSIONED, Case, Kind, Step
+from onceproof.campaigns.fuzz.grammar import BEGIN, CLOCK, DSL, EVERY, MEMORY, VERSIONED, Case, Kind, Record, Step
 from onceproof.campaigns.fuzz.relational import Model
 from onceproof.model.json_file import replacing
 
@@ -19,6 +19,7 @@ import java.util.Collections;
 import java.util.List;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
@@ -76,6 +77,51 @@ HELPERS = """
         return windowed.key() + "@" + windowed.window().start() + "-" + windowed.window().end();
     }
 """
+REMEMBER = f"""
+    /** Passes on each value behind the one that it remembers of the key; by a clock also all that it remembers. */
+    static class Remember implements Processor<String, String, String, String> {{
+        private final String store;
+        private final PunctuationType clock;
+        private ProcessorContext<String, String> context;
+        private KeyValueStore<String, String> remembered;
+
+        Remember(String store, PunctuationType clock) {{
+            this.store = store;
+            this.clock = clock;
+        }}
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {{
+            this.context = context;
+            remembered = context.getStateStore(store);
+            if (clock != null) {{
+                context.schedule(ms({EVERY}), clock, this::tell);
+            }}
+        }}
+
+        @Override
+        public void process(Record<String, String> record) {{
+            String before = remembered.get(record.key());
+            remembered.put(record.key(), record.value());
+            context.forward(record.withValue(pair(before, record.value())));
+        }}
+
+        private void tell(long now) {{
+            List<KeyValue<String, String>> all = new ArrayList<>();
+            try (KeyValueIterator<String, String> entries = remembered.all()) {{
+                entries.forEachRemaining(all::add);
+            }}
+            all.forEach(entry -> context.forward(new Record<>(entry.key, entry.value + "!", now)));
+        }}
+    }}
+"""
+REMEMBER_IMPORTS = """
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+"""
+CLOCKS = {"none": "null", "stream": "PunctuationType.STREAM_TIME", "wall": "PunctuationType.WALL_CLOCK_TIME"}
 TEST = """
     private final List<TestRecord<String, String>> results = new ArrayList<>();
 
@@ -231,6 +277,12 @@ SESSIONS = {
     MEMORY: 'Stores.inMemorySessionStore("{0}-store", Duration.ofHours(1))',
     "rocksdb": 'Stores.persistentSessionStore("{0}-store", Duration.ofHours(1))',
 }
+STORES = {Kind.TABLE: "KeyValueStore", Kind.WINDOWED: "WindowStore"}
+REMEMBERED = {
+    MEMORY: 'Stores.inMemoryKeyValueStore("{0}-store")',
+    "rocksdb": 'Stores.persistentKeyValueStore("{0}-store")',
+}
+NOTHING = Record("", BEGIN, "nothing", None)  # of an input that has no record, since an application needs one
 JOINS = {"inner": "join", "left": "leftJoin", "outer": "outerJoin"}
 PAIR = "(one, other) -> pair(one, other)"
 
@@ -246,7 +298,9 @@ def literal(text: str | None) -> str:
 def topology(case: Case) -> str:
     """The body of a method that gives the topology; `config` is that of Kafka Streams, or there is no such variable."""
     lines = ["StreamsBuilder builder = new StreamsBuilder();"]
-    lines += [f"{_type(step)} {step.name} = {_expression(step)};" for step in case.steps]
+    for step in case.steps:
+        lines += [_added(step)] if step.operation == "remember" else []
+        lines.append(f"{_type(step)} {step.name} = {_expression(step)};")
     for leaf in case.leaves:
         stream = leaf.name if leaf.makes is Kind.STREAM else f"{leaf.name}.toStream()"
         to_text = ".map((key, value) -> KeyValue.pair(text(key), value))"
@@ -254,8 +308,15 @@ def topology(case: Case) -> str:
     return "\n".join(f"        {line}" for line in lines)
 
 
+def _added(step: Step) -> str:
+    supplier = REMEMBERED[step.options["store"]].format(step.name)
+    cache = ".withCachingEnabled()" if step.options["cached"] else ""
+    return f"builder.addStateStore(Stores.keyValueStoreBuilder({supplier}, TEXT, TEXT){cache});"
+
+
 def _type(step: Step) -> str:
     return {
+        Kind.SUPPRESSED: "KTable<String, String>",
         Kind.STREAM: "KStream<String, String>",
         Kind.TABLE: "KTable<String, String>",
         Kind.WINDOWED: "KTable<Windowed<String>, String>",
@@ -270,6 +331,7 @@ def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
     grouped = f"{one}.groupByKey(Grouped.with(TEXT, TEXT))"
     side = "leftJoin" if step.options.get("left") else "join"
     kind = JOINS.get(step.options.get("kind", ""), "")
+    on_close = ".emitStrategy(EmitStrategy.onWindowClose())" if step.options.get("onClose") else ""
     millis = {name: f"ms({step.options[name]})" for name in ("size", "grace", "advance") if name in step.options}
     match step.operation:
         case "stream":
@@ -304,11 +366,29 @@ def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
             advance = f".advanceBy({millis['advance']})" if "advance" in millis else ""
             windows = f"TimeWindows.ofSizeAndGrace({millis['size']}, {millis['grace']}){advance}"
             last = ".suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()))"
-            counted = f"{grouped}.windowedBy({windows}).count({numbers}){last if step.options['final'] else ''}"
+            windowed = f"{grouped}.windowedBy({windows}){on_close}"
+            counted = f"{windowed}.count({numbers}){last if step.options.get('final') else ''}"
             return f"{counted}.mapValues(count -> String.valueOf(count))"
         case "sessions":
             windows = f"SessionWindows.ofInactivityGapAndGrace({millis['size']}, {millis['grace']})"
-            return f"{grouped}.windowedBy({windows}).count({numbers}).mapValues(count -> String.valueOf(count))"
+            return (
+                f"{grouped}.windowedBy({windows}){on_close}.count({numbers}).mapValues(count -> String.valueOf(count))"
+            )
+        case "slides":
+            windows = f"SlidingWindows.ofTimeDifferenceAndGrace({millis['size']}, {millis['grace']})"
+            return (
+                f"{grouped}.windowedBy({windows}){on_close}.count({numbers}).mapValues(count -> String.valueOf(count))"
+            )
+        case "cogroup":
+            named = {side: f'.groupByKey(Grouped.with("{step.name}-{side}", TEXT, TEXT))' for side in ("one", "other")}
+            first = f"{one}{named['one']}.<Long>cogroup((key, value, sum) -> sum + weight(value))"
+            other = f"{two}{named['other']}, (key, value, sum) -> sum + 2 * weight(value)"
+            return f"{first}.cogroup({other}).aggregate(() -> 0L, {numbers}).mapValues(sum -> String.valueOf(sum))"
+        case "remember":
+            store = f'"{step.name}-store"'
+            return f"{one}.process(() -> new Remember({store}, {CLOCKS[step.options['clock']]}), {store})"
+        case "suppress":
+            return f"{one}.suppress(Suppressed.untilTimeLimit({millis['size']}, Suppressed.BufferConfig.unbounded()))"
         case "lookup":
             return f"{one}.{side}({two}, {PAIR}, Joined.with(TEXT, TEXT, TEXT))"
         case "globalLookup":
@@ -333,9 +413,15 @@ def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
 
 
 def _materialized(step: Step, value: str, serde: str) -> str:
-    if "store" not in step.options:
+    if "store" not in step.options or step.operation == "remember":
         return ""
     store = step.options["store"]
+    if store == DSL:
+        kind = "SessionStore" if step.operation == "sessions" else STORES[step.makes]
+        kept = ".withRetention(Duration.ofHours(1))" if step.makes is Kind.WINDOWED else ""
+        made = f'Materialized.<String, {value}, {kind}<Bytes, byte[]>>as("{step.name}-store"){kept}'
+        cached = "Enabled" if step.options["cached"] else "Disabled"
+        return f"{made}.withKeySerde(TEXT).withValueSerde({serde}).withCaching{cached}()"
     supplier = SESSIONS[store] if step.operation == "sessions" else SUPPLIERS[step.makes, store]
     cache = "" if store == VERSIONED else f".withCaching{'Enabled' if step.options['cached'] else 'Disabled'}()"
     made = supplier.format(step.name, step.options.get("size"), step.options.get("history"))
@@ -355,13 +441,17 @@ def unit_test(case: Case, topic: str, origin: str) -> str:
     """
     leaf = next(step for step in case.leaves if step.name == topic)
     throws = "Exception" if case.reopened else "IOException"
+    remembers = any(step.operation == "remember" for step in case.steps)
     config = "\n".join(f"        config.put({literal(k)}, {literal(v)});" for k, v in case.config.items())
     return "\n".join(
         [
-            IMPORTS.strip() + TEST_IMPORTS + (RESTORING_IMPORTS if case.restored else ""),
+            IMPORTS.strip()
+            + (REMEMBER_IMPORTS if remembers else "")
+            + TEST_IMPORTS
+            + (RESTORING_IMPORTS if case.restored else ""),
             f"/** {origin} */",
             f"class {NAME} {{",
-            HELPERS,
+            HELPERS + (REMEMBER if remembers else ""),
             "    private static Topology topology(Properties config) {",
             topology(case),
             "        return builder.build(config);",
@@ -390,6 +480,9 @@ def _drivers(case: Case) -> Iterator[str]:
         if case.restored and part:
             yield "            restore(driver);"
         for record in case.records[begin:end]:
+            if record.topic == CLOCK:
+                yield f"            driver.advanceWallClockTime(ms({record.value}));"
+                continue
             words = f"{literal(record.topic)}, {record.timestamp}L, {literal(record.key)}, {literal(record.value)}"
             yield f"            {pipe}(driver, {words});"
         yield "            take(driver);"
@@ -412,9 +505,12 @@ def _asserted(case: Case, leaf: Step) -> Iterator[str]:
         yield f"        assertEquals(List.of({must}), all);"
         return
     rows = sorted(model.table(leaf.name).rows(model.last).items())
+    held_back = sorted(model.held_back(leaf)) if leaf.makes is Kind.SUPPRESSED else []
     yield "        Map<String, String> rows = new TreeMap<>();"
     yield "        results.forEach(record -> rows.put(record.key(), record.value()));"
     yield "        rows.values().removeIf(value -> value == null);"
+    if held_back:
+        yield f"        rows.keySet().removeAll(List.of({', '.join(map(literal, held_back))})); // held back"
     yield "        Map<String, String> must = new TreeMap<>();"
     for key, value in rows:
         yield f"        must.put({literal(key)}, {literal(value)});"
@@ -432,15 +528,16 @@ def write_application(case: Case, folder: Path, topics: Sequence[str]) -> None:
     Raises:
         HarnessError: the disk is full or read-only.
     """
+    remembers = any(step.operation == "remember" for step in case.steps)
     source = folder / "src" / PACKAGE / f"{APPLICATION}.java"
     java = [
         f"package {PACKAGE};",
         "",
-        IMPORTS.strip(),
+        IMPORTS.strip() + (REMEMBER_IMPORTS if remembers else ""),
         "",
         "/** A topology that a search has drawn. */",
         f"public final class {APPLICATION} {{",
-        HELPERS,
+        HELPERS + (REMEMBER if remembers else ""),
         "    public static Topology topology(java.util.Properties config) {",
         topology(case),
         "        return builder.build(config);",
@@ -451,7 +548,7 @@ def write_application(case: Case, folder: Path, topics: Sequence[str]) -> None:
     _write(source, "\n".join(java))
     _write(folder / "onceproof.toml", _toml(case, topics))
     for topic in {topic for step in case.steps if step.is_source for topic in step.operands}:
-        records = [record for record in case.records if record.topic == topic]
+        records = [record for record in case.records if record.topic == topic] or [NOTHING]
         lines = [json.dumps({"key": r.key, "value": r.value, "timestamp": r.timestamp}) for r in records]
         _write(folder / f"{topic}.jsonl", "".join(f"{line}\n" for line in lines))
 

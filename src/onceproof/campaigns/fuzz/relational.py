@@ -13,14 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from onceproof.campaigns.fuzz.grammar import Case, Kind, Step, topics_of
+from onceproof.campaigns.fuzz.grammar import CLOCK, EVERY, Case, Kind, Record, Step, topics_of
 from onceproof.model.release import OLDEST, Release
 
 # Since which left joins take a null foreign key for one without a match (KIP-962).
 NULL_KEYS: Mapping[str, Release] = {"foreignKeyJoin": Release(3, 7, 0), "globalLookup": Release(4, 1, 0)}
 SHOWN = 3  # differences that are named
 Rows = Mapping[str, str]
-Output = Sequence[tuple[int, str, str | None]]  # of a topic: timestamp, key and value
+# Of a topic: timestamp, key, value, and the place of the record whose header it carries.
+Output = Sequence[tuple[int, str, str | None, int | None]]
+# Operations whose results carry the header of the record that gives them.
+WITH_HEADERS = (
+    "stream", "filter", "mapValues", "selectKey", "merge", "repartition", "lookup", "globalLookup", "remember",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -215,7 +220,7 @@ class Model:
             first = max(0, event.timestamp - size + advance) // advance * advance
             starts = range(first, event.timestamp + 1, advance)
             counts.update((event.key, start) for start in starts if start + size > now - grace)
-        is_final = step.options["final"]
+        is_final = step.is_final
         return _constant(
             {
                 f"{key}@{start}-{start + size}": str(count)
@@ -238,7 +243,85 @@ class Model:
                     session = []
                 session.append(time)
             sessions[f"{key}@{session[0]}-{session[-1]}"] = str(len(session))
+        if step.is_final:
+            now = max(event.timestamp for event in self.stream(step.operands[0]).events) if sessions else 0
+            closed = now - gap - step.options["grace"]
+            sessions = {name: count for name, count in sessions.items() if int(name.rpartition("-")[2]) < closed}
         return _constant(sessions)
+
+    def _slides(self, step: Step) -> Table:
+        """A window ends at each record, and one begins right behind each that has others of its key within it."""
+        size, now = step.options["size"], 0
+        times: dict[str, list[int]] = defaultdict(list)
+        for event in self.stream(step.operands[0]).events:
+            if event.value is not None:
+                now = max(now, event.timestamp)
+                times[event.key].append(event.timestamp)
+        windows = {}
+        for key, each in times.items():
+            for start in {start for time in each for start in (time - size, time + 1)}:
+                if count := sum(start <= time <= start + size for time in each):
+                    windows[key, start] = count
+        return _constant(
+            {
+                f"{key}@{start}-{start + size}": str(count)
+                for (key, start), count in windows.items()
+                if not step.is_final or start + size + step.options["grace"] < now
+            }
+        )
+
+    def _cogroup(self, step: Step) -> Table:
+        one, other = (self.stream(name).events for name in step.operands)
+
+        def rows(place: int) -> Rows:
+            sums = Counter[str]()
+            for events, times in ((one, 1), (other, 2)):
+                for event in events:
+                    if event.place <= place and event.value is not None:
+                        sums[event.key] += times * weight(event.value)
+            return {key: str(total) for key, total in sums.items()}
+
+        return Table(rows)
+
+    def _remember(self, step: Step) -> Stream:
+        """What a processor passes on: by each record, and by each punctuation all that it remembers."""
+        by_place: dict[int, list[Event]] = defaultdict(list)
+        for event in self.stream(step.operands[0]).events:
+            by_place[event.place].append(event)
+        others = {one.operands[0] for one in self.case.steps if one.makes is Kind.GLOBAL}
+        kept: dict[str, str] = {}
+        found: list[Event] = []
+        ticks = _Ticks(step.options["clock"], self.case.records[0].timestamp)
+        for place, record in enumerate(self.case.records):
+            if place in self.case.reopened:
+                ticks = _Ticks(step.options["clock"], self.case.records[0].timestamp)
+            for event in by_place[place]:
+                value = pair(kept.pop(event.key, None), event.value)
+                found.append(Event(place, event.timestamp, event.key, value))
+                if event.value is not None:
+                    kept[event.key] = event.value
+            now = None if record.topic in others else ticks.after(record)
+            if now is not None:
+                found += [Event(place, now, key, f"{value}!") for key, value in sorted(kept.items())]
+        return Stream(tuple(found))
+
+    def _suppress(self, step: Step) -> Table:
+        """What must have come out: the rows of the keys whose last change is old enough."""
+        open_keys = self.held_back(step)
+        rows = self.table(step.operands[0]).rows(self.last)
+        return _constant({key: value for key, value in rows.items() if key not in open_keys})
+
+    def held_back(self, step: Step) -> set[str]:
+        """The keys of whose last change a suppression says nothing yet, or perhaps nothing."""
+        table, changed, observed = self.table(step.operands[0]), dict[str, int](), 0
+        before: Rows = {}
+        for place, record in enumerate(self.case.records):
+            rows = table.rows(place)
+            keys = [key for key in before.keys() | rows.keys() if before.get(key) != rows.get(key)]
+            changed |= dict.fromkeys(keys, record.timestamp)
+            observed = record.timestamp if keys else observed
+            before = rows
+        return {key for key, at in changed.items() if at + step.options["size"] > observed}
 
     def _lookup(self, step: Step) -> Stream:
         return self._looked_up(step, lambda event: event.key)
@@ -260,6 +343,7 @@ class Model:
         size, grace, kind = (step.options[name] for name in ("size", "grace", "kind"))
         one, other = ([e for e in self.stream(name).events if e.value is not None] for name in step.operands)
         pairs = [(a, b) for a in one for b in other if a.key == b.key and abs(a.timestamp - b.timestamp) <= size]
+        pairs.sort(key=lambda both: min(both, key=lambda event: event.place).timestamp)
         found = [
             Event(max(a.place, b.place), max(a.timestamp, b.timestamp), a.key, pair(a.value, b.value)) for a, b in pairs
         ]
@@ -269,7 +353,8 @@ class Model:
             due = [e.place for e in (*one, *other) if e.timestamp > event.timestamp + size + grace]
             if due:
                 found.append(Event(min(due), event.timestamp, event.key, value))
-        return Stream(tuple(sorted(found, key=lambda event: event.place)))
+        # By one record: what has no match comes first, the oldest one first, and matches by the time of the other side.
+        return Stream(tuple(sorted(found, key=lambda event: (event.place, event.timestamp))))
 
     def _filterTable(self, step: Step) -> Table:  # noqa: N802
         return self._derived(step, lambda rows: {key: value for key, value in rows.items() if is_odd(value)})
@@ -309,6 +394,24 @@ class Model:
         return Table(lambda place: made(*(table.rows(place) for table in tables)))
 
 
+class _Ticks:
+    """The punctuations of a clock of the machine, or of the time of the records, from when a topology is started."""
+
+    def __init__(self, clock: str, begin: int) -> None:
+        self.clock = clock
+        self.now, self.due = (begin, begin + EVERY) if clock == "wall" else (0, 0)
+
+    def after(self, record: Record) -> int | None:
+        """The time of the punctuation that a record, or an advance of the clock, gives; None for none."""
+        if self.clock == "none" or (record.topic == CLOCK) != (self.clock == "wall"):
+            return None
+        self.now = self.now + int(record.value or 0) if self.clock == "wall" else max(self.now, record.timestamp)
+        if self.now < self.due:
+            return None
+        self.due += ((self.now - self.due) // EVERY + 1) * EVERY
+        return self.now
+
+
 def _kept(step: Step, events: Sequence[Event]) -> Table:
     if step.is_versioned:
         return Versioned(events, step.options["history"])
@@ -333,7 +436,8 @@ class Difference:
 
     Attributes:
         topic: of the output, which is the name of the step.
-        kind: `missing`, `unexpected` or `wrong` rows or records, or `twice` for a result that is final.
+        kind: `missing`, `unexpected` or `wrong` rows or records, `twice` for a result that is final, `header` for a
+            record that has not that of its cause.
         shown: the first ones, for people.
     """
 
@@ -369,7 +473,12 @@ def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged
         if reason := undetermined(case, leaf, release):
             left_out[leaf.name] = reason
         elif leaf.makes is Kind.STREAM:
-            found += _compared_events(leaf.name, model.stream(leaf.name).events, output)
+            events = model.stream(leaf.name).events
+            found += _compared_events(leaf.name, events, output) or _without_its_header(case, leaf, events, output)
+        elif leaf.makes is Kind.SUPPRESSED:
+            held_back = model.held_back(leaf)
+            output = [record for record in output if record[1] not in held_back]
+            found += _compared_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
         else:
             found += _compared_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
             found += _twice(leaf, output)
@@ -405,7 +514,7 @@ def _above(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
 
 def _last_rows(output: Output) -> Rows:
     """The rows that a table has in the end, by all that it put out."""
-    last = {key: value for _, key, value in output}
+    last = {key: value for _, key, value, _ in output}
     return {key: value for key, value in last.items() if value is not None}
 
 
@@ -421,7 +530,7 @@ def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
 
 def _compared_events(topic: str, events: Sequence[Event], output: Output) -> list[Difference]:
     must = Counter((event.timestamp, event.key, event.value) for event in events)
-    has = Counter((timestamp, key, value) for timestamp, key, value in output)
+    has = Counter((timestamp, key, value) for timestamp, key, value, _ in output)
     kinds = {"missing": must - has, "unexpected": has - must}
     return [
         Difference(
@@ -433,9 +542,22 @@ def _compared_events(topic: str, events: Sequence[Event], output: Output) -> lis
 
 
 def _twice(leaf: Step, output: Output) -> list[Difference]:
-    counts = Counter(key for _, key, _ in output)
+    counts = Counter(key for _, key, _, _ in output)
     twice = sorted(key for key, count in counts.items() if count > 1)
-    return [Difference(leaf.name, "twice", "; ".join(twice[:SHOWN]))] if leaf.options.get("final") and twice else []
+    return [Difference(leaf.name, "twice", "; ".join(twice[:SHOWN]))] if leaf.is_final and twice else []
+
+
+def _without_its_header(case: Case, leaf: Step, events: Sequence[Event], output: Output) -> list[Difference]:
+    """Results that do not carry the header of the record that gave them."""
+    steps = {step.name: step for step in case.steps}
+    if any(step.operation not in WITH_HEADERS or step.has_clock for step in _above(leaf, steps)):
+        return []
+    must = Counter[tuple[int, str, str | None, int | None]]((e.timestamp, e.key, e.value, e.place) for e in events)
+    lost = sorted(
+        f"{key} = {value} at {at}"
+        for at, key, value, _ in must - Counter((at, key, value, place) for at, key, value, place in output)
+    )
+    return [Difference(leaf.name, "header", "; ".join(lost[:SHOWN]))] if lost else []
 
 
 def compared(case: Case, one: Mapping[str, Output], other: Mapping[str, Output]) -> tuple[Difference, ...]:
@@ -444,7 +566,7 @@ def compared(case: Case, one: Mapping[str, Output], other: Mapping[str, Output])
     for leaf in case.leaves:
         has, had = one.get(leaf.name, ()), other.get(leaf.name, ())
         if leaf.makes is Kind.STREAM:
-            found += _compared_events(leaf.name, [Event(0, *record) for record in had], has)
+            found += _compared_events(leaf.name, [Event(0, *record[:3]) for record in had], has)
         else:
             found += _compared_rows(leaf.name, _last_rows(had), has)
     return tuple(replace(difference, kind="differs") for difference in found)

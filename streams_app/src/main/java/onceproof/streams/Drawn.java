@@ -25,15 +25,20 @@ import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
+import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
@@ -112,10 +117,27 @@ final class Drawn {
             case "windows":
                 return windows();
             case "sessions":
-                return grouped()
-                        .windowedBy(SessionWindows.ofInactivityGapAndGrace(millis("size"), millis("grace")))
+                return onClose(
+                                grouped().windowedBy(SessionWindows.ofInactivityGapAndGrace(millis("size"), millis("grace"))),
+                                SessionWindowedKStream.class)
                         .count(sessions())
                         .mapValues(String::valueOf);
+            case "slides":
+                return onClose(
+                                grouped().windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(millis("size"), millis("grace"))),
+                                TimeWindowedKStream.class)
+                        .count(windowed())
+                        .mapValues(String::valueOf);
+            case "cogroup":
+                return grouped(0, Grouped.with(text("as") + "-one", TEXT, TEXT))
+                        .<Long>cogroup((key, value, sum) -> sum + weight(value))
+                        .cogroup(grouped(1, Grouped.with(text("as") + "-other", TEXT, TEXT)), (key, value, sum) -> sum + 2 * weight(value))
+                        .aggregate(() -> 0L, this.<Long>keptAs(Serdes.Long()))
+                        .mapValues(String::valueOf);
+            case "remember":
+                return Remember.applied(stream(0), builder, remembered(), text("clock"));
+            case "suppress":
+                return table(0).suppress(Suppressed.untilTimeLimit(millis("size"), BufferConfig.unbounded()));
             case "lookup":
                 return is("left")
                         ? stream(0).leftJoin(table(1), PAIR, Joined.with(TEXT, TEXT, TEXT))
@@ -154,9 +176,14 @@ final class Drawn {
         TimeWindows tumbling = TimeWindows.ofSizeAndGrace(millis("size"), millis("grace"));
         TimeWindows windows = step.has("advance") ? tumbling.advanceBy(millis("advance")) : tumbling;
         KTable<Windowed<String>, Long> counted =
-                grouped().windowedBy(windows).count(windowed());
+                onClose(grouped().windowedBy(windows), TimeWindowedKStream.class).count(windowed());
         return (is("final") ? counted.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded())) : counted)
                 .mapValues(String::valueOf);
+    }
+
+    /** Where the step says so, its results come out when their windows have closed, and then only (KIP-825). */
+    private <T> T onClose(T windowed, Class<? super T> type) {
+        return is("onClose") ? Windows.emittedOnClose(windowed, type) : windowed;
     }
 
     private Object streamJoin() {
@@ -251,7 +278,11 @@ final class Drawn {
     }
 
     private KGroupedStream<String, String> grouped() {
-        return stream(0).groupByKey(Grouped.with(TEXT, TEXT));
+        return grouped(0, Grouped.with(TEXT, TEXT));
+    }
+
+    private KGroupedStream<String, String> grouped(int place, Grouped<String, String> named) {
+        return stream(place).groupByKey(named);
     }
 
     private KStream<String, String> stream(int place) {
@@ -270,6 +301,15 @@ final class Drawn {
         return step.has("store");
     }
 
+    /** Whether the store is of the kind, and of the format, that the configuration says. */
+    private boolean isOfDsl() {
+        return text("store").equals("dsl");
+    }
+
+    private boolean isOnDisk() {
+        return text("store").equals("rocksdb");
+    }
+
     private Materialized<String, String, KeyValueStore<Bytes, byte[]>> kept() {
         return keptAs(TEXT);
     }
@@ -281,6 +321,9 @@ final class Drawn {
             case "versioned":
                 materialized = Materialized.as(VersionedStore.supplier(name, millis("history")));
                 return materialized.withKeySerde(TEXT).withValueSerde(values); // it has no cache
+            case "dsl":
+                materialized = Materialized.as(name);
+                break;
             case "rocksdb":
                 materialized = Materialized.as(Stores.persistentTimestampedKeyValueStore(name));
                 break;
@@ -291,21 +334,34 @@ final class Drawn {
         return is("cached") ? materialized.withCachingEnabled() : materialized.withCachingDisabled();
     }
 
+    private StoreBuilder<KeyValueStore<String, String>> remembered() {
+        String name = text("as") + "-store";
+        StoreBuilder<KeyValueStore<String, String>> store = Stores.keyValueStoreBuilder(
+                isOnDisk() ? Stores.persistentKeyValueStore(name) : Stores.inMemoryKeyValueStore(name), TEXT, TEXT);
+        return is("cached") ? store.withCachingEnabled() : store;
+    }
+
     private Materialized<String, Long, WindowStore<Bytes, byte[]>> windowed() {
+        String name = text("as") + "-store";
         Duration size = millis("size");
-        Materialized<String, Long, WindowStore<Bytes, byte[]>> materialized = Materialized.as(
-                text("store").equals("rocksdb")
-                        ? Stores.persistentTimestampedWindowStore(text("as") + "-store", HISTORY, size, false)
-                        : Stores.inMemoryWindowStore(text("as") + "-store", HISTORY, size, false));
-        materialized.withKeySerde(TEXT).withValueSerde(Serdes.Long());
-        return is("cached") ? materialized.withCachingEnabled() : materialized.withCachingDisabled();
+        if (isOfDsl()) {
+            return shaped(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as(name).withRetention(HISTORY));
+        }
+        return shaped(Materialized.<String, Long>as(
+                isOnDisk() ? Stores.persistentTimestampedWindowStore(name, HISTORY, size, false)
+                        : Stores.inMemoryWindowStore(name, HISTORY, size, false)));
     }
 
     private Materialized<String, Long, SessionStore<Bytes, byte[]>> sessions() {
-        Materialized<String, Long, SessionStore<Bytes, byte[]>> materialized = Materialized.as(
-                text("store").equals("rocksdb")
-                        ? Stores.persistentSessionStore(text("as") + "-store", HISTORY)
-                        : Stores.inMemorySessionStore(text("as") + "-store", HISTORY));
+        String name = text("as") + "-store";
+        if (isOfDsl()) {
+            return shaped(Materialized.<String, Long, SessionStore<Bytes, byte[]>>as(name).withRetention(HISTORY));
+        }
+        return shaped(Materialized.<String, Long>as(
+                isOnDisk() ? Stores.persistentSessionStore(name, HISTORY) : Stores.inMemorySessionStore(name, HISTORY)));
+    }
+
+    private <S extends StateStore> Materialized<String, Long, S> shaped(Materialized<String, Long, S> materialized) {
         materialized.withKeySerde(TEXT).withValueSerde(Serdes.Long());
         return is("cached") ? materialized.withCachingEnabled() : materialized.withCachingDisabled();
     }

@@ -12,6 +12,7 @@ import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,6 +23,9 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.StreamsConfig;
@@ -34,20 +38,25 @@ import org.apache.kafka.streams.test.TestRecord;
  * A program that runs the cases of a search, one a line, without brokers: for as long as its stdin lasts.
  *
  * <p>Argument: a folder for state. A case is {@code {topology, config, records, reopened, restored, outputs}}: the steps of {@link Drawn};
- * Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each; before which records (their places) the
+ * Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each, or, for the topic
+ * {@code clock}, by how many milliseconds (its value) the clock of the machine advances; before which records (their places) the
  * driver is closed and another one opened: over the same state, or ({@code restored}) over none, whose stores are
  * restored from what the changelogs have; and the topics that are read in the end. Stdout: a line for each case, {@code {outputs}}, of each
- * topic {@code [timestamp, key, value]} in their order, or {@code {failed}}: that a topology does not build, or that a
+ * topic {@code [timestamp, key, value, place]} in their order, with the place of the record whose header it carries, or {@code {failed}}: that a topology does not build, or that a
  * processor throws.
  */
 public final class Lane {
 
     private static final ObjectMapper JSON = new ObjectMapper();
 
+    private static final String CLOCK = "clock"; // the topic of what is no record, but advances the clock of the machine
+    private static final String PLACE = "place";
+
     private final JsonNode asked;
     private final Path state;
     private final Map<String, List<List<Object>>> outputs = new TreeMap<>();
     private final Changelogs changelogs = new Changelogs();
+    private int place; // of the next record
 
     private Lane(JsonNode asked, Path state) {
         this.asked = asked;
@@ -101,10 +110,15 @@ public final class Lane {
             }
             Map<String, TestInputTopic<String, String>> inputs = new HashMap<>();
             for (JsonNode record : records) {
+                if (record.get(0).textValue().equals(CLOCK)) {
+                    place++;
+                    driver.advanceWallClockTime(Duration.ofMillis(Long.parseLong(record.get(3).textValue())));
+                    continue;
+                }
                 inputs.computeIfAbsent(
                                 record.get(0).textValue(),
                                 topic -> driver.createInputTopic(topic, new StringSerializer(), new StringSerializer()))
-                        .pipeInput(record.get(2).textValue(), record.get(3).textValue(), record.get(1).longValue());
+                        .pipeInput(input(record));
             }
             for (JsonNode topic : asked.get("outputs")) {
                 List<List<Object>> taken = outputs.computeIfAbsent(topic.textValue(), name -> new ArrayList<>());
@@ -129,8 +143,17 @@ public final class Lane {
         return asked.get("restored").booleanValue();
     }
 
+    /** The record, with its place among all of the case as a header. */
+    private TestRecord<String, String> input(JsonNode record) {
+        Headers headers = new RecordHeaders().add(PLACE, String.valueOf(place++).getBytes(StandardCharsets.UTF_8));
+        return new TestRecord<>(
+                record.get(2).textValue(), record.get(3).textValue(), headers, record.get(1).longValue());
+    }
+
     private static List<Object> told(TestRecord<String, String> record) {
-        return Arrays.asList(record.timestamp(), record.getKey(), record.getValue());
+        Header place = record.getHeaders().lastHeader(PLACE);
+        Integer from = place == null ? null : Integer.valueOf(new String(place.value(), StandardCharsets.UTF_8));
+        return Arrays.asList(record.timestamp(), record.getKey(), record.getValue(), from);
     }
 
     /** Has a driver delete the folder of another one when it is closed, so that its own stays. */

@@ -96,7 +96,7 @@ final class Windows {
     }
 
     /** The aggregation puts out only what a window holds when it has closed (KIP-825, from 3.3 on). */
-    private static <T> T emittedOnClose(T windowed, Class<? super T> type) {
+    static <T> T emittedOnClose(T windowed, Class<? super T> type) {
         Class<?> strategy = Newer.type(STRATEGY, "EmitStrategy; take 3.3.0 or later, or on.close=false");
         Object onClose = Newer.call(null, strategy, "onWindowClose", List.of());
         @SuppressWarnings("unchecked")
