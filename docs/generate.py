@@ -322,15 +322,15 @@ def issues() -> str:
     """The known issues of each release line, and each known issue."""
     rows = registry().issues
     ends = {end for issue in rows for ends in (*issue.affected, issue.fixed) for end in ends if end != LATER}
-    parts = ["## By release line"]
+    listed = (f"| [{one.key}](#{anchor(one.key)}) | {literal(one.title)} | {', '.join(one.ranges)} |" for one in rows)
+    table = "\n".join(["| issue | title | affected |", "| -- | -- | -- |", *listed])
+    parts = [table]
     newest = {major: max(end.minor for end in ends if end.major == major) for major in sorted({e.major for e in ends})}
     lines = [(major, minor) for major, last in newest.items() for minor in range(last + 1)]
     here = {line: [issue.key for issue in rows if _is_on(line, issue)] for line in lines}
-    parts.append(
-        bullets(
-            f"{major}.{minor}: {'; '.join(f'[{key}](#{anchor(key)})' for key in named) or 'none'}"
-            for (major, minor), named in here.items()
-        )
+    by_line = bullets(
+        f"{major}.{minor}: {'; '.join(f'[{key}](#{anchor(key)})' for key in named) or 'none'}"
+        for (major, minor), named in here.items()
     )
     for issue in rows:
         of = "brokers" if issue.culprit == OF_BROKERS else "Kafka Streams"
@@ -340,7 +340,7 @@ def issues() -> str:
         chance = dict.fromkeys(issue.incidental, " (incidental)")
         shown = [
             f"{code(name)}{chance.get(name, '')}: {codes(names) or 'no variant as it is'}"
-            for name, names in issue.variants.items()
+            for name, names in sorted(issue.variants.items(), key=lambda shows: shows[0] in chance)
         ]
         parts.append(
             bullets(
@@ -354,11 +354,12 @@ def issues() -> str:
                 ]
             )
         )
+    lines_say = "A line names an issue if at least one of its releases has it; the ranges of the issue say which."
     return page(
         "Known issues by release",
-        "The registry of known issues. A line names an issue if at least one of its releases has it; the ranges of "
-        "the issue say which.",
-        parts,
+        "The registry of known issues: a list, then each with its symptom, condition and remedy, and last the issues "
+        "of each release line. *Incidental* is a scenario that shows the issue now and then, and is not made for it.",
+        [*parts, "## By release line", lines_say, by_line],
     )
 
 

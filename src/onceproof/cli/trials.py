@@ -43,6 +43,7 @@ from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import sighting
 from onceproof.scenarios import check_fault, rolling_variant
+from onceproof.scenarios.explaining import concerned_in
 from onceproof.settings import get_settings
 
 group = typer.Typer()
@@ -70,6 +71,8 @@ class TrialAnswer:
     keys: int
     ids: int
     anomalies: Mapping[str, int]  # witnesses of each
+    issues: tuple[str, ...]  # keys of known issues that explain some of them
+    unexplained: Mapping[str, int]  # witnesses that none explains, by anomaly
     promises: Mapping[str, int]  # comparisons that each had
     not_looked_at: Mapping[str, str]  # promises, and why
     steps: int | None  # that the driver took
@@ -171,6 +174,8 @@ def trial(
         parameters=parameters,
         **{name: getattr(outcome, name) for name in ENDED},
         **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
+        issues=tuple(issue.key for issue in concerned_in(trial_, _explained(found))),
+        unexplained={name: count for name, count in found.unexplained.items() if count},
         broker_is_claimed=plan.broker_is_claimed,
         not_looked_at=plan.not_looked_at,
         folder=str(folder.path),
@@ -180,6 +185,11 @@ def trial(
     else:
         _print_trial(answer, found.witnesses)
     raise typer.Exit(_exit_code(cell, outcome, found, anomaly))
+
+
+def _explained(found: Reading) -> list[str]:
+    """The anomalies of which known issues explain some witnesses."""
+    return [name for name, count in found.anomalies.items() if count > found.unexplained.get(name, 0)]
 
 
 def _exit_code(cell: Cell, outcome: Outcome, found: Reading, looked_for: Collection[str]) -> ExitCode:
@@ -204,6 +214,11 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     counts = f"{answer.records:,} records, {answer.keys:,} keys"
     counts += f", {answer.ids:,} IDs" if answer.ids else ""
     out.print(f"  {seen or '[green]no anomaly[/]'} in {counts}")
+    if answer.issues:
+        out.print(f"  known: {'; '.join(answer.issues)}", markup=False, soft_wrap=True)
+    if answer.unexplained and not answer.plant:
+        left = ", ".join(f"{count:,} {name}" for name, count in answer.unexplained.items())
+        out.print(f"  [bold red]no known issue explains[/] {left}", soft_wrap=True)
     if planted := answer.plant:
         effect = plant(planted.name).effect
         out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {effect}", soft_wrap=True)

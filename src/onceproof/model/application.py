@@ -47,9 +47,7 @@ FEATURES = {
         Feature("global_tables", YES_OR_NO, "whether it has a global table or a global store"),
         Feature("grouped_tables", YES_OR_NO, "whether it groups a KTable and aggregates it (KTable.groupBy)"),
         Feature("windows", YES_OR_NO, "whether it aggregates by windows or sessions"),
-        Feature(
-            "window_stores", YES_OR_NO, "whether a store has windows or sessions, also of joins"
-        ),
+        Feature("window_stores", YES_OR_NO, "whether a store has windows or sessions, also of joins"),
         Feature("punctuators", YES_OR_NO, "whether it schedules punctuations"),
         Feature("skipped_records", YES_OR_NO, "whether it skips records, by an exception handler or by negative times"),
     )

@@ -1,9 +1,12 @@
 """Waiting for a condition: for some time, and no longer than somebody may still bring it about."""
 
+import os
 import time
 from collections.abc import Callable
 
 from onceproof.model.errors import HarnessError, OnceproofError
+
+BUSY = 4  # processes that want a core, for each core
 
 
 def await_condition(
@@ -29,8 +32,17 @@ def await_condition(
     while not condition():
         check()
         if clock() > deadline:
-            raise late(f"Waited {timeout:g} s for {what}, without success. {last_seen()}".strip())
+            said = (f"Waited {timeout:g} s for {what}, without success.", last_seen(), _busy())
+            raise late(" ".join(filter(None, said)))
         sleep(interval)
+
+
+def _busy() -> str:
+    """A hint for people, where the machine had more to do than it can."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    return (
+        f"The machine was busy (load {load:.0f} on {cores} cores): run less beside it." if load > BUSY * cores else ""
+    )
 
 
 def holds_within(
