@@ -243,13 +243,11 @@ def held(path: Path, nature: Nature) -> FaultOutcome:
     driver = fake_driver(a_trial("4.3.1", "PAUSED"), path, nature)
     driver.lab.parameters = {**driver.lab.parameters, held_rebalance.SECONDS: 10.0}
     for name in ("instance-1", "instance-2"):
-        driver.lab.start_instance(name, config=held_rebalance.config({}))
+        driver.lab.instances.start(name, config=held_rebalance.config({}))
     driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
-    driver.lab.await_("them to work", lambda: all(one.tasks("active") for one in driver.lab.running.values()))
+    driver.lab.await_("them to work", lambda: all(one.tasks("active") for one in driver.lab.instances.running.values()))
     fault_outcome = run_fault(held_rebalance.FAULT, driver.lab, lambda: None)
-    steps = [
-        e["action"] for e in driver.site.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")
-    ]
+    steps = [e["action"] for e in driver.lab.events if e["event"] == "instance" and e["action"] in ("frozen", "thawed")]
     driver.stop()
     assert steps == ["frozen", "thawed"]
     return fault_outcome

@@ -147,6 +147,10 @@ WINDOW = (f"{KAFKA}KStreamWindowAggregate$KStreamWindowAggregateProcessor", ("s"
 SESSION = (f"{KAFKA}KStreamSessionWindowAggregate$KStreamSessionWindowAggregateProcessor", ("s",))
 
 
+MOVED = topology_of(OWN, internal=["moved-repartition"])
+HELD = {"t": 2, "source": "driver", "event": "fault", "name": "held-rebalance", "action": "applied"}
+
+
 def store(kind, *nodes):
     return topology_of(OWN, *nodes, kinds={"s": kind, "other": ROCKSDB, "table": VERSIONED})
 
@@ -167,6 +171,9 @@ def of(name):
         ("KAFKA-15417", "3.7.2", replace(WRONG, anomaly="unexpected-record"), [store(SHARED, STREAMS)], EXACTLY, {"streams": "3.8.0"}),
         ("KAFKA-17299", "3.9.0", RUNNING, [DEDUP], CONTINUES, {"config": EXACTLY}),
         ("KAFKA-17299", "3.9.0", RUNNING, [DEDUP], CONTINUES, {"witness": STUCK}),
+        ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"events": [DEDUP, HELD]}),
+        ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"events": [MOVED]}),
+        ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"streams": "3.9.1"}),
         ("KIP-825, retention (no JIRA)", "4.4.0", LOST, [store(ON_CLOSE, WINDOW)], EXACTLY, {"events": [store(WINDOWED, WINDOW)]}),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ A pause of the garbage collector during a deployment does the same.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceproof.faults.base import WORKS, Fault, FaultRun, Ground, Instance, draw_busy, is_at_rest, log_lines
+from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, log_lines
 from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import FENCED
 
@@ -41,10 +41,10 @@ def config(_: Mapping[str, Any]) -> dict[str, str]:
 class HeldRebalance(FaultRun):
     """An instance is frozen, and another one joins."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
-        super().__init__(ground)
-        self.patience = ground.parameters[SECONDS] + PATIENCE
+        super().__init__(lab)
+        self.patience = lab.parameters[SECONDS] + PATIENCE
         self._frozen: Instance | None = None
         self._joined: Instance | None = None
         self._others: list[Instance] = []
@@ -54,17 +54,17 @@ class HeldRebalance(FaultRun):
 
     def ripe(self) -> bool:
         """Whether the group is at rest."""
-        return is_at_rest(self.ground)
+        return is_at_rest(self.lab)
 
     def apply(self) -> str:
         """Freeze an instance drawn from those that hold active tasks, and have another one join."""
-        frozen = self._frozen = draw_busy(self.ground, others=1)
-        running = self.ground.running
+        frozen = self._frozen = draw_busy(self.lab, others=1)
+        running = self.lab.instances.running
         self._others = [one for name, one in running.items() if name != frozen.name]
         self._ends = {one.name: one.log.stat().st_size for one in self._others}
-        self.ground.freeze_instance(frozen.name)
+        self.lab.instances.freeze(frozen.name)
         name = next(free for number in range(1, 99) if (free := f"instance-{number}") not in running)
-        self._joined = self.ground.start_instance(name, self.ground.trial.cell.running)
+        self._joined = self.lab.instances.start(name, self.lab.trial.cell.running)
         self._before = self._processed()
         return frozen.name
 
@@ -74,23 +74,23 @@ class HeldRebalance(FaultRun):
     def took_effect(self) -> bool:
         """Whether the rebalance has been held up for long enough, and somebody who went on was fenced."""
         asked = self._reached("REBALANCING")
-        long_enough = asked is not None and self.ground.now() - asked >= self.ground.parameters[SECONDS]
+        long_enough = asked is not None and self.lab.now() - asked >= self.lab.parameters[SECONDS]
         return long_enough and bool(self._fenced())
 
     def heal(self) -> None:
         """Thaw it; the one that joined stays."""
         if self._frozen is not None:
-            self._thawed = self.ground.now()
-            self.ground.thaw_instance(self._frozen.name)
+            self._thawed = self.lab.now()
+            self.lab.instances.thaw(self._frozen.name)
 
     def recovered(self) -> bool:
         """Whether the new one has joined, and the group has settled."""
-        return self._reached("RUNNING") is not None and is_at_rest(self.ground)
+        return self._reached("RUNNING") is not None and is_at_rest(self.lab)
 
     def _reached(self, state: str) -> float | None:
         """When the new instance was in a state for the first time, in epoch seconds."""
         name = None if self._joined is None else self._joined.name
-        states = (e for e in self.ground.events if e["source"] == name and e["event"] == "state")
+        states = (e for e in self.lab.events if e["source"] == name and e["event"] == "state")
         return next((e["t"] / 1_000 for e in states if e["to"] == state), None)
 
     def _fenced(self) -> dict[str, str]:

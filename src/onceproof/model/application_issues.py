@@ -46,6 +46,7 @@ class Shows:
     restored: bool = False
     reopened: bool = False
     undisturbed: bool = False
+    repartitioned: bool = False
     configured: Pattern | None = None
 
     def explains(
@@ -64,6 +65,7 @@ class Shows:
             and (not self.restored or witness.partition in scene.restored or bool(topology.internal and scene.restored))
             and (not self.reopened or scene.reopened)
             and not (self.undisturbed and scene.faults)
+            and not (self.repartitioned and not topology.internal)
             and (self.configured is None or _is_configured(self.configured, configs))
         )
 
