@@ -564,6 +564,59 @@ def test_a_clean_restart_that_breaks_something_is_seen_without_any_oracle_but_th
     assert [issue["key"] for issue in bad["issues"]] == ["KIP-889 (no JIRA)"], bad
 
 
+MOVED = """
+package moved;
+
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.*;
+
+public class Moved implements Supplier<Topology> {
+    private static final Serde<String> S = Serdes.String();
+
+    @Override
+    public Topology get() {
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream("in", Consumed.with(S, S))
+                .selectKey((key, value) -> value)
+                .repartition(Repartitioned.with(S, S).withName("moved").withNumberOfPartitions(2))
+                .to("out", Produced.with(S, S));
+        return builder.build();
+    }
+}
+"""
+MOVED_FILE = """
+class = "moved.Moved"
+sources = ["src"]
+fault = "held-rebalance"
+
+[[input]]
+topic = "in"
+generate = { records = 20000, key = "k-{n}", value = "v-{n}" }
+
+[[output]]
+topic = "out"
+promises = ["differential", "unique"]
+"""
+
+
+@pytest.mark.night
+@pytest.mark.broker
+@pytest.mark.parametrize(("streams", "issues"), [("3.9.0", ["KAFKA-17635"]), ("3.9.1", [])])
+def test_records_that_were_read_and_not_committed_are_lost_where_they_are_purged(tmp_path, streams, issues):
+    source = tmp_path / "src" / "moved" / "Moved.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(MOVED)
+    (tmp_path / "onceproof.toml").write_text(MOVED_FILE)
+    code, [found] = app_run(tmp_path, "--streams", streams, "--seed", "2")
+    assert found["fault"]["bit"], found["reason"]
+    assert (code, [issue["key"] for issue in found["issues"]]) == (int(bool(issues)), issues), found["reason"]
+    assert set(found["anomalies"]) <= {"lost-record"}
+
+
 @pytest.mark.broker
 def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
     folder = examples / "wordcount"

@@ -1,7 +1,7 @@
 """A rebalance is held up by a member that does not answer, while another one goes on with its tasks.
 
 An instance is stopped (SIGSTOP), well within its session, and a new one joins. The group waits for the one that is
-stopped, and nobody may commit meanwhile. Those that still have their tasks go on processing, until their transaction
+stopped, and no member may commit meanwhile. Those that still have their tasks go on processing, until their transaction
 times out and the coordinator aborts it. Nothing that they did since may stay: neither in output, nor in stores, nor may
 their input be deleted (KAFKA-17635: records of repartition topics were purged up to where they had been read).
 

@@ -74,7 +74,7 @@ class Scene:
 
     @cached_property
     def reopened(self) -> bool:
-        """Whether an instance was started again after it was closed in good order."""
+        """Whether an instance was started again after it was closed cleanly."""
         closed: set[str] = set()
         for event in self.events:
             if event["event"] == "instance" and event["action"] == "started" and event["name"] in closed:

@@ -177,7 +177,7 @@ class TopicPlan:
 
 @dataclass(frozen=True)
 class Later:
-    """What is different from a start of each instance on (the first is 1)."""
+    """The differences from a start of each instance on (the first is 1)."""
 
     start: int
     app: Mapping[str, Any]  # beside the plan's, and before it

@@ -131,7 +131,7 @@ class OutputTopic(_Table):
 
 
 class Phase(_Table):
-    """What is different from a start of each instance on; what it leaves out stays as it was."""
+    """The differences from a start of each instance on; all else stays as it was."""
 
     start: int = Field(ge=2)  # the first one is the first start, the second one that after the clean restart
     class_: Class | None = Field(default=None, alias="class")
