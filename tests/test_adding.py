@@ -269,11 +269,12 @@ from onceproof.cli import trials
 from onceproof.lab import trial
 from onceproof.lab.plan import check_capabilities, plan_of
 from onceproof.model.errors import UsageError
+from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import a_trial
 
 def run_alone(trial_, folder, brokers, report):
     with brokers as cluster:
-        assert set(plan_of(trial_, cluster).not_looked_at) == {"atomicity", "isolation", "fencing", "internal-topics"}
+        assert set(plan_of(PreparedTrial(trial_), cluster).not_looked_at) == {"atomicity", "isolation", "fencing", "internal-topics"}
     with pytest.raises(UsageError, match="needs to kill .*, which the brokers at nowhere do not allow"):
         check_capabilities(a_trial("4.3.1", fault="broker-kill", nodes=3), cluster)
     raise UsageError("It got there.")

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.at_least_once import DELETE
 from onceproof.scenarios.base import Message
+from onceproof.scenarios.prepared import PreparedTrial
 from onceproof.scenarios.split_batch import TAKEN
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Group, Nature, Task
@@ -373,8 +374,8 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         monotonic=clock.now,
         sleep=clock.sleep,
     )
-    plan = replace(plan_of(trial, FakeCluster()), preloaded=len(first))
-    driver = Driver(plan, FakeCluster(), TrialFolder(path), lambda _: None, world)
+    prepared = PreparedTrial(trial)
+    driver = Driver(prepared, plan_of(prepared, FakeCluster()), FakeCluster(), TrialFolder(path), lambda _: None, world)
     for key, _ in first:
         group.ends["input", (key + 1) % scenario_.partitions(trial)] += 1
     return driver

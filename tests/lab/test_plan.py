@@ -14,6 +14,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
+from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import HERE, a_trial
 from tests.specimens.brokers import external_cluster
 
@@ -39,34 +40,34 @@ def test_external_brokers_are_known_by_what_they_call_their_machines(monkeypatch
 
 @pytest.mark.parametrize(("scenario", "variant"), VARIANTS)
 def test_a_plan_is_read_as_it_was_written(tmp_path, scenario, variant):
-    plan = plan_of(a_trial("4.3.1", variant, scenario=scenario), OURS)
+    plan = plan_of(PreparedTrial(a_trial("4.3.1", variant, scenario=scenario)), OURS)
     plan.write(tmp_path / "trial.json")
     assert TrialPlan.read(tmp_path / "trial.json") == plan
 
 
 def test_what_belongs_to_the_group_under_the_streams_protocol_is_told_to_the_brokers_and_not_to_clients():
-    plan = plan_of(a_trial("4.3.1", "STREAMS_PROTOCOL"), OURS)
+    plan = plan_of(PreparedTrial(a_trial("4.3.1", "STREAMS_PROTOCOL")), OURS)
     assert plan.group_config == {"streams.num.standby.replicas": "1", "streams.heartbeat.interval.ms": "200"}
     assert plan.streams_config["group.protocol"] == "streams"
     assert not {"num.standby.replicas", "main.consumer.heartbeat.interval.ms"} & plan.streams_config.keys()
-    assert plan_of(a_trial("4.3.1"), OURS).group_config == {}
+    assert plan_of(PreparedTrial(a_trial("4.3.1")), OURS).group_config == {}
 
 
 def test_what_is_not_looked_at_is_told_with_its_reason():
     trial = a_trial("4.3.1")
-    ours, external = plan_of(trial, OURS), plan_of(trial, external_cluster())
+    ours, external = plan_of(PreparedTrial(trial), OURS), plan_of(PreparedTrial(trial), external_cluster())
     assert (reads_segments(ours), ours.not_looked_at) == (True, {})
     assert not reads_segments(external)
     assert external.not_looked_at.keys() == {*ATOMICITY, "internal-topics"}
 
 
 def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
-    reported = plan_of(a_trial("4.3.1"), external_cluster()).not_looked_at
+    reported = plan_of(PreparedTrial(a_trial("4.3.1")), external_cluster()).not_looked_at
     assert set(reported.values()) == {
         "it needs to read the brokers' log segments, which these brokers do not allow",
         "it needs to read the configuration of topics, which these brokers do not allow",
     }
-    at_least_once = plan_of(a_trial("4.3.1", scenario="at-least-once"), OURS).not_looked_at
+    at_least_once = plan_of(PreparedTrial(a_trial("4.3.1", scenario="at-least-once")), OURS).not_looked_at
     assert set(at_least_once.values()) == {"under at_least_once there are no transactions"}
 
 
@@ -95,12 +96,15 @@ def test_the_other_scenarios_can_be_driven_on_given_brokers(scenario):
 def test_no_session_is_shorter_than_the_brokers_take():
     trial = a_trial("4.3.1", scenario="crash")
     sessions = [
-        plan_of(trial, cluster).streams_config["main.consumer.session.timeout.ms"]
+        plan_of(PreparedTrial(trial), cluster).streams_config["main.consumer.session.timeout.ms"]
         for cluster in (OURS, external_cluster())
     ]
     assert sessions == ["4000", "6000"]
-    assert plan_of(a_trial("4.3.1"), external_cluster()).streams_config["main.consumer.session.timeout.ms"] == "6000"
-    assert "main.consumer.session.timeout.ms" not in plan_of(a_trial("4.3.1"), OURS).streams_config
+    assert (
+        plan_of(PreparedTrial(a_trial("4.3.1")), external_cluster()).streams_config["main.consumer.session.timeout.ms"]
+        == "6000"
+    )
+    assert "main.consumer.session.timeout.ms" not in plan_of(PreparedTrial(a_trial("4.3.1")), OURS).streams_config
 
 
 @pytest.mark.parametrize(
@@ -116,11 +120,11 @@ def test_what_brokers_do_not_allow_is_never_done(act):
 def test_a_topic_of_theirs_is_left_alone():
     """An application whose topics do not bear the trial's id: those of that name would be deleted."""
     trial = a_trial("4.3.1", scenario="app", application=str(EXAMPLES / "orders"))
-    assert plan_of(trial, OURS).topic("orders") == "orders"
+    assert plan_of(PreparedTrial(trial), OURS).topic("orders") == "orders"
     with pytest.raises(HarnessError, match=r"^orders may be in use at 127\.0\.0\.1:1: it is left alone"):
-        plan_of(trial, external_cluster())
+        plan_of(PreparedTrial(trial), external_cluster())
     on_external = replace(trial, cell=replace(trial.cell, broker=trial.cell.broker.claimed))
-    assert plan_of(on_external, external_cluster()).topic("orders") == on_external.topic("orders")
+    assert plan_of(PreparedTrial(on_external), external_cluster()).topic("orders") == on_external.topic("orders")
 
 
 def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):

@@ -128,7 +128,7 @@ def test_a_trial_is_in_use_as_long_as_it_is_driven(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(trial, "Driver", lambda *_: made)
     with pytest.raises(HarnessError, match="seen enough"):
-        trial.drive(None, None, TrialFolder(tmp_path))
+        trial.drive(None, None, None, TrialFolder(tmp_path))
     look()
     assert seen == [False, False, True]
 

@@ -30,6 +30,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.report import write_trials
 from onceproof.processes.waiting import await_condition
 from onceproof.scenarios import SCENARIOS, enumerator
+from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.homes import ask_living, has_ended
 from tests.specimens.brokers import external_cluster
@@ -131,11 +132,13 @@ def test_an_instance_that_throws_in_its_topology_is_an_error(tmp_path, cluster, 
 
 
 def run_with_corrupt_record(trial, role, folder, cluster):
-    plan = preload(provision(trial, cluster, folder), cluster, folder)
+    prepared = PreparedTrial(trial)
+    plan = provision(prepared, cluster, folder)
+    preload(prepared, plan, cluster, folder)
     producer = Producer(cluster.client())
     producer.produce(trial.topic(role), partition=0, key=b"seven b", value=b"....")
     assert producer.flush(10) == 0
-    return drive(plan, cluster, folder)
+    return drive(prepared, plan, cluster, folder)
 
 
 def witnesses(folder):

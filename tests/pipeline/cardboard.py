@@ -25,8 +25,9 @@ class FakeLab:
     stopped: list[str] = field(default_factory=list)
 
     def verb(self, name: str) -> Any:
-        def call(what: Any, cluster: Any, folder: Any, report: Any = None, _world: Any = None) -> Any:
-            trial = what if name == "provision" else what.trial
+        def call(prepared: Any, *given: Any) -> Any:
+            trial = prepared.trial
+            _cluster, folder, *more = given[name != "provision" :]
             self.done.append((name, trial.key))
             if error := self.failing.get((name, trial.cell.variant)) or self.failing.get((name, trial.key)):
                 raise error
@@ -35,9 +36,9 @@ class FakeLab:
                 plan.write(folder.trial_file)
                 return plan
             if name == "drive":
-                report("drain")
+                more[0]("drain")  # its report
                 self.end(trial, folder)
-            return what
+            return None
 
         return call
 

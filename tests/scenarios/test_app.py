@@ -17,6 +17,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios.app import SCENARIO, _done, _Stillness, phases_not_seen, unread_stores
 from onceproof.scenarios.declared import Application
+from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
 from tests.specimens.files import a_plan
@@ -88,7 +89,7 @@ def test_a_phase_is_planned_with_what_differs_from_its_start_on(tmp_path):
     file = folder / "onceproof.toml"
     file.write_text(file.read_text() + PHASES)
     trial = replace(ON_EXTERNAL, parameters={"application": str(folder)})
-    plan = plan_of(replace(trial, cell=OURS.cell), FakeCluster())
+    plan = plan_of(PreparedTrial(replace(trial, cell=OURS.cell)), FakeCluster())
     plan.write(tmp_path / "trial.json")
     assert type(plan).read(tmp_path / "trial.json") == plan
     heap, program = plan.later
@@ -140,7 +141,7 @@ def black_box(tmp_path):
 
 def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_not_looked_at(black_box):
     trial = black_box(fault="bounce")
-    plan = plan_of(trial, FakeCluster())
+    plan = plan_of(PreparedTrial(trial), FakeCluster())
     assert plan.streams_config == {"processing.guarantee": "at_least_once"}
     assert plan.app["command"] == ["run.sh"]
     assert (

@@ -48,7 +48,6 @@ def a_plan(trial: Trial, **fields: Any) -> TrialPlan:
         streams_config={},
         producer_config={},
         broker_config={},
-        seconds={},
     )
     return replace(planned, **fields)
 

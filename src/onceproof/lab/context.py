@@ -8,12 +8,23 @@ from typing import Any
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.world import World
 from onceproof.model.errors import HarnessError, KafkaFailedError, OnceproofError, StoodStillError
-from onceproof.model.files import TrialPlan
+from onceproof.model.files import TrialPlan, TrialProgress
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Event, Timeline, stall_text
 from onceproof.processes.waiting import await_condition, holds_within
 
 Report = Callable[[str], None]
+
+
+def progress_of(folder: TrialFolder) -> TrialProgress:
+    """How far a trial has come; an older version of ours kept that in the plan.
+
+    Raises:
+        HarnessError: the file is damaged.
+    """
+    files = (file for file in (folder.progress_file, folder.trial_file) if file.exists())
+    file = next(files, None)
+    return TrialProgress.read(file) if file else TrialProgress()
 
 
 class TrialContext:
@@ -27,7 +38,7 @@ class TrialContext:
         for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):
             shutil.rmtree(old, ignore_errors=True)
         self.timeline = Timeline(folder.timeline, world.now)
-        self.seconds = dict(plan.seconds)
+        self.seconds = dict(progress_of(folder).seconds)
         self.failure: KafkaFailedError | None = None  # what Kafka did that ended the drive
         self._measured: dict[str, int] = {}
 

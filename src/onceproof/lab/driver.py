@@ -3,7 +3,6 @@
 import socket
 from collections.abc import Sequence
 
-from onceproof.faults import chosen
 from onceproof.harness import harness_version
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import Report, TrialContext
@@ -18,30 +17,33 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.files import FaultOutcome, Outcome, Reading, TrialPlan
 from onceproof.model.run_folder import TrialFolder
-from onceproof.scenarios import scenario
 from onceproof.scenarios.base import Exercise
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import compare_internal_topics
 from onceproof.scenarios.liveness import compare_liveness
+from onceproof.scenarios.prepared import PreparedTrial
 
 
 class Driver:
     """One drive, and all that takes part in it."""
 
-    def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
+    def __init__(
+        self,
+        prepared: PreparedTrial,
+        plan: TrialPlan,
+        cluster: Cluster,
+        folder: TrialFolder,
+        report: Report,
+        world: World,
+    ) -> None:
         """Bring together what takes part; nothing is started except the watch over the machine."""
-        self.scenario = scenario(plan.trial.cell.scenario)
-        parameters = self.scenario.values(plan.trial)
-        workload = self.scenario.workload(plan.trial)
+        self.scenario, self._prepared = prepared.scenario, prepared
         self.context = TrialContext(plan, cluster, folder, report, world)
-        self._fault = chosen(parameters)
         self._instances = Instances(self.context)
-        self._input = Input(self.context, workload)
+        self._input = Input(self.context, prepared.workload)
         self._limits = Limits(self.context)
         self._topics, self._segments = TopicReading(self.context), SegmentReading(self.context)
-        self.lab = TrialLab(
-            self.context, parameters, workload, self._instances, self._input, self._limits, self._topics
-        )
+        self.lab = TrialLab(self.context, prepared, self._instances, self._input, self._limits, self._topics)
         self._ticker = world.ticker(lambda seconds: self.context.note("stall", ms=round(seconds * 1_000)))
 
     def drive(self) -> Exercise:
@@ -86,7 +88,7 @@ class Driver:
 
     def _observed(self) -> Sequence[Comparison]:
         events, plan = self.context.events, self.context.plan
-        kept = self.scenario.system(plan.trial).kept or {}
+        kept = self._prepared.system.kept or {}
         return [
             *self.scenario.observe(plan.trial, events),
             *compare_liveness(events),
@@ -120,12 +122,12 @@ class Driver:
 
     def _fault_outcome(self) -> FaultOutcome | None:
         """The outcome of the fault; None if none was to strike."""
-        if self._fault is None:
+        if (fault := self._prepared.fault) is None:
             return None
         for event in self.context.events:
             if event["event"] == "fault" and event["action"] == "observed":
                 return FaultOutcome(event["name"], event["bit"], event["told"], event["observed"])
-        return FaultOutcome(self._fault.name, bit=False, told="The drive ended before that.", observed={})
+        return FaultOutcome(fault.name, bit=False, told="The drive ended before that.", observed={})
 
     def stop(self) -> None:
         """Stop whatever still runs, and undo what was set on brokers."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from onceproof.faults import chosen
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.load import producer_config
 from onceproof.model.capability import Capability
@@ -12,6 +11,7 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.plants import plant
 from onceproof.model.promise import PROMISES, TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.scenarios import scenario
+from onceproof.scenarios.prepared import PreparedTrial
 
 # What the lab adds to a scenario's own configuration, and why.
 LAB_CONFIG = {
@@ -28,19 +28,17 @@ ATOMICITY = tuple(promise.name for promise in promises_of(TRANSACTION_ATOMICITY)
 SESSION = "main.consumer.session.timeout.ms"
 
 
-def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
+def plan_of(prepared: PreparedTrial, cluster: Cluster) -> TrialPlan:
     """The plan of a trial that is not provisioned yet: the brokers' files may still change.
 
     Raises:
         HarnessError: on brokers that are not ours, a topic does not bear the trial's id.
     """
-    scenario_ = scenario(trial.cell.scenario)
-    system, partitions = scenario_.system(trial), scenario_.partitions(trial)
-    values = scenario_.values(trial)
-    fault = chosen(values)
+    trial, scenario_, system, fault = prepared.trial, prepared.scenario, prepared.system, prepared.fault
+    partitions = scenario_.partitions(trial)
     app, config = scenario_.app(trial), dict(scenario_.config(trial))
     if "command" not in app:  # that of a black box is its own
-        config = {**LAB_CONFIG, **config, **(fault.config(values) if fault else {})}
+        config = {**LAB_CONFIG, **config, **(fault.config(prepared.parameters) if fault else {})}
     of_group = OF_GROUP if config.get("group.protocol") == "streams" else {}
     if cluster.is_claimed:  # Kafka Streams closes without leaving the group, which can be deleted when all are missed
         config.setdefault(SESSION, "0")
@@ -68,7 +66,7 @@ def plan_of(trial: Trial, cluster: Cluster) -> TrialPlan:
         producer_config=producer_config(cluster),
         broker_config={},
         broker_is_claimed=cluster.is_claimed,
-        seconds={},
+        preloaded=len(prepared.workload.first),
     )
     bare = [topic for topic in map(plan.topic, plan.roles) if not topic.startswith(trial.topic(""))]
     if cluster.is_claimed and bare:  # an earlier one of that name would be deleted

@@ -11,7 +11,7 @@ from confluent_kafka.admin import NewTopic
 
 from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
-from onceproof.lab.context import Report
+from onceproof.lab.context import Report, progress_of
 from onceproof.lab.driver import Driver
 from onceproof.lab.input import start_bulk
 from onceproof.lab.plan import plan_of, reads_segments
@@ -20,39 +20,44 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, StoodStillError
-from onceproof.model.files import Outcome, Reading, TrialPlan, write_observations
+from onceproof.model.files import Outcome, Reading, TrialPlan, TrialProgress, write_observations
 from onceproof.model.json_file import unwritable
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Timeline, stall_text
 from onceproof.processes.locks import in_use
 from onceproof.processes.waiting import holds_within
-from onceproof.scenarios import scenario
+from onceproof.scenarios.prepared import PreparedTrial
 
 NOTICED_WITHIN = 2.0  # the death of a broker
+BEGUN = TrialProgress()
 
 
-def provision(trial: Trial, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
+def provision(
+    prepared: PreparedTrial, cluster: Cluster, folder: TrialFolder, progress: TrialProgress = BEGUN
+) -> TrialPlan:
     """Create the topics and write down the trial with every config that will be used; returns what was written.
+
+    The `progress` so far is written down, too.
 
     Raises:
         HarnessError: the brokers refused, or the folder cannot be written.
     """
-    plan = plan_of(trial, cluster)
+    plan = plan_of(prepared, cluster)
     if reads_segments(plan):
         dumper_class_path(cluster.installation, cluster.release)  # it takes a while the first time
     begin = time.monotonic()
     for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
     with _explained(cluster):
-        topics = Topics(cluster, trial.application_id, set(map(plan.topic, plan.roles)))
+        topics = Topics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
         topics.create(_new_topics(plan, cluster))
         if plan.group_config:
             topics.alter_group(plan.group_config)
         topics.close()
         hosts = cluster.hosts()
-    files, seconds = cluster.files(), {"provision": _since(begin)}
-    plan = replace(plan, broker_config=files, broker_hosts=hosts, seconds=seconds)
+    plan = replace(plan, broker_config=cluster.files(), broker_hosts=hosts)
     plan.write(folder.trial_file)
+    progress.and_then("provision", _since(begin)).write(folder.progress_file)
     return plan
 
 
@@ -72,8 +77,8 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
             yield NewTopic(trial.topic(name), partitions)
 
 
-def preload(plan: TrialPlan, cluster: Cluster, folder: TrialFolder) -> TrialPlan:
-    """Produce the first bulk, and write down how many records it had; returns the plan that says so.
+def preload(prepared: PreparedTrial, plan: TrialPlan, cluster: Cluster, folder: TrialFolder) -> None:
+    """Produce the first bulk, and write down how long it took.
 
     Raises:
         HarnessError: a record was not delivered.
@@ -81,23 +86,27 @@ def preload(plan: TrialPlan, cluster: Cluster, folder: TrialFolder) -> TrialPlan
     begin = time.monotonic()
     timeline = Timeline(folder.preload)
     try:
-        workload = scenario(plan.trial.cell.scenario).workload(plan.trial)
+        workload = prepared.workload
         bulk = start_bulk(plan, cluster, timeline, "first", workload.first, messages=workload.messages)
         bulk.await_delivered()
     finally:
         timeline.close()
-    plan = replace(plan, seconds={**plan.seconds, "preload": _since(begin)}, preloaded=bulk.delivered)
-    plan.write(folder.trial_file)
-    return plan
+    progress_of(folder).and_then("preload", _since(begin)).write(folder.progress_file)
 
 
 def drive(
-    plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report = lambda _: None, world: World = REAL
+    prepared: PreparedTrial,
+    plan: TrialPlan,
+    cluster: Cluster,
+    folder: TrialFolder,
+    report: Report = lambda _: None,
+    world: World = REAL,
 ) -> Outcome:
     """Run the application through the scenario, let the independent reader judge, and write the outcome.
 
     Args:
-        plan: of the trial to be run; its topics are provisioned and preloaded.
+        prepared: the trial to be run.
+        plan: of it; its topics are provisioned and preloaded.
         cluster: the brokers.
         folder: takes timeline, logs, `reader.json`, and `outcome.json` last.
         report: called with the name of each phase as it begins.
@@ -110,7 +119,7 @@ def drive(
         HarnessError: the harness failed; the outcome carries the sentence.
     """
     with in_use(folder.path):
-        driver = Driver(plan, cluster, folder, report, world)
+        driver = Driver(prepared, plan, cluster, folder, report, world)
         outcome = None
         try:
             with _explained(cluster):
@@ -175,10 +184,11 @@ def run_trial(
         HarnessError: the harness failed.
     """
     report("provision")
-    plan = provision(trial, cluster, folder)
+    prepared = PreparedTrial(trial)
+    plan = provision(prepared, cluster, folder, BEGUN.and_then("cluster", up))
     report("preload")
-    plan = preload(replace(plan, seconds={"cluster": up, **plan.seconds}), cluster, folder)
-    return drive(plan, cluster, folder, report, world)
+    preload(prepared, plan, cluster, folder)
+    return drive(prepared, plan, cluster, folder, report, world)
 
 
 def run_alone(

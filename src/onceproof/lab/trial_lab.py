@@ -3,7 +3,6 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
@@ -14,7 +13,7 @@ from onceproof.lab.reading import TopicReading
 from onceproof.model.errors import KafkaFailedError, OnceproofError
 from onceproof.model.timeline import Event
 from onceproof.processes.cpu import CpuTime, check_not_starved
-from onceproof.scenarios.base import Workload
+from onceproof.scenarios.prepared import PreparedTrial
 
 SHORT = 1.0  # seconds of waiting before CPU times are read, which takes longer than most conditions do
 PATIENCE = 120.0  # seconds without a commit after which a drain is stuck
@@ -26,15 +25,14 @@ class TrialLab:
     def __init__(
         self,
         context: TrialContext,
-        parameters: Mapping[str, Any],
-        workload: Workload,
+        prepared: PreparedTrial,
         instances: Instances,
         produced: Input,
         limits: Limits,
         reading: TopicReading,
     ) -> None:
         """Nothing is done yet."""
-        self.trial, self.parameters, self.workload = context.trial, parameters, workload
+        self.trial, self.parameters, self.workload = prepared.trial, prepared.parameters, prepared.workload
         self.rng = random.Random(context.trial.seed)
         self.brokers = context.world.brokers(
             context.cluster, context.trial.cell.streams, context.folder.path / "leaders.log", context.note

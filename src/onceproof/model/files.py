@@ -215,8 +215,7 @@ class TrialPlan(JsonFile):
     broker_config: Mapping[str, str]  # files of embedded brokers by name
     broker_is_claimed: bool = False  # whether the cell's broker release is claimed for given brokers
     broker_hosts: tuple[str, ...] = ()  # names of the machines of external brokers, which reports hide
-    seconds: Mapping[str, float]  # by phase
-    # Records, when it was; files of before have another name for it.
+    # Records before it is driven; files of before have another name for it.
     preloaded: Annotated[int, Field(validation_alias=AliasChoices("preloaded", "seeded"))] = 0
 
     def topic(self, role: str) -> str:
@@ -263,6 +262,17 @@ class TrialPlan(JsonFile):
         rule = self.promises[promise]
         counts = {"keys": produced.keys, "seeded": self.preloaded, **vars(self)}  # `seeded` is what old files say
         return rule if isinstance(rule, int) else counts[rule]
+
+
+@dataclass(frozen=True)
+class TrialProgress(JsonFile):
+    """`progress.json`: how far a trial has come before it is driven. Older trials have this in their plan."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by phase
+
+    def and_then(self, phase: str, seconds: float) -> "TrialProgress":
+        """The same after one more phase."""
+        return TrialProgress({**self.seconds, phase: seconds})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ of its files.
   trials/<trial>.attempt-<n>/      what failed or interrupted attempts left behind; in resumed runs
   trials/<trial>/
     trial.json                     the trial and every config that was used
+    progress.json                  seconds of what came before the trial was driven
     preload.jsonl                  events of what was produced before the trial was driven
     timeline.jsonl                 every event in order: bulks, states, assignments, faults, drains
     instances/<name>.log           log of each instance
@@ -109,6 +110,11 @@ class TrialFolder:
     def trial_file(self) -> Path:
         """The trial and every config that was used."""
         return self.path / "trial.json"
+
+    @property
+    def progress_file(self) -> Path:
+        """How far it has come before it is driven."""
+        return self.path / "progress.json"
 
     @property
     def preload(self) -> Path:

@@ -28,6 +28,7 @@ from onceproof.model.verdict import Verdict
 from onceproof.pipeline.request import CONNECTION, RunRequest
 from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import CATALOGUE, SCENARIOS
+from onceproof.scenarios.prepared import PreparedTrial
 from onceproof.settings import get_settings
 
 # This module is imported by the DAG file, which every task parses: heavy modules (Kafka, SQLAlchemy, Great
@@ -401,7 +402,8 @@ def prepare(run: RunFolder, cell: str, external: ClientConfig = no_external_brok
     from onceproof.lab import trial as lab
 
     def prepare_one(trial: Trial, cluster: Any, folder: Any) -> None:
-        lab.preload(lab.provision(trial, cluster, folder), cluster, folder)
+        prepared = PreparedTrial(trial)
+        lab.preload(prepared, lab.provision(prepared, cluster, folder), cluster, folder)
 
     if not any(_has_own_brokers(trial.cell) for trial in _trials(run, cell)):
         _for_each_open_trial(run, cell, prepare_one, external)
@@ -423,7 +425,7 @@ def drive(
         if _has_own_brokers(trial.cell):
             lab.run_trial(trial, folder, report, cluster=cluster)
         else:
-            lab.drive(TrialPlan.read(folder.trial_file), cluster, folder, report)
+            lab.drive(PreparedTrial(trial), TrialPlan.read(folder.trial_file), cluster, folder, report)
 
     _for_each_open_trial(run, cell, drive_one, external)
     errors = [error for error in _errors(run, cell) if error]

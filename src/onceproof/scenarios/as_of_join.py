@@ -222,7 +222,8 @@ def generated(trial: Trial) -> list[Stamped]:
 
 def workload(trial: Trial) -> Workload:
     """Keys and values of the records; none is preloaded, since they have their own times."""
-    return Workload([], [(record.key, record.value) for record in generated(trial)])
+    made = generated(trial)
+    return Workload([], [(record.key, record.value) for record in made], times=[record.at for record in made])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -259,10 +260,10 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
-    parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    parameters, fault, made = lab.parameters, chosen(lab.parameters), lab.workload.times
     lab.measure(**facts(parameters))
-    begin = int(lab.now() * 1_000) - max(record.at for record in made) - 1  # the youngest record is made now
-    times = [begin + record.at for record in made]
+    begin = int(lab.now() * 1_000) - max(made) - 1  # the youngest record is made now
+    times = [begin + at for at in made]
     first, flow = slice(parameters["first"]), slice(parameters["first"], None)
     records = lab.workload.second
     with lab.phase("start"):
@@ -294,10 +295,8 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_(f"{following:,} records to be reported", lambda: again.processed >= following)
     with lab.phase("leave"):
         lab.close_instances()
-    asked = sum(record.value > 0 for record in made[flow])
-    late = sum(
-        record.at < parameters["first"] + number - parameters["retention"] for number, record in enumerate(made[flow])
-    )
+    asked = sum(value > 0 for _, value in records[flow])
+    late = sum(at < parameters["first"] + number - parameters["retention"] for number, at in enumerate(made[flow]))
     stores = f"restored from the beginning: {', '.join(anew)}" if anew else "its stores were opened as it had left them"
     reason = (
         f"{NAME} was closed cleanly with {parameters['first']:,} records committed, and started again: {stores}. Of "

@@ -173,12 +173,14 @@ class Message:
 class Workload:
     """The (key, value) records of a trial: those that are preloaded, and those that flow while it is driven.
 
-    Where there are `messages`, the value of a record is the index of the one that it stands for.
+    Where there are `messages`, the value of a record is the index of the one that it stands for. Where there are
+    `times`, those that flow have these, in ms from the first one on, and not those of their sending.
     """
 
     first: Sequence[tuple[int, int]]
     second: Sequence[tuple[int, int]]
     messages: Sequence[Message] = ()
+    times: Sequence[int] = ()
 
 
 class Stamped(NamedTuple):

@@ -132,7 +132,8 @@ def generated(trial: Trial) -> list[Held]:
 
 def workload(trial: Trial) -> Workload:
     """Numbers and waits of the records; none is preloaded, since they have their own times."""
-    return Workload([], [(record.key, record.wait) for record in generated(trial)])
+    made = generated(trial)
+    return Workload([], [(record.key, record.wait) for record in made], times=[record.at for record in made])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -168,16 +169,16 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
-    parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    parameters, fault, made = lab.parameters, chosen(lab.parameters), lab.workload.times
     lab.measure(clock=CLOCKS.index(parameters["clock"]), interval=parameters["interval"])
-    begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
+    begin = int(lab.now() * 1_000) - made[-1]  # the youngest record is made now
     by_stream_time = parameters["clock"] == "stream-time"
     first, last = slice(parameters["first"]), slice(-parameters["partitions"], None)
     flow = slice(parameters["first"], -parameters["partitions"])
 
     def times(of: slice) -> list[int] | None:
         """By the wall clock a record is made when it is sent."""
-        return [begin + record.at for record in made[of]] if by_stream_time else None
+        return [begin + at for at in made[of]] if by_stream_time else None
 
     records = lab.workload.second
     with lab.phase("first"):
@@ -202,7 +203,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("empty"):
         lab.produce("last", records[last], timestamps=times(last))
         lab.await_drained()
-        ends = {partition_of_key(record.key, parameters["partitions"]): record.key for record in made}
+        ends = {partition_of_key(key, parameters["partitions"]): key for key, _ in records}
         lab.await_("the buffers to be empty", lambda: emptied(lab) == ends)
         if not by_stream_time:  # no record of the input is processed in the last transaction, so nothing marks its end
             lab.holds_within(2 * parameters["commit.interval.ms"] / 1_000, lambda: False)

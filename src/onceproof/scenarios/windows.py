@@ -308,7 +308,8 @@ def _closing(parameters: Mapping[str, Any], end: int) -> list[Stamped]:
 
 def workload(trial: Trial) -> Workload:
     """Keys and values of the records; none is preloaded, since they have their own times."""
-    return Workload([], [(record.key, record.value) for record in generated(trial)])
+    made = generated(trial)
+    return Workload([], [(record.key, record.value) for record in made], times=[record.at for record in made])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -352,10 +353,10 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
-    parameters, fault, made = lab.parameters, chosen(lab.parameters), generated(lab.trial)
+    parameters, fault, made = lab.parameters, chosen(lab.parameters), len(lab.workload.second)
     lab.measure(**facts(parameters))
-    begin = int(lab.now() * 1_000) - made[-1].at  # the youngest record is made now
-    times = [begin + record.at for record in made]
+    begin = int(lab.now() * 1_000) - lab.workload.times[-1]  # the youngest record is made now
+    times = [begin + at for at in lab.workload.times]
     if parameters["extended"]:
         return _restarted(lab, times)
     first, one_each = parameters["first"], parameters["partitions"]
@@ -396,13 +397,13 @@ def drive(lab: ScenarioContext) -> Exercise:
             bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.done()
             reason = f"{OTHER} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
     seen = max((number for at, number in samples if at * 1_000 <= struck), default=0)
-    is_open = bool(bit) and first <= seen < len(made) - last
+    is_open = bool(bit) and first <= seen < made - last
     if is_open:
         lab.note("open-windows", committed=seen)
     with lab.phase("close"):
         bulk.full_speed()
         bulk.await_delivered()
-        produce("last", slice(len(made) - last, len(made) - last + one_each))
+        produce("last", slice(made - last, made - last + one_each))
         lab.await_drained()
         if parameters["on.close"]:
             since = lab.now()
@@ -411,7 +412,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    reason = f"{reason} {seen:,} of {len(made):,} records were committed before, so that windows were open."
+    reason = f"{reason} {seen:,} of {made:,} records were committed before, so that windows were open."
     return Exercise(is_open, reason, all_steps_tried=bool(bit))
 
 
