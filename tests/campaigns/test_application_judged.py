@@ -9,14 +9,23 @@ from types import SimpleNamespace
 import pytest
 from typer.main import get_command
 
-from onceproof.campaigns.application.advice import advice_on_red
-from onceproof.campaigns.application.run import Asked, _Done, _judged, _run, agenda_of, run_on_release, with_replays
+from onceproof.campaigns.application.advice import RUN_ALONE, STRIKE_HARDER, advice_on_red
+from onceproof.campaigns.application.run import (
+    Asked,
+    _Done,
+    _judged,
+    _run,
+    agenda_of,
+    not_run,
+    run_on_release,
+    with_replays,
+)
 from onceproof.campaigns.application.verbs import complaint
 from onceproof.cli.applications import app
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
-from onceproof.model.files import Planted, Reading
+from onceproof.model.files import FaultOutcome, Planted, Reading
 from onceproof.model.judged import Control, Explaining, Judgement, Output
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
@@ -55,6 +64,19 @@ def test_what_is_said_of_a_release(fields, judgement, reason):
     assert said == judgement
     assert why.startswith(reason)
     assert bool(advice) == (said == "inconclusive")  # what to do about a red, the registry says
+
+
+@pytest.mark.parametrize(("on_disk", "advice"), [(True, ""), (False, STRIKE_HARDER), (None, "")])
+def test_a_green_of_a_crash_that_had_nothing_to_forget_says_how_to_make_it_harder(on_disk, advice):
+    fault = FaultOutcome("instance-kill", True, "It was killed.", {"uncommitted_on_disk": on_disk})
+    outcome = replace(an_outcome(TRIAL, exercised=True, reason="It was killed."), fault=fault)
+    assert judged(outcome)[2] == advice
+
+
+def test_where_the_machine_stood_still_each_time_nothing_is_known():
+    asked = SimpleNamespace(cell=TRIAL.cell)
+    result = not_run(asked, "The machine stood still in each of 3 attempts: 2.1 s (driver)")
+    assert (result.judgement, result.exercised, result.advice) == (Judgement.INCONCLUSIVE, False, RUN_ALONE)
 
 
 def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_application_id(tmp_path, monkeypatch):

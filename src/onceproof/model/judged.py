@@ -101,7 +101,7 @@ class OnRelease:
     concerned: tuple[
         str, ...
     ] = ()  # keys of known issues that the release has for such a topology, and explain nothing
-    advice: str = ""  # what to do next; empty if it is green
+    advice: str = ""  # what to do next; empty if nothing is left to do
     controls: tuple[Control, ...] = ()  # that were asked for
     # Promises by topic that no control broke, though all of them took effect.
     vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -7,6 +7,11 @@ STRIKE_AGAIN = (
     "Run it again with another --seed; if the fault never bites, give it more records (generate), a lower rate, or "
     "another --fault."
 )
+STRIKE_HARDER = (
+    "The crash had nothing to forget, so this green says little about it. For a harder one give larger records "
+    "(generate: size = 1000) and a longer commit.interval.ms (2000), as the examples do."
+)
+RUN_ALONE = "Run it again on a machine that has less to do."
 PROMISE_MORE = (
     'Promise what holds in each run: `replay` of an output whose last values the input determines (compare = "final"), '
     "`unique`, or `each-input-once`."

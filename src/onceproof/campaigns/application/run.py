@@ -10,7 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.campaigns.application.advice import OTHER_PLANT, PROMISE_MORE, STRIKE_AGAIN, advice_on_red
+from onceproof.campaigns.application.advice import (
+    OTHER_PLANT,
+    PROMISE_MORE,
+    RUN_ALONE,
+    STRIKE_AGAIN,
+    STRIKE_HARDER,
+    advice_on_red,
+)
 from onceproof.campaigns.application.agenda import Agenda
 from onceproof.campaigns.application.brokers import ApplicationBrokers
 from onceproof.campaigns.application.controls import CONTROLS, Broken, broke, broken_promises, vacuous
@@ -266,6 +273,9 @@ def _run(
             outcome = run_trial(again, folder, heard, cluster=cluster, world=world)
             if outcome.void is None:
                 return _Done(again, outcome, Reading.read(folder.reader_file), str(folder.path))
+            report(
+                f"attempt {attempt + 2} of {ATTEMPTS}, since {outcome.void}" if attempt + 1 < ATTEMPTS else outcome.void
+            )
     raise StoodStillError(f"The machine stood still in each of {ATTEMPTS} attempts: {outcome.void}")
 
 
@@ -361,7 +371,31 @@ def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judg
         )
         return Judgement.INCONCLUSIVE, reason, PROMISE_MORE
     planted = " What is planted fired, and no promise saw it." if last.outcome.plant else ""
-    return Judgement.GREEN, f"{last.outcome.reason}{planted}", ""
+    fault = last.outcome.fault
+    had_nothing_to_lose = fault is not None and fault.observed.get("uncommitted_on_disk") is False
+    return Judgement.GREEN, f"{last.outcome.reason}{planted}", STRIKE_HARDER if had_nothing_to_lose else ""
+
+
+def not_run(asked: Asked, reason: str) -> OnRelease:
+    """The result on a release on which the machine stood still in each attempt: nothing is known."""
+    return OnRelease(
+        streams=str(asked.cell.streams),
+        restart_on=str(asked.cell.restart_on) if asked.cell.restart_on else None,
+        judgement=Judgement.INCONCLUSIVE,
+        reason=reason,
+        exercised=False,
+        anomalies={},
+        witnesses=(),
+        promises={},
+        not_looked_at={},
+        outputs={},
+        records=0,
+        plant=None,
+        fault=None,
+        seconds=0.0,
+        folders=(),
+        advice=RUN_ALONE,
+    )
 
 
 def fault_of(parameters: Mapping[str, Any]) -> str:

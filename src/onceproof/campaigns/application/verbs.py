@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.faults import NONE, rolling_bounce
 from onceproof.model.cell import Cell
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import StoodStillError, UsageError
 from onceproof.model.judged import AppAnswer
 from onceproof.model.plants import plant
 from onceproof.model.published import NEWEST
@@ -179,10 +179,9 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
 
     Raises:
         HarnessError: the harness failed.
-        StoodStillError: the machine stood still again and again.
     """
     from onceproof.campaigns.application.brokers import ApplicationBrokers
-    from onceproof.campaigns.application.run import agenda_of, run_on_release
+    from onceproof.campaigns.application.run import agenda_of, not_run, run_on_release
 
     first = wanted.asked[0]
     answer = AppAnswer(
@@ -197,7 +196,10 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
     installation, agenda = get_settings().installation, agenda_of(wanted.asked, report)
     with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.external) as brokers:
         for one in wanted.asked:
-            found = run_on_release(installation, one, brokers, agenda)
+            try:
+                found = run_on_release(installation, one, brokers, agenda)
+            except StoodStillError as error:  # which says nothing of the other releases
+                found = not_run(one, str(error))
             answer = replace(answer, releases=(*answer.releases, found))
             answer.write(first.run.app_file)
     return answer
