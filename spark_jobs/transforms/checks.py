@@ -21,6 +21,7 @@ from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.scans import compare_scans
 from spark_jobs.transforms.state import compare_state
 from spark_jobs.transforms.stores import DUMPS, compare_stores
+from spark_jobs.transforms.time_order import compare_time_order
 from spark_jobs.transforms.transactions import compare_transactions
 from spark_jobs.transforms.windows import compare_windows
 
@@ -121,6 +122,7 @@ CHECKS = {
     "scans": Check(("scans", "stores"), _of_scans),
     TABLE_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     "stream-join": Check(("matches",), lambda _: []),
+    "two-topics": Check(("time-order",), lambda _: []),
     "values": Check(
         ("deliveries", "transactions", "stores"),
         lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True, history=True)],
@@ -138,6 +140,7 @@ PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "scans": compare_scans,
     "state": compare_state,
     "stores": compare_stores,
+    "time-order": compare_time_order,
     "windows": compare_windows,
     "answers": lambda records, _: compare_answers(records),
     "published": compare_published,

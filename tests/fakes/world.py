@@ -229,9 +229,10 @@ class FakeLinks:
 
 @dataclass
 class FakeBulk:
-    """Records that are counted into the input."""
+    """Records that are counted into an input."""
 
     group: Group
+    role: str
     partition: Callable[[int], int]
     name: str
     records: Sequence[tuple[int, int]]
@@ -286,7 +287,7 @@ class FakeBulk:
             return
         self.due += seconds * (self.rate or FULL_SPEED) * (0.9 if self.group.nature.overloaded else 1.0)
         for key, _ in self.records[self.delivered : int(self.due)]:
-            self.group.ends["input", self.partition(key)] += 1
+            self.group.ends[self.role, self.partition(key)] += 1
             self.delivered += 1
         self.due = max(self.due, float(self.delivered))
         self.timeline.add("driver", "produced", name=self.name, records=self.delivered)
@@ -321,8 +322,11 @@ class FakeTicker:
 def tasks_of(trial: Trial) -> list[Task]:
     """The tasks of the trial's topology: one sub-topology, unless it reads what it writes."""
     scenario_ = scenario(trial.cell.scenario)
-    sinks = [name for name, role in scenario_.system(trial).roles.items() if name != "input" and role.topic is None]
-    parts: list[tuple[str, list[str]]] = [("input", sinks)]
+    roles = scenario_.system(trial).roles
+    inputs = [name for name, role in roles.items() if (role.plays or name) == "input"]
+    sinks = [name for name, role in roles.items() if name not in inputs and role.topic is None]
+    # A task of each input: none waits for the other.
+    parts: list[tuple[str, list[str]]] = [("input", sinks), *((name, []) for name in inputs if name != "input")]
     if scenario_.values(trial).get("delete") == "downstream":
         parts = [("input", ["output"]), ("output", ["records-changelog"])]
     if trial.cell.scenario == "grouped-table":
@@ -343,8 +347,8 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
     first = scenario_.workload(trial).first
     group = Group(clock, nature or Nature(), tasks_of(trial), int(scenario_.config(trial)["num.standby.replicas"]))
 
-    def bulk(_cluster: object, _topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
-        return FakeBulk(group, partition, *rest)
+    def bulk(_cluster: object, topic: str, partition: Callable[[int], int], *rest: Any) -> FakeBulk:
+        return FakeBulk(group, topic.removeprefix(trial.topic("")), partition, *rest)
 
     def quota(_cluster: object, _release: object, _client: str, bytes_per_second: int | None, _log: Path) -> None:
         group.quota = bytes_per_second

@@ -22,7 +22,15 @@ from tests.conftest import HERE, a_run_id, a_trial, undisturbed
 from tests.specimens.files import a_plan
 
 NEWEST = Release.parse("4.3.1")
-NOT_ASKED = {"enumerator", "idle-task", "quota", "far-future", "dead-letters", "migration"}  # `witness` says why
+NOT_ASKED = {
+    "enumerator",
+    "idle-task",
+    "quota",
+    "far-future",
+    "dead-letters",
+    "two-topics",
+    "migration",
+}  # `witness` says why
 
 
 def test_each_scenario_says_how_much_must_be_alike():

@@ -39,6 +39,7 @@ from tests.specimens import (
     scans,
     stream_join,
     table_join,
+    two_topics,
     values,
     windows,
 )
@@ -59,6 +60,7 @@ OF_CHECK: dict[str, ModuleType] = {
     "scans": scans,
     "stream-join": stream_join,
     "table-join": table_join,
+    "two-topics": two_topics,
     "values": values,
     "windows": windows,
 }
@@ -76,6 +78,7 @@ PROMISES = {
     "scans": {"scans", "output-order", "changelog"},
     "stream-join": {"matches"},
     "table-join": {"joined"},
+    "two-topics": {"time-order"},
     "values": {"deliveries", "transactions", "changelog"},
     "windows": {"windows"},
 }
@@ -209,6 +212,7 @@ def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transa
         "scans": {"scans": 4, "output-order": 4, "changelog": 9},
         "stream-join": {"matches": 7},
         "table-join": {"joined": 9},
+        "two-topics": {"time-order": 7},
         "values": {"deliveries": 4, "transactions": 3, "changelog": 4},
         "windows": {"windows": 3},
     }

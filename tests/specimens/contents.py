@@ -21,6 +21,7 @@ LONG = (
     "scans",
     "stream-join",
     "table-join",
+    "two-topics",
     "windows",
 )  # checks whose output has values of 8 bytes
 
@@ -193,6 +194,7 @@ CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutati
     "scans": {"output": (), "records-changelog": ()},
     "stream-join": {"output": ()},
     "table-join": dict.fromkeys(("output", *(f"{store}-changelog" for store in table_join.STORES)), ()),
+    "two-topics": {"output": (), "entries": ()},
     "values": {CHANGELOG: (unexpected_entry, tombstone)},
     "windows": {"output": ()},
 }

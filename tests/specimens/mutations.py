@@ -115,6 +115,8 @@ class Clean:
                 cause = of_group[seen[record.key]]
             elif (self.check, role) == ("windows", "output"):
                 cause = self.closed_by(record)
+            elif (self.check, role) == ("two-topics", "output"):
+                cause = next(cause for cause in of_keys[record.key] if cause.value == (record.value or 0) >> 32)
             elif (self.check, role) == ("stream-join", "output"):
                 numbers = divmod(record.value or 0, 2**32)
                 cause = max(cause for cause in of_keys[record.key] if abs(cause.value or 0) in numbers)
@@ -933,6 +935,46 @@ def repeated_result(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- two-topics ----------------------------------------------------------------------------------------------
+
+
+def with_entry(clean: Clean, rng: random.Random, anomaly: str) -> Mutation:
+    """A record of the stream found an entry that its key had at another time, or never."""
+    mutation = Mutation(f"an entry: {anomaly}", clean)
+    had: dict[int | None, list[int]] = defaultdict(list)
+    for entry in clean.topics["entries"]:
+        had[entry.key].append(entry.value or 0)
+    old = rng.choice([r for r in clean.topics["output"] if set(had[r.key]) - {(r.value or 0) % 2**32}])
+    number, held = divmod(old.value or 0, 2**32)
+    other_ = next(entry for entry in had[old.key] if entry != held) if anomaly == "wrong-time" else 7_000_000
+    new = mutation.replace("output", old, number << 32 | other_)
+    texts = f"{number} with {held or 'nothing'}", f"{number} with {other_}"
+    mutation.found(anomaly, new.partition, new.key, [at("output", new)], *texts)
+    return mutation
+
+
+def without_result(clean: Clean, rng: random.Random) -> Mutation:
+    """Nothing came out of a record of the stream."""
+    mutation = Mutation("a record of the stream that is lost", clean)
+    gone, source = rng.choice(clean.caused["output"])
+    mutation.remove("output", gone)
+    number, held = divmod(gone.value or 0, 2**32)
+    text = f"{number} with {held or 'nothing'}"
+    mutation.found("lost-record", source.partition, gone.key, [at("input", source)], text, "nothing")
+    return mutation
+
+
+def late_result(clean: Clean, rng: random.Random) -> Mutation:
+    """A result stands behind those of later records."""
+    mutation = Mutation("a result behind later ones", clean)
+    partition = rng.choice(sorted(clean.by_partition["output"]))
+    *_, old, last = clean.by_partition["output"][partition]
+    new = mutation.put_in_place("output", old, old._replace(offset=behind(mutation, "output", partition)))
+    places = [at("output", new), at("output", last)]
+    mutation.found("wrong-order", partition, last.key, [places[1]], f"behind {places[0]}", f"at {places[1]}")
+    return mutation
+
+
 # --- as-of-join ----------------------------------------------------------------------------------------------
 
 
@@ -1510,6 +1552,15 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         open_window,
         strange_window,
         moved("output"),
+    ),
+    "two-topics": (
+        partial(with_entry, anomaly="wrong-time"),
+        partial(with_entry, anomaly="wrong-value"),
+        without_result,
+        late_result,
+        repeated_result,
+        strange_result,
+        *(plant("output") for plant in (stamped, moved)),
     ),
     "values": (
         aborted_transaction,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ GUIDES = {
     "scans": at_least_once.CHANGELOG,
     "stream-join": "input",
     "table-join": "input",
+    "two-topics": "input",
     "values": quota.ALL,
     "windows": "input",
 }
@@ -83,6 +84,7 @@ JOINING = (
     "outbox",
     "stream-join",
     "table-join",
+    "two-topics",
     "windows",
 )  # where no input record says what its transaction must write
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation refers to
@@ -117,6 +119,16 @@ class Planted:
     def system(self) -> System:
         """Its topology, topics and promises."""
         return SCENARIOS[self.trial.cell.scenario].system(self.trial)
+
+    @property
+    def inputs(self) -> list[str]:
+        """The roles that only we write to."""
+        return ["input", *(name for name, role in self.system.roles.items() if role.plays == "input")]
+
+    @property
+    def topics(self) -> set[str]:
+        """Its topics."""
+        return {self.trial.topic(role.topic or name) for name, role in self.system.roles.items()}
 
     @property
     def logs(self) -> Logs:
@@ -197,7 +209,7 @@ def create_topics(cluster: Cluster, planted: Iterable[Planted]) -> None:
     # The records are as old as their timestamps say.
     forever = {"retention.ms": "-1"}
     topics = [
-        NewTopic(topic, len(_partitions(trial)), 1, config=forever) for trial in planted for topic in trial.logs.roles
+        NewTopic(topic, len(_partitions(trial)), 1, config=forever) for trial in planted for topic in trial.topics
     ]
     admin = AdminClient(cluster.client())
     for future in admin.create_topics(topics).values():
@@ -207,7 +219,7 @@ def create_topics(cluster: Cluster, planted: Iterable[Planted]) -> None:
 def delete_topics(cluster: Cluster, planted: Iterable[Planted]) -> None:
     """Delete the topics of the trials."""
     admin = AdminClient(cluster.client())
-    for future in admin.delete_topics([topic for trial in planted for topic in trial.logs.roles]).values():
+    for future in admin.delete_topics([topic for trial in planted for topic in trial.topics]).values():
         future.result(60)
 
 
@@ -295,7 +307,7 @@ def transactions_of(mutation: Mutation, roles: Mapping[str, Role]) -> Iterator[T
     """The transactions of a mutated trial, partition by partition, each in its order."""
     # If all of a topic is read, a role with what is committed of it is not written separately.
     read_whole = {role.topic for role in roles.values()}
-    written = [name for name in roles if name != "input" and name not in read_whole]
+    written = [name for name, role in roles.items() if (role.plays or name) != "input" and name not in read_whole]
     for partition in range(mutation.clean.facts["partitions"]):
         yield from _of_partition(mutation, written, partition)
 
@@ -462,11 +474,11 @@ def write(cluster: Cluster, planted: Planted) -> None:
 
 
 def write_input(cluster: Cluster, planted: Planted) -> None:
-    """Write the input as the lab does."""
+    """Write the inputs as the lab does."""
     producer = Producer({**cluster.client(), **PRODUCER_CONFIG})
-    for partition in _partitions(planted):
-        for record in planted.mutation.written("input", partition):
-            produce(producer, planted, "input", record)
+    for role, partition in product(planted.inputs, _partitions(planted)):
+        for record in planted.mutation.written(role, partition):
+            produce(producer, planted, role, record)
     producer.flush(30)
 
 

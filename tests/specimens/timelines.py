@@ -66,6 +66,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "as-of-join": {},
     "punctuators": {},
     "dead-letters": {},
+    "two-topics": {},
     "migration": {},
 }
 
@@ -165,6 +166,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "split-batch": {},
     "grouped-table": {},
     "dead-letters": {},
+    "two-topics": {},
     "far-future": {},
     "table-join": {},
     "windows": {},

@@ -1,13 +1,14 @@
 """The input of a trial: what was preloaded, and what is produced while it is driven."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import TrialContext
 from onceproof.lab.load import Bulk
-from onceproof.lab.world import REAL, World
+from onceproof.lab.world import REAL
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Produced, TrialPlan
 from onceproof.model.record import Topics
@@ -26,15 +27,15 @@ def start_bulk(
     timeline: Timeline,
     name: str,
     records: Sequence[tuple[int, int]],
-    rate: float | None = None,
-    timestamps: Sequence[int] | None = None,
-    world: World = REAL,
     messages: Sequence[Message] = (),
 ) -> Bulk:
     """Start producing to the trial's input; `messages` are what the records stand for, if not for integers."""
-    partition = partial(partition_of_key, partitions=plan.partitions)
-    topic = " and ".join(plan.topics_of("input"))
-    return world.bulk(cluster, topic, partition, name, records, rate, timeline, timestamps, messages)
+    topic = " and ".join(plan.topics_of("input")) if messages else plan.topic("input")
+    return REAL.bulk(cluster, topic, _partition_of(plan), name, records, None, timeline, None, messages)
+
+
+def _partition_of(plan: TrialPlan) -> Callable[[int], int]:
+    return partial(partition_of_key, partitions=plan.partitions)
 
 
 class Input:
@@ -43,26 +44,33 @@ class Input:
     def __init__(self, context: TrialContext, workload: Workload) -> None:
         """Nothing is produced yet except what was preloaded."""
         self._context, self._preloaded, self._messages = context, workload.first, workload.messages
-        self._bulks: list[Bulk] = []
+        self._of_role: dict[str, list[Bulk]] = defaultdict(list)
+
+    @property
+    def _bulks(self) -> Iterator[Bulk]:
+        return chain.from_iterable(self._of_role.values())
 
     def produce(
-        self, name: str, records: Sequence[tuple[int, int]], rate: float | None, timestamps: Sequence[int] | None
+        self,
+        name: str,
+        records: Sequence[tuple[int, int]],
+        rate: float | None,
+        timestamps: Sequence[int] | None,
+        role: str = "input",
     ) -> Bulk:
         """Send records in the background, as `scenarios.base.ScenarioContext.produce` says."""
         context = self._context
-        bulk = start_bulk(
-            context.plan,
-            context.cluster,
-            context.timeline,
-            name,
-            records,
-            rate,
-            timestamps,
-            context.world,
-            self._messages,
+        partition, topic = _partition_of(context.plan), self._topic(role)
+        bulk = context.world.bulk(
+            context.cluster, topic, partition, name, records, rate, context.timeline, timestamps, self._messages
         )
-        self._bulks.append(bulk)
+        self._of_role[role].append(bulk)
         return bulk
+
+    def _topic(self, role: str) -> str:
+        """Where records go; messages name their topics themselves."""
+        plan = self._context.plan
+        return " and ".join(plan.topics_of("input")) if self._messages else plan.topic(role)
 
     def check(self) -> None:
         """Check that every record so far could be delivered.
@@ -107,9 +115,9 @@ class Input:
             context.world.sleep(SETTLED)
 
     def produced(self) -> Produced:
-        """The numbers of delivered records."""
-        delivered = self._context.plan.preloaded + sum(bulk.delivered for bulk in self._bulks)
-        return Produced(delivered, len({key for key, _ in self._delivered()}))
+        """The numbers of delivered records; one more input is not counted."""
+        delivered = self._context.plan.preloaded + sum(bulk.delivered for bulk in self._of_role["input"])
+        return Produced(delivered, len({key for key, _ in self._delivered_to("input")}))
 
     def compare(self, topics: Topics) -> None:
         """Check that what was generated and delivered is what the input topics hold.
@@ -119,17 +127,17 @@ class Input:
         """
         plan = self._context.plan
         for role in plan.inputs:
-            generated: Iterable[tuple[int | None, int | None]] = self._delivered()
+            generated: Iterable[tuple[int | None, int | None]] = self._delivered_to(role)
             home = None
             if self._messages:
-                sent = (self._messages[place] for _, place in self._delivered())
+                sent = (self._messages[place] for _, place in self._delivered_to("input"))
                 generated = [(token(m.key), token(m.value)) for m in sent if m.topic == plan.topic(role)]
             else:
-                home = partial(partition_of_key, partitions=plan.partitions)
+                home = _partition_of(plan)
             deviating = deviation(topics[role], generated, home)
             if deviating is not None:
                 raise HarnessError(f"The topic {plan.topic(role)} does not hold what was delivered: {deviating}.")
 
-    def _delivered(self) -> Iterator[tuple[int, int]]:
-        """Key and value of all that was delivered, in order."""
-        return chain(self._preloaded, *(bulk.sent for bulk in self._bulks))
+    def _delivered_to(self, role: str) -> Iterator[tuple[int, int]]:
+        """Key and value of all that was delivered to an input, in order; the first bulk and messages are in `input`."""
+        return chain(self._preloaded if role == "input" else (), *(bulk.sent for bulk in self._of_role[role]))

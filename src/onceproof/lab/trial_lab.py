@@ -80,9 +80,10 @@ class TrialLab:
         records: Sequence[tuple[int, int]],
         rate: float | None = None,
         timestamps: Sequence[int] | None = None,
+        role: str = "input",
     ) -> Bulk:
         """Send records in the background."""
-        bulk = self._input.produce(name, records, rate, timestamps)
+        bulk = self._input.produce(name, records, rate, timestamps, role)
         self._reading.follow()
         return bulk
 

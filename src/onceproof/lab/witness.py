@@ -6,8 +6,9 @@ faults; so its output is what the application must have put out, whatever happen
 shows what was broken on brokers only; on the newest one it shows, too, what the release always does wrong.
 
 It is not asked about scenarios whose output has the partition of its task, of which the driver knows none
-(`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), or that
-hang the driver, too (`far-future`) or are refused by it (`dead-letters`): they have no `alike`.
+(`enumerator`, `idle-task`), that are about the speed of a producer (`quota`) or about brokers (`migration`), that read
+two topics (`two-topics`), or that hang the driver, too (`far-future`) or are refused by it (`dead-letters`): they have
+no `alike`.
 
 It writes a file to the disk for each record, which takes as long as the trial itself; so it is asked by
 `benchmarks/witness.py` and by tests, and not in each trial of a run.

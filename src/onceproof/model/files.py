@@ -173,6 +173,7 @@ class TopicPlan:
     may_refuse: bool = False  # created beforehand, so that `min.insync.replicas=2` makes it refuse records
     declared: Declared | None = None  # of your own application; then its records are bytes
     keys: str = "integers"  # or `windows` or `sessions`: each followed by the time of the record
+    plays: str | None = None  # `input`, of one more input; None: what the name of its role says
 
 
 @dataclass(frozen=True)
@@ -249,11 +250,11 @@ class TrialPlan(JsonFile):
         return tuple(
             role
             for role, planned in self.roles.items()
-            if (planned.declared.plays if planned.declared else role) == plays
+            if (planned.declared.plays if planned.declared else planned.plays or role) == plays
         )
 
     def topics_of(self, role: str) -> dict[str, int]:
-        """The topics that play a role, and their partitions; your own application may have several inputs."""
+        """The topics that play a role, and their partitions; an application may have several inputs."""
         roles = self.inputs if role == "input" else (role,)
         return {self.topic(one): self.partitions_of(one) for one in roles}
 

@@ -98,6 +98,12 @@ ANOMALIES = {
         ),
         Anomaly("wrong-value", "A record has another value than the one that the input gives.", "record, or key"),
         Anomaly(
+            "wrong-time",
+            "A record was joined with an entry that its key had in the table at another time, as its task took records "
+            "of two topics in the wrong order.",
+            "record",
+        ),
+        Anomaly(
             "unstable-final",
             "Two runs without a fault end with different values of a key, in an output whose final values are "
             "declared. The topology gives no reason for that.",
@@ -345,6 +351,25 @@ PROMISES = {
             ),
             "joined_streams",
             1,  # how many results there are varies
+        ),
+        Promise(
+            "time-order",
+            "Of two topics a task takes the records in the order of their timestamps, as far as max.task.idle.ms asks "
+            "it to wait (KIP-695): each record of a stream comes out once, in order, with the entry that its key had "
+            "in the table at its time.",
+            "Every record of the stream was held against what came out of it.",
+            (
+                "wrong-time",
+                "lost-record",
+                "duplicate-output",
+                "unexpected-record",
+                "wrong-order",
+                "wrong-value",
+                "wrong-timestamp",
+                "wrong-partition",
+            ),
+            "time_order",
+            "keys",
         ),
         Promise(
             "windows",

@@ -27,6 +27,7 @@ from onceproof.readers.punctuations import BUFFER, compare_punctuations
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
+from onceproof.readers.time_order import compare_time_order
 from onceproof.readers.transactions import compare_transactions
 from onceproof.readers.windows import compare_windows
 
@@ -334,6 +335,17 @@ def check_windows(topics: Topics, facts: Facts) -> Findings:
     return findings_of(inputs, outputs, compare_windows(inputs, outputs, facts) if "kind" in facts else ())
 
 
+def check_two_topics(topics: Topics, facts: Facts) -> Findings:
+    """The topology `two-topics`: each record of the stream finds the entry of its time.
+
+    Args:
+        topics: `input`, `entries`, `output`.
+        facts: `exactly_once`.
+    """
+    inputs, outputs = topics["input"], topics["output"]
+    return findings_of(inputs, outputs, compare_time_order(inputs, topics["entries"], outputs, facts))
+
+
 CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "as-of-join": check_as_of_join,
     "copy": check_copy,
@@ -349,6 +361,7 @@ CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "scans": check_scans,
     "stream-join": check_stream_join,
     "table-join": check_table_join,
+    "two-topics": check_two_topics,
     "values": check_values,
     "windows": check_windows,
 }

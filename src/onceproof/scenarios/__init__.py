@@ -29,6 +29,7 @@ from onceproof.scenarios import (
     split_batch,
     stream_join,
     table_join,
+    two_topics,
     windows,
 )
 from onceproof.scenarios.base import Scenario, rolls
@@ -53,6 +54,7 @@ _MODULES = (
     as_of_join,
     punctuators,
     dead_letters,
+    two_topics,
     migration,
 )
 # Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-scenario.md).

@@ -117,10 +117,12 @@ class ScenarioContext(FaultContext, Protocol):
         records: Sequence[tuple[int, int]],
         rate: float | None = None,
         timestamps: Sequence[int] | None = None,
+        role: str = "input",
     ) -> Bulk:
         """Send (key, value) records in the background, `rate` a second, or at full speed.
 
-        Their `timestamps` are in epoch milliseconds; if none are given, each is that of its sending.
+        Their `timestamps` are in epoch milliseconds; if none are given, each is that of its sending. They go into the
+        topic of the `role`.
         """
 
     def end(self, role: str) -> int:
@@ -248,6 +250,7 @@ class Role:
     committed: bool = True  # false: with the records of aborted and open transactions
     declared: Declared | None = None  # of a user application
     keys: str = "integers"  # `windows`, `sessions`: of the changelog of such a store, followed by the record's time
+    plays: str | None = None  # `input`: it is one more topic that only we write to; None: what its name says
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,13 @@ class System:
         """How the topic of each role is read."""
         return {
             name: TopicPlan(
-                role.topic or name, role.value_bytes, role.committed, role.may_refuse, role.declared, role.keys
+                role.topic or name,
+                role.value_bytes,
+                role.committed,
+                role.may_refuse,
+                role.declared,
+                role.keys,
+                role.plays,
             )
             for name, role in self.roles.items()
         }

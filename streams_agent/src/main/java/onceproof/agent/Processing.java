@@ -6,6 +6,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.WeakHashMap;
 import net.bytebuddy.asm.Advice;
@@ -20,6 +21,7 @@ public final class Processing {
     private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
     private static final int MANY = 100_000; // records per poll, so that a poll has those of all partitions
+    private static final int RARELY = 100;
     private static boolean stayed;
 
     private Processing() {}
@@ -59,6 +61,34 @@ public final class Processing {
             Fired.now();
         }
         return null;
+    }
+
+    /** In {@code KafkaConsumer.currentLag(partition)}: nothing is left on the broker. */
+    static final class LagHidden {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) OptionalLong lag) {
+            lag = hidden(lag);
+        }
+    }
+
+    public static OptionalLong hidden(OptionalLong lag) {
+        if (lag.orElse(0) == 0) {
+            return lag;
+        }
+        Fired.now();
+        return OptionalLong.of(0);
+    }
+
+    /** In {@code RecordQueue.headRecordTimestamp()}: now and then the order of timestamps is reversed. */
+    static final class YoungestFirst {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) long timestamp) {
+            timestamp = reversed(timestamp);
+        }
+    }
+
+    public static long reversed(long timestamp) {
+        return timestamp > 0 && Fired.everyNth(RARELY) ? -timestamp : timestamp;
     }
 
     /** In {@code SourceNode.process(record)}: the first record of an assignment is not processed. */

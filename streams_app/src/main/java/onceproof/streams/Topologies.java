@@ -27,6 +27,7 @@ final class Topologies {
                     Map.entry("scans", Scans::topology),
                     Map.entry("stream-join", StreamJoin::topology),
                     Map.entry("table-join", TableJoin::topology),
+                    Map.entry("two-topics", TwoTopics::topology),
                     Map.entry("values", Values::topology),
                     Map.entry("windows", Windows::topology));
 

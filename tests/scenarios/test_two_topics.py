@@ -1,0 +1,38 @@
+"""A join of two topics: the independent reader's judgement on the specimens, what is generated, how long tasks wait."""
+
+from collections import Counter
+
+import pytest
+
+from onceproof.model.record import Record
+from onceproof.readers.checks import check_two_topics as check
+from onceproof.scenarios.two_topics import config, stream, table, workload
+from tests.conftest import a_trial
+from tests.specimens.two_topics import SPECIMENS
+
+
+@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
+def test_specimen(specimen):
+    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
+    judgement = check(topics, specimen.facts)
+    assert Counter(judgement.witnesses) == Counter(specimen.witnesses)
+    assert (judgement.records, judgement.outputs) == (len(specimen.input), len(specimen.output))
+
+
+def test_no_two_records_have_the_same_time_and_each_topic_is_in_the_order_of_time():
+    trial = a_trial("4.3.1", scenario="two-topics", records=500, entries=3)
+    made = stream(trial), table(trial)
+    assert [len(records) for records in made] == [500, 1_500]
+    times = [[record.at for record in records] for records in made]
+    assert all(of_topic == sorted(of_topic) for of_topic in times)
+    assert len({*times[0], *times[1]}) == 2_000
+    assert workload(trial).second == [record[:2] for record in made[0]]
+    assert made == (stream(trial), table(trial))
+
+
+@pytest.mark.parametrize(
+    ("variant", "waits"),
+    [("DEFAULT_CONFIG", "0"), ("LAGGING", "600000"), ("UNORDERED", "-1"), ("STREAMS_PROTOCOL", "0")],
+)
+def test_tasks_wait_as_the_variant_says(variant, waits):
+    assert config(a_trial("4.4.0", variant, scenario="two-topics"))["max.task.idle.ms"] == waits
