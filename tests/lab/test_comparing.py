@@ -28,6 +28,63 @@ def test_a_store_that_is_called_otherwise_is_lost_and_the_same_version_is_not(tm
     assert "store subscribed-store is called results-store now" in json.dumps(found)
 
 
+UNBUILT = """
+package v;
+
+import java.util.Properties;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.*;
+import org.apache.kafka.streams.processor.api.*;
+
+public class V {
+    public static class Same extends ContextualFixedKeyProcessor<String, String, String> {
+        @Override
+        public void process(FixedKeyRecord<String, String> record) {
+            context().forward(record);
+        }
+    }
+
+    public static Topology topology(Properties config) {
+        StreamsBuilder b = new StreamsBuilder();
+        KStream<String, String> all = b.<String, String>stream("in").selectKey((k, v) -> v).processValues(Same::new);
+        all.groupByKey(Grouped.as("one")).reduce((x, y) -> y).toStream().to("last");
+        all.groupByKey(Grouped.as("two")).reduce((x, y) -> x).toStream().to("first");
+        return b.build(config);
+    }
+}
+"""
+UNBUILT_FILE = """
+class = "v.V#topology"
+sources = ["src"]
+
+[properties]
+"topology.optimization" = "all"
+"default.key.serde" = "org.apache.kafka.common.serialization.Serdes$StringSerde"
+"default.value.serde" = "org.apache.kafka.common.serialization.Serdes$StringSerde"
+
+[[input]]
+topic = "in"
+generate = { records = 10, value = "v" }
+
+[[output]]
+topic = "last"
+
+[[output]]
+topic = "first"
+"""
+
+
+def test_an_application_that_builds_on_neither_release_is_not_said_to_be_the_same(tmp_path):
+    source = tmp_path / "src" / "v" / "V.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(UNBUILT)
+    (tmp_path / "onceproof.toml").write_text(UNBUILT_FILE)
+    code, found = compare("4.0.0", "4.4.0", "--application", str(tmp_path))
+    assert code == 1
+    assert "it builds on neither: StreamsException: Found a null keyChangingChild node" in json.dumps(found)
+
+
 @pytest.mark.night  # some 600 topologies on two releases
 def test_what_4_3_changed_of_optimized_topologies_is_found_and_4_4_changed_nothing():
     code, found = compare("4.2.2", "4.3.1")

@@ -6,7 +6,7 @@ from pathlib import Path
 from onceproof.installation import Installation
 from onceproof.lab.applications import application_class_path
 from onceproof.lab.shapes import shapes_of, steady
-from onceproof.model.compared import Comparison, Effect, compare
+from onceproof.model.compared import Comparison, Effect, compare, unbuilt
 from onceproof.model.decoding import from_json
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
@@ -66,7 +66,10 @@ def compare_application(installation: Installation, folder: Path, releases: tupl
     """
     case = _case(folder)
     [found] = compare_releases(installation, releases, ([case], [case]))
-    return found
+    if found.changes:
+        return found
+    shape = shapes_of(installation, releases[1], [case]).get(case.name)
+    return unbuilt(found.name, shape.error) if shape and shape.error else found
 
 
 def shape_of(installation: Installation, place: Path, release: Release, like: Case | None = None) -> Shape:

@@ -164,6 +164,11 @@ def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
     return Comparison(after.name, tuple(changes or _of_processors(before, after)))
 
 
+def unbuilt(name: str, error: str) -> Comparison:
+    """The answer about one topology that builds on neither side, so that nothing is known to be the same."""
+    return Comparison(name, (Change("build", f"it builds on neither: {first_words(error)}", (Effect.REFUSES,)),))
+
+
 def first_words(error: str) -> str:
     """An error without what differs from process to process, and not longer than a line."""
     text = re.sub(r"@[0-9a-f]+", "", error).partition("{")[0].strip()
