@@ -152,7 +152,7 @@ prerequisites:
 	  || { echo "Maven is missing: install Maven 3.8 or later and put its bin folder on the PATH." >&2; exit 2; }
 
 $(VENV)/.installed: requirements.lock requirements-uv.lock
-	@echo "Setting up the Python environment (about a minute)"
+	@echo "Setting up the Python environment: 2 GB of packages, minutes on the first time"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-uv.lock
 	@$(BIN)/uv pip sync --quiet --require-hashes requirements.lock requirements-uv.lock
@@ -177,4 +177,5 @@ $(RESOLVER): resolver/pom.xml $(shell find resolver/src/main -type f)
 $(JARS): $(VENV)/.installed spark_jobs/connector.pom.xml expectations/vendor.pom.xml
 	@echo "Resolving Kafka releases and Spark's connector"
 	@$(BIN)/onceproof setup
+	@echo "Set up. Try it: $(BIN)/onceproof demo"
 	@touch $@
