@@ -241,6 +241,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         *({SUPPLIED} - set(gained) if Release.parse(current).since(Release(3, 7, 0)) else ()),
         "KIP-825, sessions (no JIRA)",
         "KAFKA-20099 (documented)",
+        "max.task.idle.ms=-1 (documented)",
         "at_least_once (documented)",
         "at_least_once, again (documented)",
         *(key for key in staying if key in OTHERS),
