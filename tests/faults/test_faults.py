@@ -6,7 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from onceproof.faults import FAULTS, OF_BROKERS, bounce, held_rebalance, pause, rolling_bounce, takeover, topology_pause
+from onceproof.faults import (
+    FAULTS,
+    OF_BROKERS,
+    bounce,
+    held_rebalance,
+    pause,
+    rolling_bounce,
+    takeover,
+    thread_removed,
+    topology_pause,
+)
 from onceproof.faults.base import Fault, FaultRun, at_work, run_fault
 from onceproof.lab.driver import Driver
 from onceproof.lab.instance import Instance as RunningInstance
@@ -283,6 +293,37 @@ def test_a_rebalance_that_is_not_over_when_nobody_waits_any_more_says_who_did_no
 ) -> None:
     monkeypatch.setattr(held_rebalance, "PATIENCE", -10.0)
     assert "instance-3 did not join after instance-" in held(tmp_path, Nature(waits=True)).told
+
+
+def two_at_once(path: Path, names: tuple[str, ...], beside: Fault) -> tuple[FaultOutcome, FaultOutcome | None]:
+    """An instance stands still, and meanwhile the other fault strikes; as it is returned, and as the trial reports it."""
+    driver = fake_driver(a_trial("4.3.1", "PAUSED"), path)
+    for name in names:
+        driver.lab.instances.start(name, config={**pause.FAULT.config(driver.lab.parameters)})
+    driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
+    driver.lab.await_("them to work", lambda: any(one.tasks("active") for one in driver.lab.instances.running.values()))
+    fault_outcome = run_fault(pause.FAULT, driver.lab, lambda: None, beside)
+    reported = driver.outcome().fault
+    driver.stop()
+    assert [e["action"] for e in driver.lab.events if e["event"] == "fault"][-2:] == ["healed", "observed"]
+    return fault_outcome, reported
+
+
+def test_two_faults_at_once_strike_two_instances_and_both_are_told(tmp_path: Path) -> None:
+    found, reported = two_at_once(tmp_path, ("instance-1", "instance-2", "instance-3"), thread_removed.FAULT)
+    assert reported == found
+    assert (found.name, found.bit) == ("pause and thread-removed", True), found.told
+    struck = {found.observed[name]["instance"] for name in ("pause", "thread-removed")}
+    assert len(struck) == 2
+    assert "it was fenced when it woke, and joined again. " in found.told
+
+
+def test_a_second_fault_without_an_instance_of_its_own_does_not_bite(tmp_path: Path) -> None:
+    found, _ = two_at_once(tmp_path, ("instance-1", "instance-2"), pause.FAULT)
+    assert not found.bit
+    assert (
+        "The fault pause did not bite: it takes an instance with an active task and another one beside it" in found.told
+    )
 
 
 def test_a_release_that_cannot_be_paused_is_refused() -> None:

@@ -16,7 +16,7 @@ from onceproof.model.files import since
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios.app import SCENARIO, _done, _Stillness, phases_not_seen, unread_stores
-from onceproof.scenarios.declared import Application
+from onceproof.scenarios.declared import Application, application_of
 from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
@@ -215,3 +215,28 @@ def test_of_a_command_the_release_that_it_brings_must_be_known(tmp_path):
 def test_a_record_that_is_skipped_is_done_with_once_it_is_committed(seen, committed, done):
     running = {"instance-1": SimpleNamespace(reports=True, processed=seen)}
     assert _done(SimpleNamespace(instances=SimpleNamespace(running=running), committed=lambda: committed)) == done
+
+
+def test_a_second_fault_has_its_configuration_in_all_runs_and_an_instance_of_its_own(tmp_path):
+    folder = shutil.copytree(ORDERS, tmp_path / "orders")
+    file = folder / "onceproof.toml"
+    trial = a_trial("4.3.1", scenario="app", application=str(folder), fault="bounce", beside="pause")
+    with pytest.raises(UsageError, match=r"pause strikes another instance beside the first fault; .* instances = 1"):
+        SCENARIO.validate(trial)
+    file.write_text(file.read_text().replace("instances = 1", "instances = 3"))
+    application_of.cache_clear()
+    SCENARIO.validate(trial)
+    without = replace(trial, parameters={**trial.parameters, "fault": "none", "fault.config": "bounce"})
+    assert SCENARIO.config(without)["producer.transaction.timeout.ms"] == "4000"
+    with pytest.raises(UsageError, match=r"the fault topology-pause needs Kafka Streams 3\.3\.0 or later"):
+        SCENARIO.validate(
+            a_trial("3.2.3", scenario="app", application=str(folder), fault="bounce", beside="topology-pause")
+        )
+
+
+def test_a_second_fault_without_a_first_one_is_refused(tmp_path):
+    request = ApplicationRequest(streams=("4.3.1",), settings=("fault=none", "beside=pause"))
+    with pytest.raises(
+        UsageError, match=r"beside=pause strikes beside another fault, and there is none: add --fault\."
+    ):
+        app_run(RunFolder(tmp_path), ORDERS, request, 1)

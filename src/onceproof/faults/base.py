@@ -10,9 +10,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
@@ -279,7 +279,7 @@ class Fault:
 
 
 @contextmanager
-def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[None]:
+def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[str]:
     """Have a fault strike for the time of a `with` block; it is undone whatever happens there.
 
     Args:
@@ -295,13 +295,15 @@ def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[None]:
         target = fault_run.apply()
         label = f"{fault.name} {target}"
         lab.note("fault", name=fault.name, action="applied", label=label, text=fault.effect, on=target, open=open_)
-        yield
+        yield target
     finally:
         fault_run.heal()
     lab.note("fault", name=fault.name, action="healed", label=f"{fault.name} over", text=fault.undone)
 
 
-def run_fault(fault: Fault, lab: FaultContext, meanwhile: Callable[[], None]) -> FaultOutcome:
+def run_fault(
+    fault: Fault, lab: FaultContext, meanwhile: Callable[[], None], beside: Fault | None = None
+) -> FaultOutcome:
     """Have a fault strike in the middle of work, take effect, be undone and be dealt with.
 
     The outcome is recorded in the timeline, too.
@@ -310,7 +312,9 @@ def run_fault(fault: Fault, lab: FaultContext, meanwhile: Callable[[], None]) ->
         fault: that strikes.
         lab: the world of the trial.
         meanwhile: called again and again, so that records flow.
+        beside: a second fault, which strikes another instance when the first one has taken effect, and is over before.
     """
+    second = None
 
     def while_records_flow(condition: Callable[[], bool]) -> Callable[[], bool]:
         def holds() -> bool:
@@ -324,14 +328,50 @@ def run_fault(fault: Fault, lab: FaultContext, meanwhile: Callable[[], None]) ->
     try:
         fault_run = fault.new_run(lab)
         lab.holds_within(RIPE_WITHIN, while_records_flow(fault_run.ripe))
-        with at_work(fault, fault_run):
+        with at_work(fault, fault_run) as target:
             lab.holds_within(fault_run.patience, while_records_flow(fault_run.took_effect))
+            if beside is not None:
+                second = run_fault(beside, without(lab, frozenset(target.split())), meanwhile)
         lab.holds_within(fault_run.patience, while_records_flow(fault_run.recovered))
         fault_outcome = _concluded(fault, *fault_run.observed())
     except NoTargetError as reason:
         fault_outcome = _concluded(fault, {}, [str(reason)])
     lab.note("fault", action="observed", open=lab.open_input(), **vars(fault_outcome))
-    return fault_outcome
+    return fault_outcome if beside is None else together(fault_outcome, second)
+
+
+def together(first: FaultOutcome, second: FaultOutcome | None) -> FaultOutcome:
+    """The outcome of two faults at once; None if the second one had no chance."""
+    if second is None:
+        return replace(first, bit=False)
+    observed = {one.name: one.observed for one in (first, second)}
+    bit = first.bit and second.bit
+    return FaultOutcome(f"{first.name} and {second.name}", bit, f"{first.told} {second.told}", observed)
+
+
+def without(lab: FaultContext, struck: frozenset[str]) -> FaultContext:
+    """The same world, in which these instances cannot be struck."""
+    return cast(FaultContext, _Without(lab, struck))
+
+
+class _Without:
+    """A world without some instances: all else is as it is."""
+
+    def __init__(self, whole: object, struck: frozenset[str]) -> None:
+        """The whole is a world, or its instances."""
+        self._whole, self._struck = whole, struck
+
+    @property
+    def instances(self) -> "_Without":
+        return _Without(self._whole.instances, self._struck)  # type: ignore[attr-defined]
+
+    @property
+    def running(self) -> Mapping[str, Instance]:
+        running: Mapping[str, Instance] = self._whole.running  # type: ignore[attr-defined]
+        return {name: one for name, one in running.items() if name not in self._struck}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
 
 
 def processed(lab: FaultContext) -> int:

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Sequence
 
+from onceproof.faults.base import together
 from onceproof.harness import harness_version
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import Report, TrialContext
@@ -124,9 +125,13 @@ class Driver:
         """The outcome of the fault; None if none was to strike."""
         if (fault := self._prepared.fault) is None:
             return None
-        for event in self.context.events:
-            if event["event"] == "fault" and event["action"] == "observed":
-                return FaultOutcome(event["name"], event["bit"], event["told"], event["observed"])
+        seen = [
+            FaultOutcome(event["name"], event["bit"], event["told"], event["observed"])
+            for event in self.context.events
+            if event["event"] == "fault" and event["action"] == "observed"
+        ]
+        if seen:
+            return seen[0] if len(seen) == 1 else together(seen[1], seen[0])  # the second one was over first
         return FaultOutcome(fault.name, bit=False, told="The drive ended before that.", observed={})
 
     def stop(self) -> None:

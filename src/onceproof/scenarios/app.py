@@ -20,8 +20,22 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults import FAULTS, NONE, OF_DISK, OF_GROUPS, chosen, held_rebalance, parameters_of
-from onceproof.faults.base import processed, run_fault
+from onceproof.faults import (
+    FAULTS,
+    NONE,
+    OF_DISK,
+    OF_GROUPS,
+    bounce,
+    chosen,
+    held_rebalance,
+    instance_kill,
+    parameters_of,
+    pause,
+    refuse_fault,
+    thread_removed,
+    topology_pause,
+)
+from onceproof.faults.base import Fault, processed, run_fault
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.files import Declared, Later
@@ -70,7 +84,16 @@ NOT_SEEN = {
     **dict.fromkeys(REPLAYED, "it takes the class of the topology, and a command has none that is known"),
 }
 LIKE = "fault.config"
-RESTART = "restart"
+RESTART, BESIDE = "restart", "beside"
+# Faults that can strike beside another one: they take brokers and links as they are.
+SECOND = (
+    pause.FAULT,
+    instance_kill.FAULT,
+    bounce.FAULT,
+    thread_removed.FAULT,
+    topology_pause.FAULT,
+    *OF_DISK,
+)
 PUT_OUT_WITHIN = 120.0  # seconds
 
 PARAMETERS = {
@@ -78,6 +101,11 @@ PARAMETERS = {
     ORACLE: Parameter("", "file that has what it puts out without a fault"),
     LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
     RESTART: Parameter(True, "whether all instances are closed cleanly and started again, before the fault"),
+    BESIDE: Parameter(
+        NONE,
+        "a second fault, which strikes another instance while the first one lasts",
+        choices=(NONE, *(one.name for one in SECOND)),
+    ),
     **parameters_of(*OF_GROUPS, *OF_DISK, held_rebalance.FAULT, *FAULTS.added),
 }
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
@@ -174,11 +202,12 @@ def config(trial: Trial) -> Mapping[str, str]:
     parameters, application = values(trial), _application(trial)
     if application.declares.command:  # which has its own; its file says what may be expected
         return {GUARANTEE: "exactly_once_v2", **application.properties("")}
-    like = chosen({"fault": parameters[LIKE]})
+    like, second = chosen({"fault": parameters[LIKE]}), beside(parameters)
     return {
         GUARANTEE: "exactly_once_v2",
         **application.properties(prefix(trial)),
         **_heap(application.declares),
+        **(second.config(parameters) if second else {}),
         **(like.config(parameters) if like else {}),
     }
 
@@ -201,12 +230,24 @@ def later(trial: Trial) -> tuple[Later, ...]:
     return tuple(made)
 
 
+def beside(parameters: Mapping[str, Any]) -> Fault | None:
+    """The second fault, if there is one."""
+    return chosen({"fault": parameters[BESIDE]})
+
+
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Refuses a trial that names no application."""
     if not parameters[OF_APPLICATION]:
         return "it needs the folder of an application: onceproof app run DIR."
     declares = application_of(parameters[OF_APPLICATION]).declares
     if declares.command and (reason := _refuse_command(cell, parameters)):
+        return reason
+    if (second := beside(parameters)) and declares.instances < 2:
+        return (
+            f"{second.name} strikes another instance beside the first fault; its {FILE} has instances = "
+            f"{declares.instances}."
+        )
+    if second and (reason := refuse_fault(cell.streams, {**parameters, "fault": second.name})):
         return reason
     if not rolls(parameters):
         return refuse_restarts(cell)
@@ -219,8 +260,8 @@ def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     """Why a trial of a black box cannot be run, if so."""
     if cell.broker.is_claimed:
         return "a command is not handed credentials, nor names for its topics; leave out --brokers."
-    fault = chosen(parameters)
-    if fault and not fault.seen_outside:
+    unseen = (one for one in (chosen(parameters), beside(parameters)) if one and not one.seen_outside)
+    if fault := next(unseen, None):
         others = [one.name for one in FAULTS.values() if one.seen_outside]
         return (
             f"whether the fault {fault.name} bites is seen in instances of a class, and a command reports nothing of "
@@ -231,7 +272,8 @@ def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Process the first records, close cleanly, start again, let the others flow, and the fault strike."""
-    declares, fault = _application(lab.trial).declares, chosen(lab.parameters)
+    declares, fault, second = _application(lab.trial).declares, chosen(lab.parameters), beside(lab.parameters)
+    lasts = sum(one.lasts for one in (fault, second) if one)
     names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
     with lab.phase("first"):
         _start(lab, names)
@@ -244,7 +286,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     tried = _restart(lab, names, declares) if lab.parameters[RESTART] else 0
     with lab.phase("fault" if fault else "flow"):
         bulk = lab.produce("second", lab.workload.second[tried:], float(declares.rate))
-        fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts)) if fault else None
+        fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(lasts), second) if fault else None
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()

@@ -15,7 +15,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import check_fault
-from onceproof.scenarios.app import NAME, SCENARIO, prefix
+from onceproof.scenarios.app import BESIDE, NAME, SCENARIO, prefix
 from onceproof.scenarios.declared import FILE, Application, application_of
 from onceproof.settings import get_settings
 
@@ -86,6 +86,8 @@ def app_run(
     parameters["fault"] = fault_of(parameters)
     if parameters["fault"] != NONE:
         check_fault(NAME, parameters["fault"])
+    elif parameters.get(BESIDE, NONE) != NONE:
+        raise UsageError(f"{BESIDE}={parameters[BESIDE]} strikes beside another fault, and there is none: add --fault.")
     brokers = external.release if external else Release.parse(*exact(installation, [request.broker]))
     restart_on = Release.parse(*exact(installation, [roll_to])) if roll_to else None
     declares = application.declares
