@@ -564,6 +564,25 @@ def test_a_clean_restart_that_breaks_something_is_seen_without_any_oracle_but_th
     assert [issue["key"] for issue in bad["issues"]] == ["KIP-889 (no JIRA)"], bad
 
 
+SWITCHED_ON = """
+[[phase]]
+start = 3
+properties = { "enable.transactional.statestores" = true }
+"""
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_a_setting_that_comes_with_the_start_after_a_kill_is_tried_as_an_operator_would(examples):
+    file = examples / "orders" / "onceproof.toml"
+    file.write_text(file.read_text() + SWITCHED_ON)
+    code, [bad] = app_run(file.parent, "--streams", "4.4.0", "--fault", "instance-kill", "--seed", "1")
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert bad["anomalies"].keys() == {"stuck"}
+    assert [issue["key"] for issue in bad["issues"]] == ["KIP-892 (no JIRA)"], bad
+    assert bad["unexplained"] == {}
+
+
 MOVED = """
 package moved;
 
