@@ -1,7 +1,8 @@
 """Topologies that are drawn, what they mean, and a fuzzing whose release is the model itself, with or without a bug."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
 from onceproof.campaigns.fuzz.grammar import (
     BEGIN,
+    BY_TASKS,
     MEMORY,
     NEVER,
     OPERATIONS,
@@ -24,6 +26,7 @@ from onceproof.campaigns.fuzz.grammar import (
 )
 from onceproof.campaigns.fuzz.printing import unit_test
 from onceproof.campaigns.fuzz.relational import Model, compared, judge
+from onceproof.campaigns.fuzz.tickets import tried
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.release import Release
 
@@ -73,6 +76,21 @@ def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
     assert {step.operation for case in DRAWN for step in case.steps} == {*OPERATIONS, *SOURCES}
     assert any(step.is_versioned for case in DRAWN for step in case.steps)
     assert not any(step.is_versioned for number in range(300) for step in draw(1, number, OLDER).steps)
+
+
+def test_several_tasks_are_drawn_only_where_no_order_of_theirs_matters():
+    several = [case for case in DRAWN if case.partitions > 1]
+    assert len(several) > 30
+    assert all(step.is_source or step.operation in BY_TASKS for case in several for step in case.steps)
+    assert not any(case.reopened for case in several)
+
+
+def test_a_case_of_several_tasks_is_tried_as_one_of_one_task_and_smaller_ones_by_other_schedules_too():
+    case = next(case for case in DRAWN if case.partitions > 1 and len(case.records) > 3)
+    first, *others = smaller(case)
+    assert (first.partitions, first.steps, first.records) == (1, case.steps, case.records)
+    shorter = {one.schedule for one in others if len(one.records) == len(case.records) - 1}
+    assert shorter == {case.schedule, 0, 1, 2, 3}
 
 
 def test_a_case_is_read_back_as_it_was_written():
@@ -323,7 +341,31 @@ def test_a_fuzzing_goes_on_where_it_was_and_only_by_what_began_it(tmp_path):
         begun(tmp_path, "other", "h")
 
 
+def test_a_finding_gets_a_ticket_with_the_releases_that_have_it(tmp_path):
+    found = fuzzed(tmp_path, Meant("filterTable"), 400)
+    fixed = Release(3, 9, 2)
+
+    @contextmanager
+    def opened(release: Release) -> Iterator[Meant]:
+        yield Meant() if release == fixed else Meant("filterTable")
+
+    releases = [NEWEST, fixed, OLDER]
+    done = tried(found, releases, opened, lambda _: None)
+    plain = [finding for finding in done.findings if "versioned" not in finding.case]
+    assert plain[0].releases == {"3.4.0": "red", "3.9.2": "green", "4.4.0": "red"}
+    ticket = (tmp_path / f"r/findings/{plain[0].number}/ticket.md").read_text()
+    assert "- **Affects**: 3.4.0, 4.4.0.\n- **Not affected**: 3.9.2.\n- **Cannot run it**: none.\n" in ticket
+    assert all(f"- [{other.number}](../{other.number}/ticket.md)" in ticket for other in plain[1:])
+
+
+def test_what_only_differs_from_another_release_gets_no_ticket(tmp_path):
+    found = fuzzed(tmp_path, Meant(), 400, other=Meant("filterTable"))
+    done = tried(found, [NEWEST], lambda _: nullcontext(Meant()), lambda _: None)
+    assert done == found
+    assert not list(tmp_path.rglob("ticket.md"))
+
+
 def test_a_test_is_printed_for_each_case_that_can_be_drawn():
     for case in DRAWN:
-        for leaf in case.leaves:
+        for leaf in case.leaves if case.partitions == 1 else ():
             assert f'"{leaf.name}", Produced' in unit_test(case, leaf.name, "drawn")

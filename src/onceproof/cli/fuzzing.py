@@ -28,6 +28,9 @@ def fuzz(
     resume: Annotated[
         str | None, typer.Option(metavar="ID|last", help="Go on with this fuzzing, as it was asked for.")
     ] = None,
+    tickets: Annotated[
+        bool, typer.Option("--tickets", help="Run each finding on the ends of all release lines, and write its ticket.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw topologies and records, run them without brokers, and judge them by what they mean: docs/fuzzing.md.
@@ -48,6 +51,8 @@ def fuzz(
         raise UsageError("Name a release to fuzz with --streams, or a fuzzing to go on with by --resume.")
     with interruptible(), progress(f"{state.streams}, seed {state.seed}") as report:
         fuzzed = verbs.fuzz(state, 60 * minutes, report)
+        if tickets and fuzzed.findings:
+            fuzzed = verbs.with_tickets(fuzzed, report)
     if as_json:
         print(json.dumps(encoded(fuzzed)))
     else:
@@ -67,6 +72,9 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
         out.print(f"[bold red]finding {finding.number}[/]: {finding.title} ({found})", soft_wrap=True)
         for difference in finding.differences:
             out.print(f"  {difference.topic}, {difference.kind}: {difference.shown}", markup=False, soft_wrap=True)
+        if finding.releases:
+            red = [release for release, shown in finding.releases.items() if shown == "red"]
+            out.print(f"  red on {', '.join(red)}", markup=False, soft_wrap=True)
         out.print(f"  {finding.folder}", markup=False, soft_wrap=True)
     if not fuzzed.findings:
         out.print("[green]every case puts out what its operations mean[/]")

@@ -46,6 +46,7 @@ class Finding:
         differences: what it shows, `topic`, `kind` and `shown`.
         case: the smallest one, as text.
         folder: of `case.json`, the test, and the application.
+        releases: on which its case was run: `red`, `green`, or `lacks` where it cannot be run; None if it was on none.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Finding:
     differences: tuple[Difference, ...]
     case: str
     folder: str
+    releases: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +206,8 @@ class Fuzzer:
         origin = f"{self.state.streams}: `onceproof fuzz --seed {self.state.seed}`, case {number}."
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "case.json", json.dumps(case.encoded, indent=2))
-        _write(folder / f"{NAME}.java", unit_test(case, topic, origin))
+        if case.partitions == 1:
+            _write(folder / f"{NAME}.java", unit_test(case, topic, origin))
         write_application(case, folder / "app", list(dict.fromkeys(one.topic for one in shown.differences)))
         title = f"{', '.join(shown.kinds)} of {', '.join(step.operation for step in case.steps)}"
         finding = Finding(
@@ -245,10 +248,10 @@ def _covers(one: Signature, other: Signature) -> bool:
 
 def _page(finding: Finding, origin: str) -> str:
     lines = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
-    return (
-        f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n"
-        f"`{NAME}.java` asserts what must be. `app` is for `onceproof app run`.\n"
-    )
+    files = "`app` is for `onceproof app run`."
+    if Path(finding.folder, f"{NAME}.java").exists():
+        files = f"`{NAME}.java` asserts what must be. {files}"
+    return f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n{files}\n"
 
 
 def _write(file: Path, text: str) -> None:

@@ -22,6 +22,7 @@ MEMORY, ROCKSDB, VERSIONED = "memory", "rocksdb", "versioned"
 DSL = "dsl"  # of the kind, and the format, that the configuration says
 VERSIONED_SINCE, ON_CLOSE_SINCE = Release(3, 5, 0), Release(3, 3, 0)
 CLOCK = "clock"  # the topic of what is no record: it advances the clock of the machine
+SCHEDULES = 4  # that are tried of each reduction
 EVERY = 100  # milliseconds between two punctuations
 # Properties that are drawn, and the release that brought each.
 PROPERTIES: Mapping[str, tuple[str, Release]] = {
@@ -81,6 +82,11 @@ OPERATIONS_SINCE: Mapping[str, Release] = {"streamJoin": Release(3, 1, 0), "reme
 WITH_VERSIONS = ("table", "burst", "toTable")  # that may be kept in a versioned store
 MAY_BE_KEPT = ("filterTable", "mapTable", "tableJoin")  # others that make tables must be
 NOT_OF_VERSIONS = ("filterTable", "mapTable", "suppress")  # that take no versioned table
+# Whose rows in the end hang neither on partitions nor on the order in which internal topics are read.
+BY_TASKS = (
+    "filter", "mapValues", "selectKey", "merge", "repartition", "count", "sum", "cogroup", "filterTable", "mapTable",
+    "group", "tableJoin", "foreignKeyJoin",
+)  # fmt: skip
 OF_WINDOWS = ("windows", "slides", "sessions")
 BEFORE_A_CLOCK = ("stream", "filter", "mapValues", "merge")  # after which no record waits in a repartition topic
 # By which one record of the input changes a row once, so that a suppression sees no more than the model does.
@@ -178,6 +184,8 @@ class Case:
         optimized: whether the topology is built with all optimizations.
         restored: whether the stores are lost then, and restored from their changelogs.
         properties: of `PROPERTIES`, those that are set.
+        partitions: of all topics, with a task each.
+        schedule: the seed of the order in which tasks take what waits in internal topics.
     """
 
     steps: tuple[Step, ...]
@@ -186,6 +194,8 @@ class Case:
     optimized: bool = False
     restored: bool = False
     properties: tuple[str, ...] = ()
+    partitions: int = 1
+    schedule: int = 0
 
     @property
     def is_on_disk(self) -> bool:
@@ -231,6 +241,8 @@ class Case:
             "records": [[one.topic, one.timestamp, one.key, one.value] for one in self.records],
             "reopened": list(self.reopened),
             "restored": self.restored,
+            "partitions": self.partitions,
+            "schedule": self.schedule,
             "outputs": [step.name for step in self.leaves],
         }
 
@@ -244,6 +256,8 @@ class Case:
             data["config"]["topology.optimization"] == "all",
             data["restored"],
             tuple(name for name in PROPERTIES if name in data["config"]),
+            data["partitions"],
+            data["schedule"],
         )
 
     @property
@@ -255,6 +269,7 @@ class Case:
         lines = [str(step) for step in self.steps]
         lines += [f"optimized: {self.optimized}"] if self.optimized else []
         lines += [f"{name}={PROPERTIES[name][0]}" for name in self.properties]
+        lines += [f"{self.partitions} partitions, schedule {self.schedule}"] if self.partitions > 1 else []
         reopening = f"the stores are {'lost and restored' if self.restored else 'closed and opened again'}"
         for place, record in enumerate(self.records):
             lines += [reopening] if place in self.reopened else []
@@ -274,6 +289,8 @@ def draw(seed: int, number: int, release: Release) -> Case:
         release: that is searched: what it does not have is not drawn.
     """
     random = Random(f"{seed} {number}")
+    if random.random() < 0.3:
+        return _by_tasks(random)
     is_closed, is_restored = random.random() < 0.25, random.random() < 0.5
     stores = [ROCKSDB, DSL] if is_closed and not is_restored else [MEMORY, MEMORY, DSL]
     if release.since(VERSIONED_SINCE):
@@ -296,6 +313,13 @@ def draw(seed: int, number: int, release: Release) -> Case:
     there = [name for name, (_, since) in PROPERTIES.items() if release.since(since)]
     properties = tuple(name for name in there if random.random() < 0.25)
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
+
+
+def _by_tasks(random: Random) -> Case:
+    """A case of several tasks, by a schedule of its own."""
+    steps = _steps(random, [MEMORY], BY_TASKS, globals_too=False)
+    records = _records(random, steps, is_ordered=random.random() < 0.4)
+    return Case(steps, records, optimized=random.random() < 0.3, partitions=2, schedule=random.randrange(1_000_000))
 
 
 def _by_the_time_of_records(step: Step) -> Step:
@@ -339,10 +363,12 @@ def _forgets(step: Step, is_restored: bool) -> bool:
     return bool(is_held_back) and not is_restored
 
 
-def _steps(random: Random, stores: Sequence[str], operations: Sequence[str]) -> tuple[Step, ...]:
+def _steps(
+    random: Random, stores: Sequence[str], operations: Sequence[str], *, globals_too: bool = True
+) -> tuple[Step, ...]:
     steps: list[Step] = []
     for number in range(random.choice((1, 2, 2, 2, 3))):
-        others = ("globalTable",) if number else ()  # with which alone there is no output
+        others = ("globalTable",) if number and globals_too else ()  # with which alone there is no output
         operation = random.choice(("stream", "stream", "table", "table", "burst", "burst", *others))
         options = {} if SOURCES[operation] is not Kind.TABLE else _store(random, operation, stores)
         steps.append(Step(f"s{number}", operation, (f"in{number}",), options))
@@ -495,7 +521,20 @@ def _one(random: Random) -> str:
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """Everything that is one reduction away: fewer steps, then fewer records, then plainer ones."""
+    """Everything that is one reduction away: fewer steps, then fewer records, then plainer ones.
+
+    With fewer records a schedule has other turns, so others are tried, too.
+    """
+    if case.partitions == 1:
+        yield from _smaller(case)
+        return
+    yield replace(case, partitions=1, schedule=0)
+    for one in _smaller(case):
+        yield one
+        yield from (replace(one, schedule=schedule) for schedule in range(SCHEDULES))
+
+
+def _smaller(case: Case) -> Iterator[Case]:
     if case.reopened:
         yield replace(case, reopened=(), restored=False)
     if case.optimized:

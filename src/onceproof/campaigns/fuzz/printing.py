@@ -558,7 +558,7 @@ def _toml(case: Case, topics: Sequence[str]) -> str:
     lines = [
         f'class = "{PACKAGE}.{APPLICATION}#topology"',
         'sources = ["src"]',
-        "partitions = 1",
+        f"partitions = {case.partitions}",
         "instances = 1",
         "rate = 100",
         'fault = "none"',

@@ -5,10 +5,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
+from onceproof.campaigns.fuzz.tickets import tried
 from onceproof.harness import harness_version
 from onceproof.lab.lane import Lane
+from onceproof.lab.releases import published_releases
 from onceproof.model.errors import UsageError
-from onceproof.model.release import Release
+from onceproof.model.release import OLDEST, Release
 from onceproof.settings import get_settings
 
 
@@ -39,6 +41,25 @@ def asked(run: str, streams: str, against: str | None, seed: int) -> Fuzzed:
 def resumed(name: str) -> Fuzzed:
     """The fuzzing of this name, or the `last` one; raises as `begun` does."""
     return begun(get_settings().fuzzings, name, fuzz_version())
+
+
+def with_tickets(state: Fuzzed, report: Callable[[str], object] = print) -> Fuzzed:
+    """Run each finding on the first and last release of each line, and write its ticket.
+
+    Raises:
+        UsageError: Maven does not say what is published.
+        HarnessError: a JVM could not be run, or ended.
+    """
+    installation, folder = get_settings().installation, Path(state.folder)
+    lines: dict[str, list[Release]] = {}
+    for release in sorted(published_releases(installation)):
+        if release.since(OLDEST):
+            lines.setdefault(release.line, []).append(release)
+    ends = {end for line in lines.values() for end in (line[0], line[-1])}
+    ends.add(Release.parse(state.streams))
+    done = tried(state, ends, lambda release: Lane(installation, release, folder / f"{release}.log"), report)
+    done.write(folder / "fuzzed.json")
+    return done
 
 
 def fuzz(state: Fuzzed, seconds: float, report: Callable[[str], object] = print) -> Fuzzed:

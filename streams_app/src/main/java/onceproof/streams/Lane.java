@@ -37,13 +37,14 @@ import org.apache.kafka.streams.test.TestRecord;
 /**
  * A program that runs the cases of a search, one a line, without brokers: for as long as its stdin lasts.
  *
- * <p>Argument: a folder for state. A case is {@code {topology, config, records, reopened, restored, outputs}}: the steps of {@link Drawn};
- * Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each, or, for the topic
- * {@code clock}, by how many milliseconds (its value) the clock of the machine advances; before which records (their places) the
- * driver is closed and another one opened: over the same state, or ({@code restored}) over none, whose stores are
- * restored from what the changelogs have; and the topics that are read in the end. Stdout: a line for each case, {@code {outputs}}, of each
- * topic {@code [timestamp, key, value, place]} in their order, with the place of the record whose header it carries, or {@code {failed}}: that a topology does not build, or that a
- * processor throws.
+ * <p>Argument: a folder for state. A case is {@code {topology, config, records, reopened, restored, partitions, schedule,
+ * outputs}}: the steps of {@link Drawn}; Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each, or, for
+ * the topic {@code clock}, by how many milliseconds (its value) the clock of the machine advances; before which records
+ * (their places) the driver is closed and another one opened: over the same state, or ({@code restored}) over none, whose
+ * stores are restored from what the changelogs have; by how many {@link Tasks}, and by which schedule of theirs; and the
+ * topics that are read in the end. Stdout: a line for each case, {@code {outputs}}, of each topic {@code [timestamp, key,
+ * value, place]} in their order, with the place of the record whose header it carries, or {@code {failed}}: that a topology
+ * does not build, or that a processor throws.
  */
 public final class Lane {
 
@@ -88,6 +89,10 @@ public final class Lane {
     private void run() throws IOException {
         List<JsonNode> records = new ArrayList<>();
         asked.get("records").forEach(records::add);
+        if (asked.get("partitions").intValue() > 1) {
+            process(records);
+            return;
+        }
         List<Integer> ends = new ArrayList<>();
         asked.get("reopened").forEach(place -> ends.add(place.intValue()));
         ends.add(records.size());
@@ -98,13 +103,49 @@ public final class Lane {
         }
     }
 
-    private void process(int part, List<JsonNode> records, boolean isToGoOn) throws IOException {
+    /** Process the records by a task for each partition. */
+    private void process(List<JsonNode> records) {
+        int partitions = asked.get("partitions").intValue();
+        try (Tasks tasks = new Tasks(partitions, asked.get("schedule").longValue(), config(0), one -> opened(config(one)))) {
+            tasks.process(records, record -> {
+                TestRecord<String, String> input = input(record);
+                return new TestRecord<>(bytes(input.key()), bytes(input.value()), input.headers(), input.timestamp());
+            });
+            tasks.drivers().forEach(this::read);
+        }
+    }
+
+    private static byte[] bytes(String text) {
+        return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private Properties config(int part) {
         Properties config = new Properties();
         asked.get("config").fields().forEachRemaining(one -> config.put(one.getKey(), one.getValue().textValue()));
-        Path own = state.resolve(String.valueOf(part));
-        config.put(StreamsConfig.STATE_DIR_CONFIG, own.toString());
+        config.put(StreamsConfig.STATE_DIR_CONFIG, state.resolve(String.valueOf(part)).toString());
+        return config;
+    }
+
+    private TopologyTestDriver opened(Properties config) {
         Instant begin = Instant.ofEpochMilli(asked.get("records").get(0).get(1).longValue());
-        try (TopologyTestDriver driver = new TopologyTestDriver(Drawn.topology(asked.get("topology"), config), config, begin)) {
+        return new TopologyTestDriver(Drawn.topology(asked.get("topology"), config), config, begin);
+    }
+
+    private void read(TopologyTestDriver driver) {
+        for (JsonNode topic : asked.get("outputs")) {
+            List<List<Object>> taken = outputs.computeIfAbsent(topic.textValue(), name -> new ArrayList<>());
+            if (driver.producedTopicNames().contains(topic.textValue())) {
+                driver.createOutputTopic(topic.textValue(), new StringDeserializer(), new StringDeserializer())
+                        .readRecordsToList()
+                        .forEach(record -> taken.add(told(record)));
+            }
+        }
+    }
+
+    private void process(int part, List<JsonNode> records, boolean isToGoOn) throws IOException {
+        Properties config = config(part);
+        Path own = state.resolve(String.valueOf(part));
+        try (TopologyTestDriver driver = opened(config)) {
             if (part > 0 && isRestored()) {
                 changelogs.restore(driver);
             }
@@ -120,14 +161,7 @@ public final class Lane {
                                 topic -> driver.createInputTopic(topic, new StringSerializer(), new StringSerializer()))
                         .pipeInput(input(record));
             }
-            for (JsonNode topic : asked.get("outputs")) {
-                List<List<Object>> taken = outputs.computeIfAbsent(topic.textValue(), name -> new ArrayList<>());
-                if (driver.producedTopicNames().contains(topic.textValue())) {
-                    driver.createOutputTopic(topic.textValue(), new StringDeserializer(), new StringDeserializer())
-                            .readRecordsToList()
-                            .forEach(record -> taken.add(told(record)));
-                }
-            }
+            read(driver);
             if (isToGoOn && isRestored()) {
                 changelogs.take(driver, records);
             } else if (isToGoOn) {
