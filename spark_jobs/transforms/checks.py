@@ -17,6 +17,7 @@ from spark_jobs.transforms.groups import GROUPED_TABLE
 from spark_jobs.transforms.joins import AS_OF_JOIN, FOREIGN_KEY_JOIN, GLOBAL_JOIN, TABLE_JOIN
 from spark_jobs.transforms.matches import compare_matches
 from spark_jobs.transforms.punctuations import compare_punctuations
+from spark_jobs.transforms.queries import compare_queries
 from spark_jobs.transforms.reads import compare_reads
 from spark_jobs.transforms.scans import compare_scans
 from spark_jobs.transforms.state import compare_state
@@ -118,6 +119,7 @@ CHECKS = {
     FOREIGN_KEY_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     GLOBAL_JOIN: Check(("deliveries",), lambda _: [Log("output-order", "output", judged="gives", counted=True)]),
     GROUPED_TABLE: Check(("stores",), lambda _: [Log("grouped", "output", judged="gives", folded=True)]),
+    "interactive-queries": Check(("deliveries", "reads", "queries", "stores"), _of_counting),
     "outbox": Check(("punctuations", "stores"), _of_outbox),
     "scans": Check(("scans", "stores"), _of_scans),
     TABLE_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
@@ -142,6 +144,7 @@ PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "stores": compare_stores,
     "time-order": compare_time_order,
     "windows": compare_windows,
+    "queries": compare_queries,
     "answers": lambda records, _: compare_answers(records),
     "published": compare_published,
     "transactions": lambda records, _: compare_transactions(records, "values-changelog", "values-changelog-all"),

@@ -16,6 +16,7 @@ from spark_jobs.transforms.comparisons import comparison, fact, records_text
 from spark_jobs.transforms.places import text_of_place
 
 QUEUE = "dead-letters"  # a role of trials with the fact `queue`
+OF_CLIENTS = ("input", "answers")  # roles of topics to which no task writes
 
 # What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
 # key, one that asks to `delete`, a `version` of a table, one that is `taken`, or one that is `skipped` as poison; under
@@ -30,6 +31,8 @@ _OF_TOPOLOGY = [
     ("copy", "output", "each", False, None, None),
     ("counting", "output", "each", False, None, None),
     ("counting", "last-changelog", "each", True, None, "value"),
+    ("interactive-queries", "output", "each", False, None, None),
+    ("interactive-queries", "last-changelog", "each", True, None, "value"),
     ("dedup", "output", "first", False, None, None),
     ("dedup", "seen-changelog", "first", True, None, "value"),
     ("dead-letters", "output", "taken", False, None, None),
@@ -341,7 +344,8 @@ def compare_atomicity(parts: DataFrame, entries: DataFrame, trials: DataFrame) -
     in_order = f.struct(state.isNull(), "role", "partition", "first_offset")
     chosen = parts.groupBy(*TRANSACTION).agg(f.min_by(reported, in_order).alias("row")).select("trial", "row.*")
     outside = entries.where(
-        ~f.col("transactional") & ((f.col("kind") == POSITION) | ((f.col("kind") == DATA) & (f.col("role") != "input")))
+        ~f.col("transactional")
+        & ((f.col("kind") == POSITION) | ((f.col("kind") == DATA) & ~f.col("role").isin(*OF_CLIENTS)))
     ).select(
         "trial",
         f.lit("torn-transaction").alias("anomaly"),

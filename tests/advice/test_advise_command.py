@@ -51,7 +51,7 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
     done = advise("3.4.1", "3.5.0")
     assert done.exit_code == 3, done.output
     assert (
-        "3.4.1 to 3.5.0: not looked at enough; 1 known issue strikes on the way; 23 things were not checked."
+        "3.4.1 to 3.5.0: not looked at enough; 1 known issue strikes on the way; 24 things were not checked."
         in done.stdout
     )
     assert "onceproof advise 3.4.1 3.5.0 --run" in done.stdout
@@ -150,7 +150,15 @@ def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch)
     assert (ran[1].scenarios, ran[1].variants) == (
         (
             *("enumerator", "crash", "multirunner", "global-join", "foreign-key-join", "stream-join"),
-            *("grouped-table", "table-join", "windows", "as-of-join", "punctuators", "dead-letters"),
+            *(
+                "grouped-table",
+                "table-join",
+                "windows",
+                "as-of-join",
+                "punctuators",
+                "dead-letters",
+                "interactive-queries",
+            ),
         ),
         ("DEFAULT_CONFIG", "ROLLING"),
     )

@@ -124,6 +124,8 @@ RETENTION = "KIP-825, retention (no JIRA)"  # of windows that come out when they
 SUPPLIED = "KIP-954 (no JIRA)"  # the changelog of windows from a supplier
 FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10391, again (no JIRA)"
 ASYMMETRIC = "KAFKA-15417"
+POSITIONS = ("KAFKA-15770", "KIP-562 (no JIRA)")  # of interactive queries
+DEADLOCK = "KAFKA-19629"
 SAME_KEY = "KIP-213, same key (no JIRA)"  # which the fix of KAFKA-16407 brought
 OTHERS = BUFFERS, OWNED, PAUSES, REVOKED = "CVE-2026-35554", "KAFKA-20827", "KAFKA-20764", "KAFKA-16876"
 
@@ -140,7 +142,7 @@ def keys(issues):
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479", BUFFERS],
             ["KAFKA-20808", "KAFKA-20808, other segments (no JIRA)", "KAFKA-21034"],
-            ["KAFKA-20731", FAR_FUTURE, KEPT, OWNED, PAUSES, REVOKED, SAME_KEY],
+            ["KAFKA-20731", FAR_FUTURE, DEADLOCK, KEPT, OWNED, PAUSES, REVOKED, SAME_KEY],
         ),
         (
             "3.4.1",
@@ -152,6 +154,7 @@ def keys(issues):
                     "KAFKA-18943",
                     FAR_FUTURE,
                     "KAFKA-17299",
+                    *POSITIONS,
                     "KAFKA-17455",
                     "KAFKA-18326",
                     "KAFKA-16407",
@@ -171,6 +174,7 @@ def keys(issues):
                     "KAFKA-18943",
                     FAR_FUTURE,
                     "KAFKA-17299",
+                    *POSITIONS,
                     "KAFKA-17455",
                     "KAFKA-18326",
                     "KAFKA-16407",
@@ -183,12 +187,13 @@ def keys(issues):
         (
             "3.3.1",
             "3.8.1",
-            ["KAFKA-14172", "KAFKA-14624", "KAFKA-7663", "KAFKA-14862", ASYMMETRIC, "KAFKA-16017"],
+            ["KAFKA-14172", "KAFKA-14624", *POSITIONS, "KAFKA-7663", "KAFKA-14862", ASYMMETRIC, "KAFKA-16017"],
             [
                 "KAFKA-19510",
                 "KAFKA-18943",
                 "KAFKA-20685",
                 "KAFKA-20731",
+                DEADLOCK,
                 "KAFKA-19208",
                 "KAFKA-18713",
                 KEPT,
@@ -214,14 +219,24 @@ def keys(issues):
             "3.9.1",
             ["KAFKA-18943", "KAFKA-17299", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
             [SAME_KEY],
-            ["KAFKA-19510", "KAFKA-20685", "KAFKA-20731", FAR_FUTURE, "KAFKA-19208", "KAFKA-19479", KEPT, *OTHERS],
+            [
+                "KAFKA-19510",
+                "KAFKA-20685",
+                "KAFKA-20731",
+                FAR_FUTURE,
+                DEADLOCK,
+                "KAFKA-19208",
+                "KAFKA-19479",
+                KEPT,
+                *OTHERS,
+            ],
         ),
         (
             "4.1.1",
             "4.1.0",
             [],
             ["KAFKA-19510", "KAFKA-19479"],
-            ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, KEPT, *OTHERS, SAME_KEY],
+            ["KAFKA-20685", "KAFKA-20731", FAR_FUTURE, DEADLOCK, KEPT, *OTHERS, SAME_KEY],
         ),
     ],
 )
@@ -417,6 +432,7 @@ def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
             for scenario in (
                 *("enumerator", "multirunner", "crash", "grouped-table", "table-join", "windows"),
                 *("stream-join", "foreign-key-join", "global-join", "as-of-join", "punctuators", "dead-letters"),
+                "interactive-queries",
             )
         ),
         # There stores can be in memory.

@@ -473,3 +473,25 @@ def test_what_waits_or_is_restored_by_time_explains_no_more_than_it_can_do(
 ):
     reported = scene(*events, **({parameter: 1} if parameter else {}))
     assert explained(witness(anomaly, "input/0@3"), reported, issue, variant, scenario) is expected
+
+
+@pytest.mark.parametrize(
+    ("issue", "seen", "expected"),
+    [
+        ("KAFKA-15770", witness("stale-answer", "answers/0@3", observed="4, instance-1 query"), True),
+        ("KAFKA-15770", witness("stale-answer", "answers/0@3", observed="4, instance-1 bounded"), True),
+        ("KAFKA-15770", witness("stale-answer", "answers/0@3", observed="4, instance-1 stale"), False),
+        ("KAFKA-15770", witness("unexplained-answer", "answers/0@3", observed="4, instance-1 query"), False),
+        ("KIP-562 (no JIRA)", witness("stale-answer", "answers/0@3", observed="4, instance-1 store"), True),
+        ("KIP-562 (no JIRA)", witness("stale-answer", "answers/0@3", observed="4, instance-1 standby stale"), False),
+        ("KAFKA-19629", witness("stuck", "instance-1"), True),
+        ("KAFKA-19629", witness("thread-died", "instance-1"), False),
+    ],
+)
+def test_answers_and_a_deadlock_of_interactive_queries_are_told_apart(issue, seen, expected):
+    deadlock = {"t": 5, "source": "instance-1", "event": "deadlock", "threads": [{"thread": "a", "lacks": "b"}]}
+    assert explained(seen, scene(deadlock), issue, "QUERY", "interactive-queries") is expected
+
+
+def test_without_a_deadlock_an_application_that_asks_must_not_be_stuck():
+    assert not explained(witness("stuck", "instance-1"), scene(), "KAFKA-19629", "QUERY", "interactive-queries")

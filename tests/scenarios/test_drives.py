@@ -528,6 +528,19 @@ WAYS = [
     Way("two-topics", "no task moves", False, "took no task over", "LAGGING", nature=Nature(moves=False)),
     Way("two-topics", "an instance is killed while it lags", True, r"^instance-\d was killed", "LAGGING_KILLED"),
     Way("two-topics", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
+    Way(
+        "interactive-queries", "tasks move", True, "^4 of 4 times all tasks went to one instance", all_steps_tried=True
+    ),
+    Way(
+        "interactive-queries",
+        "no task moves",
+        False,
+        "^0 of 4 times",
+        nature=Nature(moves=False),
+        all_steps_tried=False,
+    ),
+    Way("interactive-queries", "an instance is killed", True, r"^instance-\d was killed with 0_", "KILLED"),
+    Way("interactive-queries", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
     Way("dead-letters", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
     Way(
         "windows",
@@ -701,7 +714,7 @@ HALTS = [
         SCENARIOS,
         (
             *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
-            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 150),
+            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 150),
         ),
         strict=True,
     )

@@ -543,6 +543,62 @@ def lost_read(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+# --- interactive-queries -------------------------------------------------------------------------------------
+
+ANSWERS, UNLIMITED = "answers", 2**63 - 1
+
+
+def limit_of(answer: Record, name: str) -> int:
+    """An offset that an answer states."""
+    return int(answer.headers.partition(f"{name}=")[2].partition(" ")[0], 16)
+
+
+def least_of(clean: Clean, answer: Record) -> int:
+    """The number that an answer must have at least, by the changelog and the input."""
+    key = answer.key or 0
+    known = [r for r in clean.by_key["last-changelog"][key] if r.offset < limit_of(answer, "floor")]
+    read = [r for r in clean.by_key["input"][key] if r.offset < limit_of(answer, "read")]
+    return max((r.value or 0 for r in [*known, *read]), default=0)
+
+
+def told_by(answer: Record) -> str:
+    """The number of an answer, and who gave it."""
+    return f"{answer.value}, {bytes.fromhex(answer.headers.partition('how=')[2]).decode()}"
+
+
+def stale_answer(clean: Clean, rng: random.Random) -> Mutation:
+    """A client is answered with an older number than it must be."""
+    mutation = Mutation("a stale answer", clean)
+    old = rng.choice([answer for answer in clean.topics[ANSWERS] if least_of(clean, answer) > 1])
+    least = least_of(clean, old)
+    new = mutation.replace(ANSWERS, old, rng.randrange(least))
+    mutation.found("stale-answer", old.partition, old.key, [at(ANSWERS, new)], f"{least} or later", told_by(new))
+    return mutation
+
+
+def early_answer(clean: Clean, rng: random.Random) -> Mutation:
+    """A client is answered with a number that was committed later."""
+    mutation = Mutation("an early answer", clean)
+    old = rng.choice([answer for answer in clean.topics[ANSWERS] if (answer.value or 0) > least_of(clean, answer)])
+    [put] = [r for r in clean.by_key["last-changelog"][old.key or 0] if r.value == old.value]
+    ceiling = f"ceiling={limit_of(old, 'ceiling'):016x}"
+    new = mutation.put_in_place(
+        ANSWERS, old, old._replace(headers=old.headers.replace(ceiling, f"ceiling={put.offset:016x}"))
+    )
+    expected = f"{(old.value or 0) - 1} or earlier"
+    mutation.found("early-answer", old.partition, old.key, [at(ANSWERS, new)], expected, told_by(new))
+    return mutation
+
+
+def unexplained_answer(clean: Clean, rng: random.Random) -> Mutation:
+    """A client is answered with a number that its key never had."""
+    mutation = Mutation("an unexplained answer", clean)
+    old = rng.choice(clean.topics[ANSWERS])
+    new = mutation.replace(ANSWERS, old, 1_000_000)
+    mutation.found("unexplained-answer", old.partition, old.key, [at(ANSWERS, new)], "a value of the key", told_by(new))
+    return mutation
+
+
 # --- dedup ---------------------------------------------------------------------------------------------------
 
 
@@ -1467,6 +1523,16 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         fallen,
         older,
         deleted_between,
+    ),
+    "interactive-queries": (
+        stale_read,
+        dirty_read,
+        lost_read,
+        repeated_output,
+        *(plant("output") for plant in (stamped, headed)),
+        stale_answer,
+        early_answer,
+        unexplained_answer,
     ),
     "dedup": (
         lost_key,

@@ -49,7 +49,7 @@ from onceproof.scenarios.liveness import compare_liveness
 from tests.specimens import directories, timelines
 from tests.specimens.directories import Held, stores_of
 from tests.specimens.files import a_plan, an_outcome
-from tests.specimens.mutations import Clean, Mutation
+from tests.specimens.mutations import ANSWERS, UNLIMITED, Clean, Mutation
 from tests.specimens.trials import EPOCH
 
 RELEASE = Release(4, 3, 1)  # the one that the clean trials ran on
@@ -69,6 +69,7 @@ GUIDES = {
     "foreign-key-join": "input",
     "global-join": "output",
     "grouped-table": "input",
+    "interactive-queries": "output",
     "outbox": "input",
     "scans": at_least_once.CHANGELOG,
     "stream-join": "input",
@@ -307,7 +308,11 @@ def transactions_of(mutation: Mutation, roles: Mapping[str, Role]) -> Iterator[T
     """The transactions of a mutated trial, partition by partition, each in its order."""
     # If all of a topic is read, a role with what is committed of it is not written separately.
     read_whole = {role.topic for role in roles.values()}
-    written = [name for name, role in roles.items() if (role.plays or name) != "input" and name not in read_whole]
+    written = [
+        name
+        for name, role in roles.items()
+        if (role.plays or name) != "input" and name != ANSWERS and name not in read_whole
+    ]
     for partition in range(mutation.clean.facts["partitions"]):
         yield from _of_partition(mutation, written, partition)
 
@@ -402,7 +407,7 @@ def _due(planted: Planted, partition: int, first: int, last: int) -> dict[str, C
     offsets = {record.offset for record in inputs[first:last]}
     due = {}
     for role in planted.logs.roles.values():
-        if role != "input":
+        if role not in ("input", ANSWERS):
             caused = ((r, cause) for r, cause in clean.caused[role] if r.partition == partition)
             due[role] = _counted(role, [*(r.key for r, cause in caused if cause.offset in offsets)])
     if "output" in due:
@@ -466,6 +471,8 @@ def write(cluster: Cluster, planted: Planted) -> None:
                 producer.abort_transaction(30)
     finally:
         group.close()
+    if ANSWERS in clean.topics:
+        write_answers(cluster, planted)
     if clean.check == "values":
         for (role, partition, old), real in list(planted.offsets.items()):
             if role == quota.ALL:
@@ -480,6 +487,27 @@ def write_input(cluster: Cluster, planted: Planted) -> None:
         for record in planted.mutation.written(role, partition):
             produce(producer, planted, role, record)
     producer.flush(30)
+
+
+def write_answers(cluster: Cluster, planted: Planted) -> None:
+    """Write the answers to interactive queries as the client does, with the offsets that the broker gave to others."""
+    producer = Producer({**cluster.client(), **PRODUCER_CONFIG})
+    for partition in _partitions(planted):
+        for record in planted.mutation.written(ANSWERS, partition):
+            produce(producer, planted, ANSWERS, record._replace(headers=_in_real_offsets(planted, record)))
+    producer.flush(30)
+
+
+def _in_real_offsets(planted: Planted, answer: Record) -> str:
+    """The headers of an answer; one that cannot be decoded has none."""
+    headers = dict(header.split("=") for header in answer.headers.split())
+    for name, role in (("floor", "last-changelog"), ("ceiling", "last-changelog"), ("read", "input")):
+        limit = int(headers.get(name, "0"), 16)
+        if 0 < limit < UNLIMITED:
+            real = {old: to for (r, p, old), to in planted.offsets.items() if (r, p) == (role, answer.partition)}
+            behind = max(real.values(), default=0) + 1
+            headers[name] = f"{min((to for old, to in real.items() if old >= limit), default=behind):016x}"
+    return " ".join(f"{name}={digits}" for name, digits in headers.items())
 
 
 def produce(producer: Producer, planted: Planted, role: str, record: Record, *, keep: bool = True) -> None:

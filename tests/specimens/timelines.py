@@ -67,6 +67,9 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "punctuators": {},
     "dead-letters": {},
     "two-topics": {},
+    "interactive-queries": {
+        "routed": {"owners": {"instance-1": [0, 1]}, "routes": {"instance-1": dict.fromkeys("01", "instance-1")}}
+    },
     "migration": {},
 }
 
@@ -172,6 +175,14 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
     "windows": {},
     "as-of-join": {},
     "punctuators": {},
+    "interactive-queries": {
+        "wrong-route": {
+            "changed": {"routed": {"routes": {"instance-1": {"0": "instance-1", "1": "instance-2"}}}},
+            "partition": 1,
+            "place": "instance-1",
+            "told": ("instance-1", "instance-2"),
+        }
+    },
     "migration": {},
 }
 

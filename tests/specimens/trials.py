@@ -1,9 +1,9 @@
 """Real clean trials that are kept next to this file, and what Spark found in a run.
 
 Those below `real/` were run against real brokers on Kafka Streams 4.3.1 (where `grouped-table` went from 3.9.1, with one
-partition; `dead-letters` on 4.4.0), with small bulks, and are kept as the
-independent reader read them: one Parquet file per trial (role STRING, partition INT, offset LONG, key INT, value LONG),
-its check, facts and what was produced as metadata. Where there is no timestamp LONG (ms), `stamped` gives them some.
+partition; `dead-letters` and `interactive-queries` on 4.4.0), with small bulks, and are kept as the
+independent reader read them: one Parquet file per trial (role STRING, partition INT, offset LONG, key INT, value LONG, and
+headers STRING where these say something), its check, facts and what was produced as metadata. Where there is no timestamp LONG (ms), `stamped` gives them some.
 """
 
 import json

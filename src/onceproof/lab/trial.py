@@ -73,7 +73,7 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
             if name.endswith("-changelog"):
                 config["cleanup.policy"] = "compact"
             yield NewTopic(trial.topic(name), partitions, replica_assignment=replicas, config=config)
-        elif name in (*plan.inputs, "output", "dead-letters"):
+        elif name in (*plan.inputs, "output", "dead-letters", "answers"):
             yield NewTopic(trial.topic(name), partitions)
 
 

@@ -49,6 +49,7 @@ FEATURES = {
         Feature("windows", YES_OR_NO, "whether it aggregates by windows or sessions"),
         Feature("window_stores", YES_OR_NO, "whether a store has windows or sessions, also of joins"),
         Feature("punctuators", YES_OR_NO, "whether it schedules punctuations"),
+        Feature("queries", YES_OR_NO, "whether clients ask its stores by KafkaStreams.query (KIP-796)"),
         Feature("skipped_records", YES_OR_NO, "whether it skips records, by an exception handler or by negative times"),
     )
 }

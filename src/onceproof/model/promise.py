@@ -122,6 +122,22 @@ ANOMALIES = {
             "Under exactly-once, a store gave a value that no record before had put there.",
             "output record",
         ),
+        Anomaly(
+            "stale-answer",
+            "A client was answered with an older value than the store had to hold, or said that it held.",
+            "answer",
+        ),
+        Anomaly(
+            "early-answer",
+            "A client was answered with a value that was not committed, by a store that shows none of these.",
+            "answer",
+        ),
+        Anomaly("unexplained-answer", "A client was answered with a value that its key never had.", "answer"),
+        Anomaly(
+            "wrong-route",
+            "At the end an instance sent clients elsewhere than to the instance that has the key.",
+            "instance and partition",
+        ),
         Anomaly("ghost-key", "A scan of a store found a key that had been deleted.", "request"),
         Anomaly("missing-key", "A scan of a store did not find a key that had been put and not deleted.", "request"),
         Anomaly(
@@ -407,6 +423,25 @@ PROMISES = {
             ("stale-read", "dirty-read"),
             "store_reads",
             "keys",
+        ),
+        Promise(
+            "queries",
+            "An answer to an interactive query holds what was committed before the question, or, of a standby or a "
+            "store that is restored, what that declares to hold (KIP-535, KIP-562). One with a position holds what "
+            "came before it (KIP-796), and none shows what its store must not.",
+            "Every answer was held against the changelog and the input.",
+            ("stale-answer", "early-answer", "unexplained-answer"),
+            "interactive_queries",
+            "keys",
+        ),
+        Promise(
+            "routing",
+            "At rest, each instance sends clients to the instance that has the key as active.",
+            "Each instance was asked for a key of each partition.",
+            ("wrong-route",),
+            "query_routing",
+            "partitions",
+            dated=Dated(("routes",)),
         ),
         Promise(
             "scans",

@@ -24,6 +24,7 @@ from onceproof.readers.groups import sums_of_groups
 from onceproof.readers.joins import as_of, by_foreign_key, by_key, changes_of, with_entries
 from onceproof.readers.matches import compare_matches
 from onceproof.readers.punctuations import BUFFER, compare_punctuations
+from onceproof.readers.queries import compare_queries
 from onceproof.readers.reads import compare_reads
 from onceproof.readers.scans import compare_scans
 from onceproof.readers.state import compare_state
@@ -93,6 +94,18 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
         ),
     ]
     return findings_of(inputs, outputs, comparisons)
+
+
+def check_interactive_queries(topics: Topics, facts: Facts) -> Findings:
+    """The topology `interactive-queries`: as `counting`, and each answer holds what it must.
+
+    Args:
+        topics: those of `counting`, and `answers`.
+        facts: `exactly_once`, `cached`.
+    """
+    findings = check_counting(topics, facts)
+    findings.add(list(compare_queries(topics, facts)))
+    return findings
 
 
 def check_copy(topics: Topics, facts: Facts) -> Findings:
@@ -357,6 +370,7 @@ CHECKS: dict[str, Callable[[Topics, Facts], Findings]] = {
     "foreign-key-join": check_foreign_key_join,
     "global-join": check_global_join,
     "grouped-table": check_grouped_table,
+    "interactive-queries": check_interactive_queries,
     "outbox": check_outbox,
     "scans": check_scans,
     "stream-join": check_stream_join,

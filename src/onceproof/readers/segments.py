@@ -27,6 +27,7 @@ from onceproof.readers.contents import Values, as_it_is, put_or_delete, version
 
 Log = tuple[str, int]  # role and partition
 QUEUE = "dead-letters"  # a role of trials with the fact `queue`
+OF_CLIENTS = ("input", "answers")  # roles of topics to which no task writes
 LAST_SEQUENCE = 2**31 - 1  # then 0 follows
 
 
@@ -66,6 +67,7 @@ EFFECTS = {
     "as-of-join": (Effect("output", once=False), Effect("versions-changelog", "version", value=version)),
     "global-join": (Effect("output", once=False),),
     "scans": (Effect("output", "delete", once=False), Effect("records-changelog", value=put_or_delete)),
+    "interactive-queries": (Effect("output", once=False), Effect("last-changelog", value=as_it_is)),
     "values": (Effect("values-changelog", value=as_it_is),),
 }
 
@@ -198,7 +200,8 @@ def _atomicity(
         judged_parts += [(log, _nothing(log, _position_of(parts), expected[log])) for log in absent]
         yield min(judged_parts, key=lambda item: (item[1].anomaly is None, item[0]))[1]
     for entry in entries:
-        if not entry.transactional and (entry.kind == POSITION or (entry.kind == DATA and entry.role != "input")):
+        by_task = entry.kind == POSITION or (entry.kind == DATA and entry.role not in OF_CLIENTS)
+        if by_task and not entry.transactional:
             log = (entry.role, entry.partition)
             yield _comparison(log, entry, "torn-transaction", None, "in a transaction", "outside")
 

@@ -21,6 +21,7 @@ from onceproof.scenarios import (
     global_join,
     grouped_table,
     idle_task,
+    interactive_queries,
     migration,
     multirunner,
     punctuators,
@@ -55,6 +56,7 @@ _MODULES = (
     punctuators,
     dead_letters,
     two_topics,
+    interactive_queries,
     migration,
 )
 # Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-scenario.md).

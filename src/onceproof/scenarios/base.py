@@ -485,6 +485,7 @@ class Scenario:
                 or app.get("stores") in ("window", "session"),
             ),
             "punctuators": ("punctuate.ms" in app,),
+            "queries": (bool(app.get("by.query")),),
             "skipped_records": (any(name.endswith("exception.handler") for name in config),),
         }
 

@@ -94,6 +94,15 @@ final class Plants {
                     Alteration.of(FOREIGN_KEYS, "forward", Joining.AbsentKeySilent.class)),
             new Plant("shared-clock",
                     Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
+            new Plant("any-store-answers",
+                    Alteration.of("~StoreQueryParameters", "staleStoresEnabled", Querying.AnyStoreAnswers.class)),
+            new Plant("position-at-end", Alteration.of("~LagInfo", "currentOffsetPosition", Querying.LagHidden.class)),
+            new Plant("position-shared", Alteration.of("~query.Position", "copy", Querying.PositionShared.class)),
+            new Plant("standby-for-active",
+                    Alteration.of("~KeyQueryMetadata", "activeHost", Querying.StandbyForActive.class)),
+            new Plant("isolation-ignored",
+                    Alteration.of(
+                            "~StreamsConfig", "defaultInteractiveQueryIsolationLevel", Querying.IsolationIgnored.class)),
             new Plant("emit-time-forgotten",
                     Alteration.of(
                             INTERNALS + "AbstractProcessorContext", "processorMetadataForKey",

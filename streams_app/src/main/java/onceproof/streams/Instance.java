@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
@@ -18,6 +19,7 @@ final class Instance {
     private final KafkaStreams streams;
     private final boolean hasGlobalThread;
     private final Sampler sampler;
+    private final Optional<QueryClient> client;
     private final Events events;
 
     Instance(
@@ -26,14 +28,17 @@ final class Instance {
             StreamThreadExceptionResponse onUncaught,
             Restorations restorations,
             Progress progress,
+            QueryClient client,
             Events events) {
         this.events = events;
+        this.client = Optional.ofNullable(client);
         this.streams = new KafkaStreams(topology, config);
         this.hasGlobalThread = !topology.describe().globalStores().isEmpty();
         this.sampler = new Sampler(streams, progress, events);
         streams.setStateListener((to, from) -> {
             events.emit("state", Events.fields("from", from.name(), "to", to.name()));
             sampler.wake();
+            this.client.ifPresent(QueryClient::moved);
         });
         streams.setGlobalStateRestoreListener(restorations);
         streams.setUncaughtExceptionHandler(exception -> {
@@ -54,6 +59,7 @@ final class Instance {
             events.emit("uncaught", describe("GlobalStreamThread", exception, StreamThreadExceptionResponse.SHUTDOWN_CLIENT));
         }
         sampler.start();
+        client.ifPresent(one -> one.start(streams));
     }
 
     /** Carry out a command of the owner: a word, which {@code dump} follows by its two arguments. */
@@ -91,6 +97,7 @@ final class Instance {
     boolean close(Duration patience) {
         boolean clean = streams.close(patience);
         sampler.finish();
+        client.ifPresent(QueryClient::finish);
         Planted.tell(events);
         return clean;
     }

@@ -66,7 +66,10 @@ public final class Main {
             if (asked.topology.equals(Topologies.OF_PEOPLE)) { // built anew: one that is described is not to be run
                 events.emit("topology", Described.fields(Loaded.topology(asked.app, asked.config), asked.config));
             }
-            instance = new Instance(topology, asked.config, onUncaught, restorations, progress, events);
+            QueryClient client = asked.topology.equals(InteractiveQueries.NAME)
+                    ? new QueryClient(QueryClient.Asked.of(asked.app), asked.config, events)
+                    : null;
+            instance = new Instance(topology, asked.config, onUncaught, restorations, progress, client, events);
             instance.start();
         } catch (RuntimeException | Error e) {
             LOG.error("The instance does not start", e);

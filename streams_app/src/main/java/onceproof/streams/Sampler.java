@@ -1,15 +1,19 @@
 package onceproof.streams;
 
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.LagInfo;
@@ -35,7 +39,8 @@ final class Sampler {
                 new Look("assignment", "threads", 20, this::threads),
                 new Look("progress", "processed", 50, () -> progress.isCounted() ? progress.processed() : totals()),
                 new Look("lags", "stores", 100, this::stores), // asks the broker, so it must not hold up the others
-                new Look("throttle", "producers", 500, this::producers));
+                new Look("throttle", "producers", 500, this::producers),
+                new Look("deadlock", "threads", 1_000, Sampler::deadlocked));
     }
 
     void start() {
@@ -109,6 +114,16 @@ final class Sampler {
         }
         boolean throttled = rows.values().stream().anyMatch(row -> (Double) row.get("produce_throttle_time_max") > 0);
         return throttled ? List.copyOf(rows.values()) : List.of();
+    }
+
+    /** Threads that wait for one another forever, each with the monitor that it lacks. */
+    private static List<Map<String, Object>> deadlocked() {
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long[] found = threads.findDeadlockedThreads();
+        return found == null ? List.of() : Stream.of(threads.getThreadInfo(found))
+                .filter(Objects::nonNull)
+                .map(thread -> Events.fields("thread", thread.getThreadName(), "lacks", thread.getLockName()))
+                .collect(Collectors.toList());
     }
 
     /** One look: it reports what it sees under its name whenever that differs from its last report. */

@@ -23,6 +23,7 @@ final class Topologies {
                     Map.entry("foreign-key-join", ForeignKeyJoin::topology),
                     Map.entry("global-join", GlobalJoin::topology),
                     Map.entry("grouped-table", GroupedTable::topology),
+                    Map.entry(InteractiveQueries.NAME, InteractiveQueries::topology),
                     Map.entry("outbox", Outbox::topology),
                     Map.entry("scans", Scans::topology),
                     Map.entry("stream-join", StreamJoin::topology),

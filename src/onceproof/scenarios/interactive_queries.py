@@ -1,0 +1,281 @@
+"""A client that asks a store while tasks move is answered by who has the key, and no answer is older than it may be.
+
+Applications ask the stores of Kafka Streams by interactive queries: which instance has a key (`queryMetadataForKey`),
+and the value of the key there. While tasks move they ask again, or take what a standby or a store that is being
+restored has (KIP-535, KIP-562), with the lag that it declares (`allLocalStorePartitionLags`).
+
+What can go wrong: a store answers before it has been restored, or after its task has gone elsewhere; a standby declares
+a position that it has not reached, or shows what was never committed; an answer claims a position in the input that its
+value does not have (KIP-796; KAFKA-15770); an instance sends clients to one that has not the key any more.
+
+A client runs in each instance, on a thread of its own (streams_app, `QueryClient`), and writes each answer to a topic,
+with the offsets of the changelog and of the input that such an answer must hold, and must not go beyond. They are read
+before the question, or after the answer, so they need no clock. The n-th record of a key has the value n, so each
+answer says how far the store was. Exactly-once only: after a crash without transactions a store goes back.
+
+A store without transactions of its own (KIP-892) also shows what is not committed yet, so there an answer of an active
+store may be newer than what is committed, and another instance may answer with less. With `READ_COMMITTED` it may not.
+
+An instance that has not noticed that others have its tasks answers with what it has, and Kafka Streams promises nothing
+else: faults that freeze an instance, or part it from the brokers, are none of this scenario. A trial is *exercised*
+when all tasks went to another instance and back while records flowed, or when the fault bit.
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from onceproof.faults import bounce, chosen, instance_kill, parameters_of, rolling_bounce, state_lost, thread_removed
+from onceproof.faults.base import Instance, is_at_rest
+from onceproof.model.anomaly import Comparison
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.parameter import Parameter
+from onceproof.model.release import Release
+from onceproof.model.timeline import Event
+from onceproof.scenarios import multirunner
+from onceproof.scenarios.base import (
+    INSTANCE,
+    MEMBERSHIP,
+    ROLLING,
+    STREAMS_PROTOCOL,
+    TRANSACTIONAL,
+    TRANSACTIONAL_STORES,
+    Exercise,
+    Role,
+    Scenario,
+    ScenarioContext,
+    System,
+    Variant,
+    Workload,
+    membership,
+    refuse_fault_of_disk,
+    runs_its_task,
+    transactional_stores,
+    values_of,
+    variants_of,
+)
+from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN, inject, refuse_group, start_other
+
+NAME = "instance-1"
+PROMISE = "routing"
+ROUTED_WITHIN = 30.0  # seconds without a rebalance after which each instance must know where each key is
+ROUND_TRIPS = 2  # of all tasks, to the other instance and back
+FAULTS = (instance_kill.FAULT, bounce.FAULT, thread_removed.FAULT, state_lost.FAULT, rolling_bounce.FAULT)
+QUERY_FROM = Release(3, 2, 0)  # KIP-796
+ISOLATION = "default.interactive.query.isolation.level"
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+KILLED = {"fault": instance_kill.FAULT.name}
+COMMITTED = {TRANSACTIONAL: True, "isolation": "read_committed", "by.query": True}
+PARAMETERS = {
+    "standbys": Parameter(1, "standby replicas", least=0),
+    "partitions": Parameter(4, "partitions of the input", least=1),
+    "keys": Parameter(40, "distinct keys", least=1),
+    "first": Parameter(4_000, "records that are processed before tasks move", least=1),
+    "records": Parameter(30_000, "records that flow while tasks move, at most", least=1),
+    "pause": Parameter(20, "ms after each batch that is restored", least=1),
+    "stores": Parameter("rocksdb", "kind of the store", choices=("rocksdb", "in-memory")),
+    "by.query": Parameter(False, "whether clients also ask by KafkaStreams.query (KIP-796)"),
+    "isolation": Parameter(
+        "read_uncommitted",
+        "whether answers may have what is not committed",
+        choices=("read_uncommitted", "read_committed"),
+    ),
+    **MEMBERSHIP,
+    **TRANSACTIONAL_STORES,
+    **parameters_of(*FAULTS),
+}
+VARIANTS = variants_of(
+    Variant("DEFAULT_CONFIG", "All tasks go from one of two instances to the other and back, twice; with standbys."),
+    Variant("NO_STANDBY", "As DEFAULT_CONFIG without standbys, so that stores are restored.", {"standbys": 0}),
+    Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {"stores": "in-memory"}),
+    Variant("QUERY", "As DEFAULT_CONFIG; clients also ask by KafkaStreams.query (KIP-796).", {"by.query": True}),
+    Variant("KILLED", "As DEFAULT_CONFIG; instead an instance is killed.", KILLED),
+    Variant("KILLED_NO_STANDBY", "As KILLED without standbys.", {**KILLED, "standbys": 0}),
+    Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {TRANSACTIONAL: True}),
+    Variant("COMMITTED", "As TRANSACTIONAL; answers have what is committed only.", COMMITTED),
+    Variant("COMMITTED_KILLED", "As COMMITTED; instead an instance is killed.", {**COMMITTED, **KILLED}),
+    STREAMS_PROTOCOL,
+    ROLLING,
+)
+
+
+def values(trial: Trial) -> dict[str, Any]:
+    """The trial's parameters."""
+    return values_of(trial, PARAMETERS, VARIANTS)
+
+
+def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+    """Refuses an isolation that nothing keeps, or that a release lacks, and releases."""
+    if parameters["isolation"] == "read_committed" and not parameters[TRANSACTIONAL]:
+        return (
+            "isolation=read_committed needs transactional stores, as others show all they have; add "
+            f"{TRANSACTIONAL}=true."
+        )
+    oldest = min(cell.streams, cell.running)
+    if parameters["by.query"] and oldest < QUERY_FROM:
+        return f"Kafka Streams {oldest} has no KafkaStreams.query (KIP-796); take {QUERY_FROM} or later."
+    on_disk = parameters["stores"] == "rocksdb"
+    return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
+
+
+def workload(trial: Trial) -> Workload:
+    """Records of keys drawn from the seed; the n-th record of a key has the value n."""
+    parameters, rng = values(trial), random.Random(trial.seed)
+    numbers: Counter[int] = Counter()
+    made = []
+    for key in rng.choices(range(parameters["keys"]), k=parameters["first"] + parameters["records"]):
+        numbers[key] += 1
+        made.append((key, numbers[key]))
+    return Workload(made[: parameters["first"]], made[parameters["first"] :])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `interactive-queries`."""
+    parameters = values(trial)
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "answers.topic": trial.topic("answers"),
+        "keys": parameters["keys"],
+        "partitions": parameters["partitions"],
+        "by.query": parameters["by.query"],
+        "restore.pause.ms": parameters["pause"],
+        "caching": False,
+        "stores": parameters["stores"],
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    parameters = values(trial)
+    committed = parameters["isolation"] == "read_committed"
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": str(parameters["standbys"]),
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        "application.server": f"{INSTANCE}:1",  # nobody connects; clients see whose keys are whose
+        "restore.consumer.max.poll.records": "200",
+        # With less, who was away gets active tasks only with a probing rebalance, in ten minutes.
+        "acceptable.recovery.lag": "1000000",
+        **({ISOLATION: "READ_COMMITTED"} if committed else {}),
+        **membership(parameters),
+        **transactional_stores(parameters),
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: ScenarioContext) -> Exercise:
+    """Have tasks move while records flow and clients ask, drain, and see where instances send clients in the end."""
+    first, flow = lab.workload.first, lab.workload.second
+    fault = chosen(lab.parameters)
+    with lab.phase("first"):
+        lab.instances.start(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        start_other(lab)
+    exercise = Exercise.of(inject(lab, fault, "flow", flow)) if fault else _moved(lab, flow)
+    with lab.phase("routes"):
+        lab.holds_within(ROUTED_WITHIN, lambda: is_at_rest(lab) and not wrong_routes(*_known(lab)))
+        owners, routes = _known(lab)
+        lab.note("routed", owners=owners, routes=routes)
+    with lab.phase("leave"):
+        lab.close_instances()
+    return exercise
+
+
+def _moved(lab: ScenarioContext, flow: Sequence[tuple[int, int]]) -> Exercise:
+    """Have all tasks go to the other instance and back while these records flow, then drain."""
+    moves = 0
+    with lab.phase("moves"):
+        bulk = lab.produce("flow", flow, RATE)
+        for _ in range(ROUND_TRIPS):
+            for gone, stays in ((NAME, OTHER), (OTHER, NAME)):
+                bulk.make_last(WITHIN)
+                lab.instances.stop(gone, leave_group=True)
+                took = lab.holds_within(WITHIN, partial(_has_all, lab, lab.instances.running[stays]))
+                bulk.make_last(WITHIN)
+                back = lab.instances.start(gone)
+                moves += took and lab.holds_within(WITHIN, partial(runs_its_task, back)) and not bulk.done()
+    with lab.phase("drain"):
+        bulk.full_speed()
+        lab.await_drained()
+    all_moves = 2 * ROUND_TRIPS
+    reason = f"{moves} of {all_moves} times all tasks went to one instance, and some back, while records flowed."
+    return Exercise(moves > 0, reason, steps=all_moves, all_steps_tried=moves == all_moves)
+
+
+def _has_all(lab: ScenarioContext, instance: Instance) -> bool:
+    return instance.state == "RUNNING" and len(instance.tasks("active")) == lab.parameters["partitions"]
+
+
+# By instance the partitions of its active tasks, and where it sends clients, by partition.
+Owners = Mapping[str, Sequence[int]]
+Routes = Mapping[str, Mapping[str, str]]
+
+
+def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
+    """Who has which active tasks, and where each instance sends clients."""
+    running = lab.instances.running
+    owners = {name: [int(task.partition("_")[2]) for task in one.tasks("active")] for name, one in running.items()}
+    told = {name: one.last.get("routes", {"routes": []})["routes"] for name, one in running.items()}
+    return owners, {name: {str(row["partition"]): row["active"] for row in rows} for name, rows in told.items()}
+
+
+def wrong_routes(owners: Owners, routes: Routes) -> list[tuple[str, int, str, str | None]]:
+    """By whom for which partition clients are sent to whom, and not to its only owner: (by, partition, owner, to)."""
+    return [row for row in _all_routes(owners, routes) if row[2] != row[3]]
+
+
+def _all_routes(owners: Owners, routes: Routes) -> Iterator[tuple[str, int, str, str | None]]:
+    has: dict[int, list[str]] = defaultdict(list)
+    for name, partitions in owners.items():
+        for partition in partitions:
+            has[partition].append(name)
+    for partition, names in sorted(has.items()):
+        for name, known in sorted(routes.items()):
+            yield name, partition, " and ".join(sorted(names)), known.get(str(partition))
+
+
+def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """What the application asserts itself, and where each instance sends clients at the end, beside who has the key."""
+    routed = [event for event in events if event["event"] == "routed"]
+    rows = [row for event in routed for row in _all_routes(event["owners"], event["routes"])]
+    return [
+        *multirunner.observe(trial, events),
+        *(
+            Comparison(PROMISE, None if to == owner else "wrong-route", partition, None, by, owner, to or "nobody")
+            for by, partition, owner, to in rows
+        ),
+    ]
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="interactive-queries",
+    roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role(), "answers": Role()},
+    promises=("queries", PROMISE, "reads", "assertions", "deliveries", "output-order", "changelog", "stores"),
+)
+SCENARIO = Scenario(
+    name="interactive-queries",
+    title="A client that asks while tasks move gets no answer older than it may be (KAFKA-15770)",
+    parameters=PARAMETERS,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: int(values(trial)["partitions"]),
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("QUERY", "3.7.2"),
+    observe=observe,
+    refusal=refusal,
+    seconds=30,
+    alike="records",
+)
