@@ -159,7 +159,7 @@ def _context(run: RunFolder, results: Path) -> Any:
 
 def _validate(
     context: Any, run: RunFolder, reader: tables.Reader, trial: Trial, ours: Suite, name: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     label = f"{trial.key} {name}"
     with _batch(context, run, reader, trial, ours) as (batch, data):
         suite = _suite(context, ours, name)
@@ -223,7 +223,7 @@ def _parameters(run: RunFolder, trial: Trial, suite: str) -> dict[str, int]:
     return {"keys": produced.keys, "entries": produced.keys + plan.partitions, **rows}
 
 
-def outcome(validated: dict[str, Any]) -> dict[str, Any]:
+def outcome(validated: dict[str, Any]) -> dict[str, object]:
     """The result of a suite that is kept; an expectation that could not be evaluated is an error, not a failure."""
     failed = [result for result in validated["results"] if not result["success"]]
     errors = [message for result in failed if (message := _exception(result))]

@@ -22,7 +22,7 @@ from onceproof.settings import Settings, get_settings
 VARIABLE = "onceproof"  # of Airflow: settings as JSON, by the names of `onceproof.settings`
 
 
-def dags(*wanted: str) -> dict[str, Any]:
+def dags(*wanted: str) -> dict[str, object]:
     """The DAGs by their ids, made anew at each call; those that are `wanted`, or all.
 
     Settings come from `ONCEPROOF_*`, and those that are not there from the Airflow variable `onceproof`.

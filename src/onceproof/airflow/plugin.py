@@ -31,7 +31,7 @@ async def page(scope: Any, receive: Any, send: Any) -> None:
     await _app()(scope, receive, send)
 
 
-def _view(destination: str, query: str, **more: Any) -> dict[str, Any]:
+def _view(destination: str, query: str, **more: Any) -> dict[str, object]:
     return {"name": "Results", "href": f"{PREFIX}/{query}", "destination": destination, **more}
 
 

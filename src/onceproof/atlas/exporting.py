@@ -153,7 +153,7 @@ def _controls(row: VerdictRow, rows: Sequence[VerdictRow]) -> Iterable[ControlSe
             yield ControlSeen(cell.key, control.red, control.counted)
 
 
-def to_json(one: Measurement) -> dict[str, Any]:
+def to_json(one: Measurement) -> dict[str, object]:
     """A measurement for other programs, with the key of its cell and its version, without its timeline."""
     data: dict[str, Any] = encoded(one)
     del data["timeline"]

@@ -97,7 +97,7 @@ class Asked(BaseModel):
             raise UsageError(f"The params cannot be read: {error}. Trigger the run anew.") from None
 
 
-def _param(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _param(schema: Mapping[str, Any]) -> dict[str, object]:
     """A property of a schema as a param: null is one of its types, and what may be chosen is offered."""
     flat = {name: value for name, value in schema.items() if name not in ("title", "anyOf")}
     for one in schema.get("anyOf", ()):

@@ -190,7 +190,7 @@ def badge(
         out.print(f"{made.label}: {made.message}", markup=False, soft_wrap=True, highlight=False)
 
 
-def _row(row: Any) -> dict[str, Any]:
+def _row(row: Any) -> dict[str, object]:
     counts = {str(verdict): count for verdict, count in row.counts.items()}
     numbers = {"measured": row.measured, "possible": row.possible, "current": row.current}
     return {"release": str(row.release), **numbers, "verdicts": counts}

@@ -46,7 +46,7 @@ FORMS: dict[Published, tuple[int, Any]] = {
 }
 
 
-def schema(of: Published) -> dict[str, Any]:
+def schema(of: Published) -> dict[str, object]:
     """The JSON schema; its title has the number, which changes when a field is removed or changes its meaning."""
     from pydantic import TypeAdapter
 

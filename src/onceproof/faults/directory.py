@@ -23,7 +23,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from onceproof.faults.base import WORKS, FaultContext, FaultRun, Instance, draw_busy, log_lines, tasks_come_back
 from onceproof.model.errors import NotUnderstoodError
@@ -64,6 +64,26 @@ def checkpointed(text: str) -> dict[str, int]:
     if header != ["0", str(len(lines))] or len(rows) < len(lines):
         raise NotUnderstoodError(f"A checkpoint file has a form that Onceproof does not understand: {text[:200]!r}.")
     return {row[1].rpartition("-t")[2].partition("-")[2] or row[1]: int(row[2]) for row in rows}
+
+
+class Restored(TypedDict("Restored", {"from": int})):
+    """A partition of a store that was restored from one offset to another one."""
+
+    store: str
+    partition: int
+    end: int
+
+
+class Afterwards(TypedDict):
+    """The state that a restarted instance reported to have found."""
+
+    held: Mapping[str, Any]  # the content of its directory
+    wiped: list[str]  # tasks
+    trusted: dict[str, int]  # by store and partition, its offset
+    from_the_beginning: list[str]  # stores and partitions
+    restored: list[dict[str, Any]]  # `store`, `partition`, `from`, `end`
+    process: str | None
+    processed_afterwards: int
 
 
 def held(directory: Path) -> dict[str, Any]:
@@ -159,7 +179,7 @@ class DirectoryFaultRun(FaultRun):
         """Whether the restarted instance runs and processes records."""
         return self._again is not None and self._again.state == "RUNNING" and self._again.processed >= WORKS
 
-    def _afterwards(self) -> dict[str, Any]:
+    def _afterwards(self) -> Afterwards:
         """The state that the restarted instance reported to have found: stores that it trusted, with their offsets,
         tasks that it wiped, and from where to where it restored stores.
         """

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypedDict
 
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
@@ -15,6 +15,16 @@ KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE}(?:{CLAIMED})?)(?:-r({RELE
 RUN_ID = r"^[0-9]{8}T[0-9]{6}-[0-9a-f]{4}$"
 OF_APPLICATION, ORACLE, FAULT = "application", "oracle", "fault"  # parameters of user applications
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
+
+
+class CellFields(TypedDict):
+    """The JSON form of a cell; releases as texts."""
+
+    scenario: str
+    variant: str
+    streams: str
+    broker: str
+    restart_on: str | None  # null if there is no restart
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class Cell:
         """The release of Kafka Streams that runs at the end."""
         return self.restart_on or self.streams
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> CellFields:
         """JSON form: scenario, variant, streams, broker, restart_on (null if there is no restart)."""
         return {
             "scenario": self.scenario,
@@ -146,7 +156,7 @@ class Trial:
         words += ["--variant", cell.variant, "--seed", str(self.seed)]
         return shlex.join([*words, *_set(self.parameters), *(["--plant", self.plant] if self.plant else [])])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form: run, cell, number, seed, parameters, plant (null as a rule)."""
         return {
             "run": self.run,

@@ -117,7 +117,7 @@ class Matrix:
             variants[cell.scenario].append(cell.variant)
         return dict(variants)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The content of a file under its name; `name` is given separately."""
         blocks = [vars(block) | {"restarts": [list(pair) for pair in block.restarts]} for block in self.blocks]
         return vars(self) | {"blocks": blocks, "cells": [cell.key for cell in self.cells]}

@@ -113,7 +113,7 @@ class Plant:
         """The claim about it in a scenario."""
         return next((claim for claim in self.claims if claim.scenario == scenario), None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form: name, effect, bug, resembles, first, last, claims, equivalent."""
         return {
             "name": self.name,

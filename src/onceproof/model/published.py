@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
@@ -66,6 +65,6 @@ class Published:
         """The meaning of a word, and how that is known; raises as `resolve` does."""
         return f"{word} is {self.resolve(word)}, {self.source}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form: releases, source."""
         return {"releases": [str(release) for release in self.releases], "source": self.source}

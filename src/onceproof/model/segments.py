@@ -1,7 +1,6 @@
 """The log segments of a trial's transactions: the third witness, which no consumer has read."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 OFFSETS, COORDINATOR = "__consumer_offsets", "__transaction_state"
 DATA, COMMIT, ABORT, POSITION = "data", "COMMIT", "ABORT", "position"
@@ -39,7 +38,7 @@ class Entry:
     of_partition: int | None = None
     position: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The row of the table, one column per field."""
         return asdict(self)
 

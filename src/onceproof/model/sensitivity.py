@@ -36,7 +36,7 @@ class PlantedTrial:
     found_by: tuple[str, ...] = ()  # the readers that saw such a breach
     machine: str = ""  # that drove it, with its JDK (`lab.machine`); empty if it is not known
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form: the fields, those of the cell among them."""
         own = {name: value for name, value in vars(self).items() if name != "cell"}
         return {**self.cell.to_dict(), **own, "anomalies": dict(self.anomalies), "found_by": list(self.found_by)}

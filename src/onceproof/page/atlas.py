@@ -200,7 +200,7 @@ def _page(template: str, links: AtlasLinks, **values: Any) -> str:
     return render(template, links, policy=POLICY, **values)
 
 
-def _index(atlas: Atlas) -> dict[str, Any]:
+def _index(atlas: Atlas) -> dict[str, object]:
     scenarios = [(name, one.title) for name, one in SCENARIOS.items()]
     rows = [
         {
@@ -225,7 +225,7 @@ def _index(atlas: Atlas) -> dict[str, Any]:
     }
 
 
-def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, Any] | None:
+def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, object] | None:
     """The result of a scenario on a release, the verdict that people want to know first.
 
     `expected` are issues that the registry has there in variants of which none was measured. None if there is neither.
@@ -252,7 +252,7 @@ def _alone(cell: Cell) -> tuple[str, Release | None]:
     return cell.scenario, None if cell.restart_on else cell.streams
 
 
-def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
+def _release(atlas: Atlas, release: Release) -> dict[str, object]:
     cells, issues = atlas.of(release), atlas.issues_of(release)
     showing = {key for one in cells if one.is_red for key in one.issues}
     at = atlas.shown.index(release)
@@ -271,7 +271,7 @@ def _release(atlas: Atlas, release: Release) -> dict[str, Any]:
     }
 
 
-def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, Any]:
+def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, object]:
     """The issues of the release that its neighbour has not, and the other way round."""
     cells, others = atlas.issues_of(release), atlas.issues_of(other)
     return {
@@ -282,7 +282,7 @@ def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, Any]
     }
 
 
-def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, Any]:
+def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, object]:
     cells = [one for cell, one in atlas.standing.items() if issue.concerns(cell.scenario, cell.variant)]
     cells.sort(key=lambda one: (issue.key not in one.issues, one.place))
     return {
@@ -295,7 +295,7 @@ def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, Any]:
     }
 
 
-def _trial(issue: KnownIssue, cells: Sequence[Measurement]) -> dict[str, Any] | None:
+def _trial(issue: KnownIssue, cells: Sequence[Measurement]) -> dict[str, object] | None:
     """A red trial of the issue with its picture, of the newest release that has one."""
     red = [one for one in cells if one.is_red and issue.key in one.issues and one.timeline]
     for one in sorted(red, key=lambda one: one.cell.running, reverse=True):
@@ -316,7 +316,7 @@ def _command(one: Measurement) -> str:
     return Trial(one.run, one.cell, 1, one.seeds[0] if one.seeds else 1).command
 
 
-def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
+def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, object]:
     return {
         "key": issue.key,
         "title": issue.title,
@@ -331,7 +331,7 @@ def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, Any]:
     }
 
 
-def _measured(atlas: Atlas, one: Measurement) -> dict[str, Any]:
+def _measured(atlas: Atlas, one: Measurement) -> dict[str, object]:
     return {
         **to_json(one),
         "releases": one.cell.releases,
@@ -355,7 +355,7 @@ def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
     return found
 
 
-def _feed(atlas: Atlas) -> dict[str, Any]:
+def _feed(atlas: Atlas) -> dict[str, object]:
     newest = sorted(atlas.standing.values(), key=lambda one: (one.created, one.place), reverse=True)[:NEWS]
     created = newest[0].created if newest else "1970-01-01T00:00:00+00:00"
     return {"entries": [_measured(atlas, one) for one in newest], "updated": created, "url": atlas.url.rstrip("/")}

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from onceproof.model.known_issues import Registry
 from onceproof.model.release import Release
@@ -34,7 +33,7 @@ class Badge:
         parts = [f"{red} unexplained"] if red else []
         return cls(f"Kafka Streams {release}", ", ".join([*parts, known, cells]), COLOURS[look])
 
-    def endpoint(self) -> dict[str, Any]:
+    def endpoint(self) -> dict[str, object]:
         """The JSON that shields.io asks an endpoint for: https://shields.io/badges/endpoint-badge."""
         return {"schemaVersion": 1, "label": self.label, "message": self.message, "color": self.colour}
 

@@ -114,7 +114,7 @@ def searches_view(explorations: Path) -> tuple[list[dict[str, Any]], list[str]]:
     return shown, damaged
 
 
-def _summary(search: Search) -> dict[str, Any]:
+def _summary(search: Search) -> dict[str, object]:
     """A search in a row: what was asked, how far it has come, and what it came upon."""
     asked, lines = search.asked, search.lines
     how = "drawn uniformly" if asked.uniform else "steered"
@@ -136,7 +136,7 @@ def _summary(search: Search) -> dict[str, Any]:
     }
 
 
-def search_view(search: Search, number: str) -> dict[str, Any]:
+def search_view(search: Search, number: str) -> dict[str, object]:
     """A search with its findings, the known issues that it met, and a page of its trials, newest first.
 
     Raises:
@@ -166,7 +166,7 @@ def search_view(search: Search, number: str) -> dict[str, Any]:
     }
 
 
-def _found(found: Finding) -> dict[str, Any]:
+def _found(found: Finding) -> dict[str, object]:
     """The view of a finding."""
     bisected = found.releases
     return {
@@ -181,7 +181,7 @@ def _found(found: Finding) -> dict[str, Any]:
     }
 
 
-def finding_view(search: Search, number: str) -> dict[str, Any]:
+def finding_view(search: Search, number: str) -> dict[str, object]:
     """A finding with all that was tried of it.
 
     Raises:
@@ -225,7 +225,7 @@ def _kept(search: Search, line: Tried) -> TrialFolder | None:
     return folder if line.folder and folder.path.is_dir() else None
 
 
-def line_view(line: Tried) -> dict[str, Any]:
+def line_view(line: Tried) -> dict[str, object]:
     """A trial in a row."""
     return {
         "number": line.number,

@@ -152,7 +152,7 @@ def _headline(counts: Mapping[Verdict, int]) -> tuple[str, Verdict]:
     return "All as the registry of known issues expects", Verdict.CLEAN
 
 
-def _change_view(change: Change) -> dict[str, Any]:
+def _change_view(change: Change) -> dict[str, object]:
     before = change.before.verdict if change.before else None
     line = change_line(change.to_dict()).removeprefix(f"{change.kind}: ")
     return {

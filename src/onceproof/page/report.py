@@ -133,7 +133,7 @@ def write_search(search: Search, target: Path) -> None:
     _write(page, target)
 
 
-def _finding(search: Search, number: int) -> dict[str, Any]:
+def _finding(search: Search, number: int) -> dict[str, object]:
     """A finding with the trial that shows it, or why that cannot be shown."""
     view = {**finding_view(search, str(number)), "trial": None, "figures": None, "problem": ""}
     if view["evidence"] is None:
@@ -170,12 +170,12 @@ def _write(page: str, target: Path) -> None:
         draft.write_text(page, encoding="utf-8")
 
 
-def _assets() -> dict[str, Any]:
+def _assets() -> dict[str, object]:
     """Style and scripts of a self-contained page."""
     return {"style": inline("page.css"), "scripts": [inline("page.js"), inline("plotly.min.js")]}
 
 
-def _figures(folder: TrialFolder) -> dict[str, Any]:
+def _figures(folder: TrialFolder) -> dict[str, object]:
     return {theme: json.loads(timeline_json(folder, dark=theme == "dark")) for theme in THEMES}
 
 
@@ -190,7 +190,7 @@ def redaction_of(run: RunFolder, shown: Sequence[Any], trials: Iterable[Trial]) 
     return redaction
 
 
-def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, Any]:
+def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, object]:
     """A cell with its timeline, and with the records around the first witness of each anomaly."""
     try:
         trials = trials_of(find_folder(run.path.parent, run.run_id), verdict.cell)

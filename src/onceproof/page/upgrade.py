@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -38,7 +37,7 @@ class _Nowhere(Links):
         return None
 
 
-def upgrade_view(url: str, current: str, target: str) -> dict[str, Any]:
+def upgrade_view(url: str, current: str, target: str) -> dict[str, object]:
     """The view of the page on going from one release to another; by default, about going to the newest one.
 
     Returns:

@@ -1,7 +1,6 @@
 """The DAG `regression` reports a judged run to others: asset events, and a message about newly red cells."""
 
 from collections import Counter, defaultdict
-from typing import Any
 
 from onceproof.model.files import VerdictRow
 from onceproof.model.run_folder import RunFolder
@@ -13,7 +12,7 @@ from onceproof.settings import get_settings
 NEWLY_RED = ("newly red", "newly unexplained")  # of `results.history.KINDS`
 
 
-def event_of(run: RunFolder) -> dict[str, Any]:
+def event_of(run: RunFolder) -> dict[str, object]:
     """The content of an asset event: `run`, `folder`, `counts` (verdict -> cells), `changes` (kind -> keys of cells).
 
     Raises:

@@ -20,7 +20,7 @@ OF_MATRIX = "Empty: those of the matrix."
 
 
 @as_check
-def _matrix(table: dict[str, Any]) -> dict[str, Any]:
+def _matrix(table: dict[str, Any]) -> dict[str, object]:
     matrix_from(table, "own_matrix", MATRICES)
     return table
 

@@ -190,7 +190,7 @@ def plan(
     return run
 
 
-def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, Any]:
+def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, object]:
     from onceproof.campaigns.sensitivity.verbs import due
 
     return {

@@ -65,7 +65,7 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
     ]
 
 
-def of_its_release(run: dict[str, Any]) -> dict[str, Any]:
+def of_its_release(run: dict[str, Any]) -> dict[str, object]:
     """The DAG runs triggered of `qualify` and `sensitivity` for a release that gets a run of `regression`."""
     return {"trigger_run_id": run["trigger_run_id"], "conf": {"streams": run["conf"]["streams"]}}
 

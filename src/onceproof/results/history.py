@@ -64,7 +64,7 @@ class JudgedCell:
             tuple(data["issues"]),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form, without the cell."""
         counts = {"red": self.red, "counted": self.counted, "seconds": self.seconds}
         return {"run": self.run, "verdict": str(self.verdict), **counts, "issues": list(self.issues)}
@@ -86,7 +86,7 @@ class JudgedRun:
         verdicts = [judged.verdict for judged in self.cells]
         return {str(verdict): verdicts.count(verdict) for verdict in Verdict if verdict in verdicts}
 
-    def to_dict(self, changes: "Sequence[Change]") -> dict[str, Any]:
+    def to_dict(self, changes: "Sequence[Change]") -> dict[str, object]:
         """JSON form, without the cells."""
         fields = {"run": self.id, "created": self.created, "matrix": self.matrix, "folder": self.folder}
         return {**fields, "counts": self.counts, "changes": [change.to_dict() for change in changes]}
@@ -101,7 +101,7 @@ class Change:
     before: JudgedCell | None
     usual: float | None  # seconds of a trial, median of the earlier runs
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form."""
         return {
             "change": self.kind,

@@ -222,7 +222,7 @@ def _is_whole(outcome: Outcome, reader: Reading) -> bool:
     return outcome.failed is None and "corrupt-record" not in reader.anomalies
 
 
-def _suites(run: RunFolder, trial: Trial) -> dict[str, Any]:
+def _suites(run: RunFolder, trial: Trial) -> dict[str, object]:
     file = run.validation_file(trial)
     suites: dict[str, Any] = read_json(file) if file.exists() else {}
     for name in suites_of(TrialPlan.read(run.trial(trial).trial_file).promises):

@@ -144,7 +144,7 @@ def verdicts_of(url: str, cell: Cell, limit: int) -> list[Dated]:
     """
     if is_missing(url):
         return []
-    wanted = cell.to_dict()
+    wanted: Mapping[str, object] = {**cell.to_dict()}
     query = select(CellRow.__table__, RunRow.created).join(RunRow).order_by(*NEWEST_FIRST).limit(limit)
     for column in NAMED:
         query = query.where(column.is_not_distinct_from(wanted[column.key]))

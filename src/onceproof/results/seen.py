@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -29,7 +28,7 @@ class Seen:
             return f"incomplete: {self.incomplete}"
         return "run triggered" if self.triggered else "seen"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form, without the release."""
         since = self.first_seen.replace(tzinfo=UTC).isoformat(timespec="seconds") if self.first_seen else None
         return {"first_seen": since, "triggered": self.triggered, "incomplete": self.incomplete}

@@ -97,7 +97,7 @@ def _schema(engine: Engine) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
-def _to_dict(row: Any) -> dict[str, Any]:
+def _to_dict(row: Any) -> dict[str, object]:
     mapper = inspect(row).mapper
     values = {name: getattr(row, name) for name in _columns(mapper)}
     fields = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()}

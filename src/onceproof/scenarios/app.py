@@ -55,7 +55,7 @@ from onceproof.scenarios.base import (
     refuse_restarts,
     refuse_rolling,
     rolls,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.declared import (
@@ -111,9 +111,7 @@ PARAMETERS = {
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def _application(trial: Trial) -> Application:

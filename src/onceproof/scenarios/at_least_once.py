@@ -63,7 +63,7 @@ from onceproof.scenarios.base import (
     refuse_no_state_updater,
     refuse_restarts,
     state_updater,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -161,9 +161,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

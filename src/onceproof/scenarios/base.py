@@ -531,6 +531,13 @@ def values_of(trial: Trial, parameters: Mapping[str, Parameter], variants: Mappi
     return {**values_of_cell(trial.cell, parameters, variants), **trial.parameters}
 
 
+def values_in(
+    parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]
+) -> Callable[[Trial], Mapping[str, Any]]:
+    """The function that says the value of each of these parameters in a trial (`values_of`)."""
+    return lambda trial: values_of(trial, parameters, variants)
+
+
 def values_of_cell(cell: Cell, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:
     """The value of each parameter in a cell: its variant's, else the default."""
     defaults = {name: parameter.default for name, parameter in parameters.items()}

@@ -36,7 +36,7 @@ from onceproof.scenarios.base import (
     Workload,
     behind,
     transactional_stores,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -65,9 +65,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -76,7 +76,7 @@ from onceproof.scenarios.base import (
     runtime,
     state_updater,
     transactional_stores,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.internal_topics import Kept, versioned, windowed
@@ -194,9 +194,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -458,7 +456,7 @@ class LeftBehind:
         """The part of the transaction on disk, as text."""
         return f"entries of it on disk: {_counts(self.on_disk)}"
 
-    def event_fields(self) -> dict[str, Any]:
+    def event_fields(self) -> dict[str, object]:
         """The transaction open at the kill, by role and partition from its first offset on; and its part on disk."""
         open_ = {role: {"0": [end, None]} for role, end in self.ends.items()}
         open_[OFFSETS] = {str(partition): [end, None] for partition, end in self.positions.items()}
@@ -592,7 +590,7 @@ def databases(directory: Path, store: str) -> list[str]:
     return [file.read_text().strip() for file in files if store in file.relative_to(directory).parts]
 
 
-def initialised(store: str, log: str, events: Sequence[Event], now: Sequence[str]) -> dict[str, Any]:
+def initialised(store: str, log: str, events: Sequence[Event], now: Sequence[str]) -> dict[str, object]:
     """How a store was initialised by the process with this log, which was the last to run.
 
     Args:

@@ -63,7 +63,7 @@ from onceproof.scenarios.base import (
     rolls,
     runtime,
     transactional_stores,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -159,9 +159,7 @@ VARIANTS = variants_of(
 SHORT_SESSION = {"main.consumer.session.timeout.ms": str(int(SESSION * 1_000))}
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -29,7 +29,7 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -54,9 +54,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -46,7 +46,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     membership,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import inject, refuse_at_least_once, refuse_group, start_other
@@ -118,9 +118,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

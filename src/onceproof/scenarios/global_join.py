@@ -49,7 +49,7 @@ from onceproof.scenarios.base import (
     rejoining,
     restored_anew,
     runs_its_task,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import inject, refuse_group, start_other
@@ -110,9 +110,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -41,7 +41,7 @@ from onceproof.scenarios.base import (
     refuse_rolling,
     rolls,
     runs_its_task,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import inject
@@ -86,9 +86,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

@@ -32,7 +32,7 @@ from onceproof.scenarios.base import (
     behind,
     partition_of_key,
     refuse_restarts,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -61,9 +61,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -41,7 +41,7 @@ from onceproof.scenarios.base import (
     partition_of_key,
     refuse_membership,
     refuse_restarts,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -73,9 +73,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

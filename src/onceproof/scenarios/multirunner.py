@@ -48,7 +48,7 @@ from onceproof.scenarios.base import (
     partition_of_key,
     recycled_returns,
     runtime,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import refuse_at_least_once, refuse_group
@@ -127,9 +127,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def program_of(trial: Trial) -> list[int]:

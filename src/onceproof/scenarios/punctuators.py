@@ -48,7 +48,7 @@ from onceproof.scenarios.base import (
     restored_anew,
     runs_its_task,
     transactional_stores,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import inject, refuse_group, start_other
@@ -93,9 +93,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

@@ -55,7 +55,7 @@ from onceproof.scenarios.base import (
     Workload,
     refuse_restarts,
     runs_its_task,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -109,9 +109,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

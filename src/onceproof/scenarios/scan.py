@@ -25,7 +25,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     behind,
-    values_of,
+    values_in,
     variants_of,
 )
 
@@ -55,9 +55,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

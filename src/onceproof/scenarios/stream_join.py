@@ -42,7 +42,7 @@ from onceproof.scenarios.base import (
     Workload,
     membership,
     partition_of_key,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.internal_topics import joined
@@ -95,9 +95,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -45,7 +45,7 @@ from onceproof.scenarios.base import (
     membership,
     refuse_fault_of_disk,
     transactional_stores,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import inject, join_in, refuse_group, start_other
@@ -90,9 +90,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

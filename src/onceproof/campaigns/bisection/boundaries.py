@@ -46,7 +46,7 @@ class Boundary:
     first_good: Release | None  # the first good release after the bad ones
     missed: float | None  # that last_good or first_good is as bad, and was missed, at most; None without any
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, str | float | None]:
         """JSON form; releases as texts."""
         named = {name: getattr(self, name) for name in ("last_good", "first_bad", "last_bad", "first_good")}
         releases = {name: None if release is None else str(release) for name, release in named.items()}

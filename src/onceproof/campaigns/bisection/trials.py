@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import Bisection, Probe, lines_of
 from onceproof.installation import Installation
@@ -106,7 +105,7 @@ def bisect_cell(
     report: Callable[[str], None],
     anomalies: Collection[str] | None = None,
     external: ExternalCluster | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Find the boundaries between good and bad releases.
 
     Args:

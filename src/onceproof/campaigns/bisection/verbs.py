@@ -86,7 +86,7 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
 
 def bisect(
     run: RunFolder, search: Search, report: Callable[[str], None] = print, external: "ExternalCluster | None" = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Find the boundaries between good and bad releases; `bisect.json` in the run folder is what is returned.
 
     Raises:

@@ -140,7 +140,7 @@ class Step:
         return bool(self.options.get("clock", "none") != "none")
 
     @property
-    def encoded(self) -> dict[str, Any]:
+    def encoded(self) -> dict[str, object]:
         """As the program reads it."""
         return {"as": self.name, "do": self.operation, "of": list(self.operands), **self.options}
 
@@ -233,7 +233,7 @@ class Case:
         }
 
     @property
-    def encoded(self) -> dict[str, Any]:
+    def encoded(self) -> dict[str, object]:
         """As the program reads it."""
         return {
             "topology": [step.encoded for step in self.steps],
@@ -444,7 +444,7 @@ def topics_of(step: Step, steps: Sequence[Step]) -> set[str]:
     return set().union(*(topics_of(named[name], steps) for name in step.operands))
 
 
-def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str, Any]:
+def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str, object]:
     options: dict[str, Any] = {}
     if operation in ("tableJoin", "streamJoin"):
         options["kind"] = random.choice(("inner", "left", "outer"))
@@ -473,7 +473,7 @@ def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str,
     return options
 
 
-def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, Any]:
+def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, object]:
     others = {VERSIONED} if operation not in WITH_VERSIONS else set()
     others |= {DSL} if operation in (*OF_WINDOWS, "remember") else set()
     store = random.choice([one for one in stores if one not in others])

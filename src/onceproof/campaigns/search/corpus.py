@@ -42,7 +42,7 @@ class Schedule:
     parameters: Annotated[tuple[tuple[str, Any], ...], BeforeValidator(_by_name)]  # by name
     seed: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """JSON form: scenario, variant, parameters, seed."""
         return {**vars(self), "parameters": dict(self.parameters)}
 

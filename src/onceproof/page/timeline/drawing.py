@@ -439,7 +439,7 @@ def _state_text(words: str, band: Band, several: bool) -> str:
     return band.release if several and band.release and band.kind == "RUNNING" else words
 
 
-def _hatched(color: str, pattern: str, ink: str) -> dict[str, Any]:
+def _hatched(color: str, pattern: str, ink: str) -> dict[str, object]:
     return {
         "color": color,
         "line": {"color": color, "width": 1},
