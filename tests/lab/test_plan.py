@@ -8,11 +8,14 @@ import pytest
 
 from onceproof.cli import trials
 from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.context import progress_of
 from onceproof.lab.plan import ATOMICITY, check_capabilities, plan_of, reads_segments
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.files import TrialPlan
+from onceproof.model.files import TrialPlan, TrialProgress
+from onceproof.model.json_file import encoded, write_json
 from onceproof.model.release import Release
+from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import HERE, a_trial
@@ -146,3 +149,14 @@ def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, mo
     with pytest.raises(HarnessError, match="It ends here"):
         trials.trial("enumerator", streams="4.3.1", brokers=file)
     assert done == [("asked", "127.0.0.1:1"), ("driven on", "127.0.0.1:1")]
+
+
+def test_the_progress_of_a_trial_of_the_version_before_is_in_its_plan(tmp_path):
+    folder = TrialFolder(tmp_path)
+    assert progress_of(folder) == TrialProgress()
+    plan = plan_of(PreparedTrial(a_trial("4.3.1")), OURS)
+    write_json(folder.trial_file, {**encoded(plan), "seconds": {"provision": 0.4}})
+    assert progress_of(folder) == TrialProgress({"provision": 0.4})
+    assert TrialPlan.read(folder.trial_file).trial == plan.trial
+    progress_of(folder).and_then("preload", 1.5).write(folder.progress_file)
+    assert progress_of(folder) == TrialProgress({"provision": 0.4, "preload": 1.5})

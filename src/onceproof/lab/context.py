@@ -22,9 +22,9 @@ def progress_of(folder: TrialFolder) -> TrialProgress:
     Raises:
         HarnessError: the file is damaged.
     """
-    files = (file for file in (folder.progress_file, folder.trial_file) if file.exists())
-    file = next(files, None)
-    return TrialProgress.read(file) if file else TrialProgress()
+    if folder.progress_file.exists():
+        return TrialProgress.read(folder.progress_file)
+    return TrialProgress(TrialPlan.read(folder.trial_file).seconds) if folder.trial_file.exists() else TrialProgress()
 
 
 class TrialContext:

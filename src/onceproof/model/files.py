@@ -216,6 +216,7 @@ class TrialPlan(JsonFile):
     broker_config: Mapping[str, str]  # files of embedded brokers by name
     broker_is_claimed: bool = False  # whether the cell's broker release is claimed for given brokers
     broker_hosts: tuple[str, ...] = ()  # names of the machines of external brokers, which reports hide
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by phase, in files of before; now `TrialProgress`
     # Records before it is driven; files of before have another name for it.
     preloaded: Annotated[int, Field(validation_alias=AliasChoices("preloaded", "seeded"))] = 0
 
