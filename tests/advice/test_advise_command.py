@@ -150,19 +150,12 @@ def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch)
     assert (ran[1].scenarios, ran[1].variants) == (
         (
             *("enumerator", "crash", "multirunner", "global-join", "foreign-key-join", "stream-join"),
-            *(
-                "grouped-table",
-                "table-join",
-                "windows",
-                "as-of-join",
-                "punctuators",
-                "dead-letters",
-                "interactive-queries",
-            ),
+            *("grouped-table", "table-join", "windows", "as-of-join", "punctuators", "dead-letters"),
+            *("two-topics", "interactive-queries"),
         ),
         ("DEFAULT_CONFIG", "ROLLING"),
     )
-    assert (ran[2].scenarios, ran[2].variants) == (("multirunner", "dead-letters"), ("ROLLING",))
+    assert (ran[2].scenarios, ran[2].variants) == (("multirunner", "dead-letters", "two-topics"), ("ROLLING",))
 
 
 def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp_path):

@@ -432,13 +432,14 @@ def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
             for scenario in (
                 *("enumerator", "multirunner", "crash", "grouped-table", "table-join", "windows"),
                 *("stream-join", "foreign-key-join", "global-join", "as-of-join", "punctuators", "dead-letters"),
-                "interactive-queries",
+                *("two-topics", "interactive-queries"),
             )
         ),
         # There stores can be in memory.
         "4.3.1 → 4.2.0: enumerator",
         "4.3.1 → 4.2.0, rolling: multirunner",
         "4.3.1 → 4.2.0, rolling: dead-letters",
+        "4.3.1 → 4.2.0, rolling: two-topics",
     }
     up = advise(question("4.2.0", "4.3.1"))
     assert any(one.text.startswith("Should you have to go back to 4.2.0, first stop") for one in up.to_do)
@@ -509,10 +510,10 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
 
 def test_what_the_application_has_and_no_cell_had_is_not_looked_at():
     own = Application({"guarantee": ("exactly_once_v2",), "joins": ("stream-table",), "windows": (False,)})
-    others = [said for said in all_of("3.4.1", "3.5.0", own) if said.cell.scenario != "as-of-join"]
+    others = [said for said in all_of("3.4.1", "3.5.0", own) if said.cell.scenario not in ("as-of-join", "two-topics")]
     advice = advise(question("3.4.1", "3.5.0", others, own))
     gaps = [gap.what for gap in advice.not_looked_at if gap.is_needed]
-    assert gaps == ["3.5.0: as-of-join", "An application with joins stream-table"]
+    assert gaps == ["3.5.0: as-of-join", "3.5.0: two-topics", "An application with joins stream-table"]
     assert advice.exit_code == 3
 
 
