@@ -636,6 +636,21 @@ def test_records_that_were_read_and_not_committed_are_lost_where_they_are_purged
     assert set(found["anomalies"]) <= {"lost-record"}
 
 
+@pytest.mark.night
+@pytest.mark.broker
+def test_two_faults_at_once_strike_two_instances(tmp_path):
+    source = tmp_path / "src" / "moved" / "Moved.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(MOVED)
+    (tmp_path / "onceproof.toml").write_text(MOVED_FILE.replace('fault = "held-rebalance"', "instances = 3"))
+    options = ("--fault", "pause", "--set", "beside=instance-kill", "--seed", "1")
+    code, [green] = app_run(tmp_path, "--streams", "4.4.0", *options)
+    assert (code, green["judgement"]) == (0, "green"), green["reason"]
+    observed = green["fault"]["observed"]
+    assert (green["fault"]["name"], green["fault"]["bit"]) == ("pause and instance-kill", True)
+    assert observed["pause"]["instance"] != observed["instance-kill"]["instance"]
+
+
 @pytest.mark.broker
 def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
     folder = examples / "wordcount"
