@@ -56,6 +56,8 @@ RED = {
     "KStreamSessionWindowAggregateClosedSessionTest.shouldNotMergeClosedSessionThatIsCached()": (
         "but was: <[100 to 100: 1, 100 to 116: 3]>"
     ),
+    "KStreamAggregateFirstValueTest.shouldCountKeysOfCountedStream()": "expected: <{keys=3}> but was: <{keys=1}>",
+    "KStreamAggregateFirstValueTest.shouldSumValuesThatDifferFromZero()": "expected: <{sum=1}> but was: <{sum=0}>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordOnceItsWindowHasClosed()": "but was: <[385 by 440]>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordsOfSteadyStreamOnceTheirWindowsHaveClosed()": (
         "but was: <[0 by 60, 10 by 110, 20 by 110, 30 by 110, 40 by 110, 50 by 110, 60 by 160, "
@@ -195,7 +197,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 18 if release == AFFECTED else 20  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 19 if release == AFFECTED else 21  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -228,7 +230,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 13
+    assert len(pages) == len(TICKETS) == 14
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()
