@@ -93,6 +93,14 @@ def test_a_case_of_several_tasks_is_tried_as_one_of_one_task_and_smaller_ones_by
     assert shorter == {case.schedule, 0, 1, 2, 3}
 
 
+def test_a_case_that_takes_its_records_in_order_keeps_them_so_when_it_is_shrunk():
+    held = Step("h", "suppress", ("t",), {"size": 20})
+    case = a_case(Step("t", "table", ("t",), STORE), held, records="t a=x|1 10\nt b=x|1 20\nt c=x|1 30")
+    for one in smaller(case):
+        times = [record.timestamp for record in one.records]
+        assert times == sorted(times) or "suppress" not in one.operations
+
+
 def test_a_case_is_read_back_as_it_was_written():
     for case in DRAWN:
         assert Case.decoded(json.loads(json.dumps(case.encoded))) == case

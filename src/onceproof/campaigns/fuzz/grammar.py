@@ -299,7 +299,7 @@ def draw(seed: int, number: int, release: Release) -> Case:
     steps = _steps(random, stores, operations)
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
-    if not release.since(ON_CLOSE_SINCE):
+    if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
         steps = tuple(_without_on_close(step) for step in steps)
     if random.random() < 0.5:
         steps = tuple(_forgetful(step) for step in steps)
@@ -345,20 +345,24 @@ def _in_memory(step: Step) -> Step:
     return replace(step, options={**step.options, "store": MEMORY}) if is_on_disk else step
 
 
+def _is_outer(step: Step) -> bool:
+    """Whether it is a join of streams that puts out records without a match."""
+    return step.operation == "streamJoin" and bool(step.options["kind"] != "inner")
+
+
 def _takes_order(step: Step, is_closed: bool) -> bool:
     """Whether its results are determined only if no record is late."""
-    if step.operation == "streamJoin":
-        return bool(step.options["kind"] != "inner")
-    if step.operation == "suppress" or step.options.get("onClose"):
+    if _is_outer(step) or step.operation == "suppress" or step.options.get("onClose"):
         return True
     return is_closed and step.operation == "windows"  # the time that it had seen is forgotten
 
 
 def _forgets(step: Step, is_restored: bool) -> bool:
     """Whether it keeps something that neither the disk nor a changelog has here."""
-    is_outer = step.operation == "streamJoin" and step.options["kind"] != "inner"
     is_held_back = step.options.get("final") or step.operation == "suppress"
-    if is_outer or step.operation == "globalTable" or step.options.get("onClose"):  # until when windows have come out
+    if (
+        _is_outer(step) or step.operation == "globalTable" or step.options.get("onClose")
+    ):  # until when windows have come out
         return True
     return bool(is_held_back) and not is_restored
 
@@ -551,8 +555,11 @@ def _smaller(case: Case) -> Iterator[Case]:
     for place, step in enumerate(case.steps):
         for options in _plainer(step, on_disk=case.is_on_disk):
             yield replace(case, steps=(*case.steps[:place], replace(step, options=options), *case.steps[place + 1 :]))
+    is_ordered = any(_takes_order(step, bool(case.reopened)) for step in case.steps)
     for place, record in enumerate(case.records):
         for plain in _plain(record):
+            if is_ordered and plain.timestamp != record.timestamp:
+                continue
             yield replace(case, records=(*case.records[:place], plain, *case.records[place + 1 :]))
 
 
