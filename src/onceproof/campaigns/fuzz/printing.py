@@ -95,7 +95,7 @@ REMEMBER = f"""
             this.context = context;
             remembered = context.getStateStore(store);
             if (clock != null) {{
-                context.schedule(ms({EVERY}), clock, this::tell);
+                context.schedule(ms({EVERY}), clock, this::report);
             }}
         }}
 
@@ -106,7 +106,7 @@ REMEMBER = f"""
             context.forward(record.withValue(pair(before, record.value())));
         }}
 
-        private void tell(long now) {{
+        private void report(long now) {{
             List<KeyValue<String, String>> all = new ArrayList<>();
             try (KeyValueIterator<String, String> entries = remembered.all()) {{
                 entries.forEachRemaining(all::add);

@@ -284,7 +284,7 @@ class Model:
         return Table(rows)
 
     def _remember(self, step: Step) -> Stream:
-        """What a processor passes on: by each record, and by each punctuation all that it remembers."""
+        """The records that a processor passes on: by each record, and by each punctuation all that it remembers."""
         by_place: dict[int, list[Event]] = defaultdict(list)
         for event in self.stream(step.operands[0]).events:
             by_place[event.place].append(event)
@@ -306,7 +306,7 @@ class Model:
         return Stream(tuple(found))
 
     def _suppress(self, step: Step) -> Table:
-        """What must have come out: the rows of the keys whose last change is old enough."""
+        """The rows that must have come out: those of the keys whose last change is old enough."""
         open_keys = self.held_back(step)
         rows = self.table(step.operands[0]).rows(self.last)
         return _constant({key: value for key, value in rows.items() if key not in open_keys})

@@ -1,4 +1,4 @@
-"""What a finding is worth to those who mend it: the releases that have it, and a ticket in its folder."""
+"""The releases that have a finding, and a ticket in its folder, for those who mend it."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -98,8 +98,8 @@ def _ticket(finding: Finding, case: Case, like: Sequence[Finding]) -> str:
         "",
         "## Not done",
         "",
-        "It was run by TopologyTestDriver, and not on brokers: `onceproof app run app`. Nobody has looked for an",
-        "issue that reports it.",
+        "It was run by TopologyTestDriver, and not on brokers: `onceproof app run app`. It is not known",
+        "whether an issue reports it.",
         "",
     ]
     return "\n".join(lines)

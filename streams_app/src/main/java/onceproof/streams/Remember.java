@@ -53,7 +53,7 @@ final class Remember implements Processor<String, String, String, String> {
         remembered = context.getStateStore(store);
         if (!clock.equals("none")) {
             context.schedule(
-                    EVERY, clock.equals("stream") ? PunctuationType.STREAM_TIME : PunctuationType.WALL_CLOCK_TIME, this::tell);
+                    EVERY, clock.equals("stream") ? PunctuationType.STREAM_TIME : PunctuationType.WALL_CLOCK_TIME, this::report);
         }
     }
 
@@ -64,7 +64,7 @@ final class Remember implements Processor<String, String, String, String> {
         context.forward(record.withValue((before == null ? "-" : before) + "/" + (record.value() == null ? "-" : record.value())));
     }
 
-    private void tell(long now) {
+    private void report(long now) {
         List<KeyValue<String, String>> all = new ArrayList<>();
         try (KeyValueIterator<String, String> entries = remembered.all()) {
             entries.forEachRemaining(all::add);
