@@ -40,7 +40,7 @@ class Specimen:
 
     @property
     def facts(self) -> dict[str, int]:
-        """What the check must know besides the records."""
+        """The facts that the check needs besides the records."""
         return {"partitions": 1, "exactly_once": 1, "cached": 0}
 
 
@@ -114,8 +114,8 @@ LOOK_ALIKES = [
         name="a floor or position is not part of what it limits",
         answers=[(0, 1, 1, 3, 4, 2), (1, 1, 2, 7, 7, 4)],
     ),
-    replace(HEALTHY, name="a key that nobody sent is not there", answers=[(0, 8, 0, 9, 9, 9)]),
-    replace(HEALTHY, name="nobody asked", answers=[]),
+    replace(HEALTHY, name="a key that was never sent is not there", answers=[(0, 8, 0, 9, 9, 9)]),
+    replace(HEALTHY, name="no client asked", answers=[]),
     Specimen(name="empty topics", input=[], changelog=[], answers=[]),
 ]
 SPECIMENS = [*ANOMALOUS, *LOOK_ALIKES]

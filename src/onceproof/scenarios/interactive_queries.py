@@ -158,7 +158,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": str(parameters["standbys"]),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "application.server": f"{INSTANCE}:1",  # nobody connects; clients see whose keys are whose
+        "application.server": f"{INSTANCE}:1",  # no client connects; it names the instance
         "restore.consumer.max.poll.records": "200",
         # With less, who was away gets active tasks only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
@@ -220,7 +220,7 @@ Routes = Mapping[str, Mapping[str, str]]
 
 
 def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
-    """Who has which active tasks, and where each instance sends clients."""
+    """The active tasks of each instance, and where it sends clients."""
     running = lab.instances.running
     owners = {name: [int(task.partition("_")[2]) for task in one.tasks("active")] for name, one in running.items()}
     told = {name: one.last.get("routes", {"routes": []})["routes"] for name, one in running.items()}
@@ -243,7 +243,7 @@ def _all_routes(owners: Owners, routes: Routes) -> Iterator[tuple[str, int, str,
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """What the application asserts itself, and where each instance sends clients at the end, beside who has the key."""
+    """The assertions of the application, and where each instance sends clients at the end, beside who has the key."""
     routed = [event for event in events if event["event"] == "routed"]
     rows = [row for event in routed for row in _all_routes(event["owners"], event["routes"])]
     return [
