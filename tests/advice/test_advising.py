@@ -122,6 +122,7 @@ def all_of(current, target, application=None):
 
 RETENTION = "KIP-825, retention (no JIRA)"  # of windows that come out when they close
 SUPPLIED = "KIP-954 (no JIRA)"  # the changelog of windows from a supplier
+PURGED = "KAFKA-17635"
 FAR_FUTURE, KEPT = "CVE-2026-111496", "KAFKA-10391, again (no JIRA)"
 ASYMMETRIC = "KAFKA-15417"
 POSITIONS = ("KAFKA-15770", "KIP-562 (no JIRA)")  # of interactive queries
@@ -197,6 +198,7 @@ def keys(issues):
                 "KAFKA-19208",
                 "KAFKA-18713",
                 KEPT,
+                PURGED,
                 RETENTION,
                 SUPPLIED,
                 OWNED,
@@ -217,7 +219,10 @@ def keys(issues):
         (
             "3.9.0",
             "3.9.1",
-            ["KAFKA-18943", "KAFKA-17299", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434", "KAFKA-18713"],
+            [
+                *("KAFKA-18943", "KAFKA-17299", "KAFKA-17455", "KAFKA-18326", "KAFKA-16407", "KAFKA-16434"),
+                *("KAFKA-18713", PURGED),
+            ],
             [SAME_KEY],
             [
                 "KAFKA-19510",

@@ -311,7 +311,7 @@ def transactions_of(mutation: Mutation, roles: Mapping[str, Role]) -> Iterator[T
     written = [
         name
         for name, role in roles.items()
-        if (role.plays or name) != "input" and name != ANSWERS and name not in read_whole
+        if (role.plays or name) not in ("input", ANSWERS) and name not in read_whole
     ]
     for partition in range(mutation.clean.facts["partitions"]):
         yield from _of_partition(mutation, written, partition)

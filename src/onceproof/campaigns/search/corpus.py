@@ -79,10 +79,14 @@ class Story:
     def schedule(self, settings: Settings, seed: int) -> Schedule | None:
         """The schedule of these settings, by the name of the variant that has most of them; None if it is refused."""
         whole = self.tidy(settings)
-        chosen = {name: value for name, value in whole.items() if value != self.domains.get(name, (None,))[0]}
+        plain = {name: values[0] for name, values in self.domains.items()}
+        chosen = {name: value for name, value in whole.items() if value != plain.get(name)}
         fitting = [name for name, sets in self.variants.items() if sets.items() <= chosen.items()]
-        variant = max(fitting, key=lambda name: len(self.variants[name]))  # the first of several
-        left = {name: chosen[name] for name in sorted(chosen) if name not in self.variants[variant]}
+        # The first of several. Where none fits, the first of all: what it sets is set back.
+        variant = max(fitting, key=lambda name: len(self.variants[name]), default=next(iter(self.variants)))
+        as_it_is = {**plain, **self.variants[variant]}
+        wanted = {**plain, **chosen}
+        left = {name: wanted[name] for name in sorted(wanted) if wanted[name] != as_it_is.get(name)}
         if self.refuse(variant, left):
             return None
         return Schedule(self.scenario, variant, tuple(left.items()), seed)

@@ -96,7 +96,7 @@ final class Plants {
                     Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
             new Plant("any-store-answers",
                     Alteration.of("~StoreQueryParameters", "staleStoresEnabled", Querying.AnyStoreAnswers.class)),
-            new Plant("position-at-end", Alteration.of("~LagInfo", "currentOffsetPosition", Querying.LagHidden.class)),
+            new Plant("store-lag-hidden", Alteration.of("~LagInfo", "currentOffsetPosition", Querying.LagHidden.class)),
             new Plant("position-shared", Alteration.of("~query.Position", "copy", Querying.PositionShared.class)),
             new Plant("standby-for-active",
                     Alteration.of("~KeyQueryMetadata", "activeHost", Querying.StandbyForActive.class)),
