@@ -65,7 +65,7 @@ def compare_time_order(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def due(records: DataFrame) -> DataFrame:
-    """What each record of the stream must find.
+    """The entry that each record of the stream must find.
 
     Out: trial, key, number INT (its value), at LONG (ms), source LONG (its place), entry LONG (0 for none), ever
     ARRAY<LONG> (all that the key ever has, and 0).
@@ -92,7 +92,7 @@ def due(records: DataFrame) -> DataFrame:
 
 
 def results(records: DataFrame) -> DataFrame:
-    """What came out, by the record of the stream that it names.
+    """The output, by the record of the stream that it names.
 
     Out: trial, key, number LONG, there LONG, first and last LONG (places), made LONG (ms), found and ended_with LONG
     (the entries of these two).

@@ -167,7 +167,7 @@ class Instances(Protocol):
 
 
 class FaultContext(Protocol):
-    """What a fault is given in one trial: the parts of the world that it may act on, and what it may ask and record."""
+    """The actions of a fault in one trial: on which parts of the world it may act, what it may ask and record."""
 
     trial: Trial
     rng: random.Random

@@ -370,7 +370,7 @@ PROMISES = {
         ),
         Promise(
             "time-order",
-            "Of two topics a task takes the records in the order of their timestamps, as far as max.task.idle.ms asks "
+            "A task takes the records of two topics in the order of their timestamps, as far as max.task.idle.ms asks "
             "it to wait (KIP-695): each record of a stream comes out once, in order, with the entry that its key had "
             "in the table at its time.",
             "Every record of the stream was held against what came out of it.",

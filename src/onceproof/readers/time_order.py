@@ -25,7 +25,7 @@ class Due(NamedTuple):
 def compare_time_order(
     inputs: Sequence[Record], entries: Sequence[Record], outputs: Sequence[Record], facts: Facts
 ) -> Iterator[Comparison]:
-    """What came out of each record of the stream, beside what is due, and what came out of none.
+    """Compare the output of each record of the stream with what is due, and find output of none.
 
     Args:
         inputs: the stream, in the topology `two-topics`.

@@ -89,7 +89,7 @@ class Limits(Protocol):
 
 
 class ScenarioContext(FaultContext, Protocol):
-    """What a scenario is given in one trial, in addition to what a fault is."""
+    """The actions of a scenario in one trial, in addition to those of a fault."""
 
     workload: "Workload"
 

@@ -114,7 +114,7 @@ class MainTest {
 
     @Test
     void an_unknown_topology_is_one_sentence() throws Exception {
-        assertEquals("Unknown topology abacus; known are: as-of-join, copy, counting, dead-letters, dedup, deleter, enumerator, foreign-key-join, global-join, grouped-table, interactive-queries, outbox, scans, stream-join, table-join, values, windows.", failure(startLine("abacus")));
+        assertEquals("Unknown topology abacus; known are: as-of-join, copy, counting, dead-letters, dedup, deleter, enumerator, foreign-key-join, global-join, grouped-table, interactive-queries, outbox, scans, stream-join, table-join, two-topics, values, windows.", failure(startLine("abacus")));
     }
 
     @Test
