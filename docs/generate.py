@@ -492,11 +492,17 @@ def _of_change(change: Mapping[str, Any]) -> str:
     return "\n\n".join(
         [
             paragraph(f"**{several}**: {effects}.{where} The first:"),
-            bullets(
-                [*(code(name) for name in change["named"][:1]), *(literal(sentence) for sentence in change["told"])]
-            ),
+            bullets([*(code(name) for name in change["named"][:1]), *map(_quoted, change["told"])]),
         ]
     )
+
+
+def _quoted(sentence: str) -> str:
+    """A sentence in which two records that differ are code."""
+    if found := re.fullmatch(r"(.* number \d+ is )(.*)(, and was )(.*)", sentence):
+        before, one, between, other = found.groups()
+        return f"{literal(before)}{code(one)}{between}{code(other)}"
+    return literal(sentence)
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
