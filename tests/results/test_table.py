@@ -77,3 +77,16 @@ def test_brackets_in_what_a_trial_tells_are_no_markup(monkeypatch):
     witness = Witness("duplicate-id", 0, 7, (1,), (WILD,), WILD, WILD)
     trials._print_trial(an_answer(reason=WILD, folder=WILD), [witness])
     assert console.file.getvalue().count(WILD) == 5
+
+
+@pytest.mark.parametrize(
+    ("issues", "unexplained", "said"),
+    [
+        (("KAFKA-20685",), {}, "known: KAFKA-20685"),
+        ((), {"lost-record": 2}, "no known issue explains 2 lost-record"),
+        (("KIP-889, restored (no JIRA)",), {"lost-record": 1}, "no known issue explains 1 lost-record"),
+    ],
+)
+def test_a_trial_says_what_is_known_of_what_it_saw(capsys, issues, unexplained, said):
+    trials._print_trial(an_answer(issues=issues, unexplained=unexplained), [])
+    assert said in capsys.readouterr().out

@@ -98,6 +98,8 @@ def an_answer(**fields: Any) -> TrialAnswer:
         keys=5,
         ids=0,
         anomalies={"lost-record": 1},
+        issues=(),
+        unexplained={"lost-record": 1},
         promises={"state": 8},
         not_looked_at={},
         steps=None,
