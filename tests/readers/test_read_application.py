@@ -295,8 +295,14 @@ EVERY = [("a", "1"), ("a", "2"), ("b", "1"), ("a", "3")]
 @pytest.mark.parametrize("where", ["replayed", "replayed_on_newest"])
 def test_two_runs_agree_by_chance_on_what_a_cache_holds_back(run, agreed, where):
     oracle = oracle_of(outputs(run), outputs(run), {"out": OUT})
-    assert oracle.agreed == as_far_as_replayed(oracle).agreed == {"out": "records"}
+    assert oracle.agreed == {"out": "records"}
     assert as_far_as_replayed(replace(oracle, **{where: outputs(EVERY)})).agreed == {"out": agreed}
+
+
+@pytest.mark.parametrize(("run", "agreed"), [(EVERY, "final"), ([("a", "1"), ("b", "1")], "records")])
+def test_without_a_replay_each_output_in_which_a_key_comes_again_may_agree_by_chance(run, agreed):
+    oracle = oracle_of(outputs(run), outputs(run), {"out": OUT})
+    assert as_far_as_replayed(oracle).agreed == {"out": agreed}
 
 
 @pytest.mark.parametrize(("last", "agreed"), [(None, "final"), ("1", "records")])

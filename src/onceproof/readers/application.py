@@ -180,15 +180,15 @@ def as_far_as_replayed(oracle: Oracle) -> Oracle:
 
     Such a cache puts out the last update of a key when there is a commit. Two runs that committed at the same records
     agree on all that came out, and yet by coincidence. A replay has every update: where both have some of its records
-        and
-    its last one, of each key, and not all of them, a cache did hold them back.
+    and its last one, of each key, and not all of them, a cache did hold them back. Without a replay each output in
+    which a key comes again may be one of those.
     """
     replayed = oracle.replayed or oracle.replayed_on_newest
+    runs = {role: oracle.outputs.bytes_of(role) for role in oracle.agreed}
     if replayed is None:
-        return oracle
-    held_back = {
-        role for role in oracle.agreed if _is_held_back(oracle.outputs.bytes_of(role), replayed.bytes_of(role))
-    }
+        held_back = {role for role, run in runs.items() if len(_values_by_key(run)) < len(run)}
+    else:
+        held_back = {role for role, run in runs.items() if _is_held_back(run, replayed.bytes_of(role))}
     agreed = {
         role: "final" if role in held_back and level == "records" else level for role, level in oracle.agreed.items()
     }

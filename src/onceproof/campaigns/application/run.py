@@ -41,7 +41,7 @@ from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import read_timeline
-from onceproof.model.topology import CACHE_SIZES
+from onceproof.model.topology import CACHE_SIZES, Topology
 from onceproof.readers.application import as_far_as_replayed, as_replayed, declared_as, oracle_of
 from onceproof.scenarios.app import LIKE, REPLAYED, RESTART, unread_stores
 from onceproof.scenarios.declared import application_of
@@ -297,9 +297,15 @@ def _oracle(
             return replay(installation, plan, folder, release)
 
     oracle = with_replays(oracle, promised, (asked.cell.streams, asked.newest), replay_on)
-    is_cached = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)
-    oracle = as_far_as_replayed(oracle) if is_cached else oracle
+    if may_be_held_back(Topology.known(read_timeline(folder.timeline)), plan.streams_config):
+        oracle = as_far_as_replayed(oracle)
     return replace(oracle, as_replayed=as_replayed(oracle, roles))
+
+
+def may_be_held_back(topology: Topology | None, config: Mapping[str, str]) -> bool:
+    """Whether a record cache may hold updates back; a black box describes no topology, so it may."""
+    has_bytes = all(config.get(name) != "0" for name in CACHE_SIZES)
+    return has_bytes and (topology is None or topology.has_store("^Caching"))
 
 
 def with_replays(
