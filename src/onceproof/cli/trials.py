@@ -174,7 +174,7 @@ def trial(
         parameters=parameters,
         **{name: getattr(outcome, name) for name in ENDED},
         **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
-        issues=tuple(issue.key for issue in concerned_in(trial_, _explained(found))),
+        issues=tuple(issue.key for issue in concerned_in(trial_, found.explained)),
         unexplained={name: count for name, count in found.unexplained.items() if count},
         broker_is_claimed=plan.broker_is_claimed,
         not_looked_at=plan.not_looked_at,
@@ -185,11 +185,6 @@ def trial(
     else:
         _print_trial(answer, found.witnesses)
     raise typer.Exit(_exit_code(cell, outcome, found, anomaly))
-
-
-def _explained(found: Reading) -> list[str]:
-    """The anomalies of which known issues explain some witnesses."""
-    return [name for name, count in found.anomalies.items() if count > found.unexplained.get(name, 0)]
 
 
 def _exit_code(cell: Cell, outcome: Outcome, found: Reading, looked_for: Collection[str]) -> ExitCode:

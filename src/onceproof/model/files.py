@@ -114,6 +114,11 @@ class Reading(JsonFile):
     witnesses: tuple[Witness, ...]  # of each anomaly the first
     unexplained: Mapping[str, int] = field(default_factory=dict)  # witnesses that no known issue explains
 
+    @property
+    def explained(self) -> tuple[str, ...]:
+        """The anomalies of which known issues explain some witnesses."""
+        return tuple(name for name, count in self.anomalies.items() if count > self.unexplained.get(name, 0))
+
     @classmethod
     def of(cls, findings: Findings, unexplained: Mapping[str, int]) -> "Reading":
         """The part of the findings that is kept, with the part that no known issue explains."""

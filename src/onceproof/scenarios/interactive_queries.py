@@ -53,7 +53,7 @@ from onceproof.scenarios.base import (
     refuse_fault_of_disk,
     runs_its_task,
     transactional_stores,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN, inject, refuse_group, start_other
@@ -103,9 +103,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:

@@ -42,7 +42,7 @@ from onceproof.scenarios.base import (
     Workload,
     membership,
     runs_its_task,
-    values_of,
+    values_in,
     variants_of,
 )
 from onceproof.scenarios.two_instances import LASTS, OTHER, WITHIN, refuse_group, start_other
@@ -83,9 +83,7 @@ VARIANTS = variants_of(
 )
 
 
-def values(trial: Trial) -> dict[str, Any]:
-    """The trial's parameters."""
-    return values_of(trial, PARAMETERS, VARIANTS)
+values = values_in(PARAMETERS, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:

@@ -4,7 +4,7 @@ How an output is replayed is known only when such a run has ended, and whether f
 these promises are judged here, from what the runs left, and what they show is added to what the readers found.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from onceproof.model.anomaly import Comparison, witnesses_of
@@ -66,15 +66,20 @@ def is_changed_by_restart(first: TrialFolder, oracle: Oracle) -> bool:
     )
 
 
+def may_cache(topology: Topology | None, config: Mapping[str, str]) -> bool:
+    """Whether a record cache may hold updates back; a black box describes no topology, so it may."""
+    return topology is None or True in topology.uses(config)["caching"]
+
+
 def _kept_by_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
     """How far each output with the promise `differential` is the same after a clean restart.
 
     Where a cache holds updates back, it puts them out when it closes: then no more than the final values.
     """
     plan, topology = TrialPlan.read(folder.trial_file), Topology.known(read_timeline(folder.timeline))
-    may_cache = topology is None or True in topology.uses(plan.streams_config)["caching"]
+    is_held_back = may_cache(topology, plan.streams_config)
     return {
-        role: "final" if may_cache and one.compare == "records" else one.compare
+        role: "final" if is_held_back and one.compare == "records" else one.compare
         for role, one in _outputs(folder, oracle).items()
         if DIFFERENTIAL in one.promises
     }

@@ -299,8 +299,7 @@ class Explorer:
         }
         if not is_red(cell, reading.anomalies, registry()):
             return seen
-        explained = {name for name, count in reading.anomalies.items() if reading.unexplained.get(name, 0) < count}
-        issues = tuple(issue.key for issue in concerned_in(trial, explained))
+        issues = tuple(issue.key for issue in concerned_in(trial, reading.explained))
         return {**seen, "anomalies": reading.anomalies, "unexplained": reading.unexplained, "issues": issues}
 
     def _attributed(self, tried: Tried) -> Tried:

@@ -45,7 +45,7 @@ class Picture:
 
     Attributes:
         frames: where a task came back to a thread that had it before.
-        stems: of marks, down through all rows.
+        begin: of the plot, from the left.
     """
 
     width: float
@@ -108,7 +108,7 @@ class _Layout:
         for band in bands:
             x = self._x(band.begin)
             width = round(self._x(band.end) - x, 1)
-            text = "active" if band.kind == "active" else _words(band.kind)
+            text = _words(band.kind)
             label = text if len(text) * LETTER + 6 < width else ""
             title = f"{_named(band.row)}: {text}, {self._seconds(band.begin)} to {self._seconds(band.end)} s"
             self._bars.append(Bar(x, self._y + rows.index(band.row) * ROW, width, look(band), label, title))
