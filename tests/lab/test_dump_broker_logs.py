@@ -26,6 +26,7 @@ from onceproof.model.segments import partition_of_name
 from onceproof.processes.waiting import await_condition
 from onceproof.readers.segments import compare_segments
 from tests.conftest import HERE, a_trial, undisturbed
+from tests.producers import transactional
 
 pytestmark = pytest.mark.broker
 
@@ -47,9 +48,8 @@ class Application:
         for key in KEYS:
             plain.produce(self.input, key=encode_integer(key), value=encode_integer(0), partition=0)
         plain.flush(30)
-        self.producer = Producer({**cluster.client(), "transactional.id": f"{self.id}-1"})
+        self.producer = transactional(cluster, f"{self.id}-1")
         self.group = Consumer({**cluster.client(), "group.id": self.id})
-        self.producer.init_transactions(30)
 
     def write(self, *keys: int) -> None:
         """Write to the changelog, within the transaction."""

@@ -46,6 +46,7 @@ from onceproof.scenarios import SCENARIOS, at_least_once, quota
 from onceproof.scenarios.base import Role, System
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
 from onceproof.scenarios.liveness import compare_liveness
+from tests.producers import transactional
 from tests.specimens import directories, timelines
 from tests.specimens.directories import Held, stores_of
 from tests.specimens.files import a_plan, an_outcome
@@ -445,17 +446,8 @@ def write(cluster: Cluster, planted: Planted) -> None:
     trial, clean = planted.trial, planted.mutation.clean
     write_input(cluster, planted)
     group = Consumer({**cluster.client(), "group.id": trial.application_id})
-    producer = Producer(
-        {
-            **cluster.client(),
-            "transactional.id": f"{trial.application_id}-planter",
-            "transaction.timeout.ms": 600_000,  # many are written side by side, and the machine may be busy
-            "linger.ms": 5,
-            "acks": "all",
-        }
-    )
+    producer = transactional(cluster, f"{trial.application_id}-planter")
     try:
-        producer.init_transactions(30)
         transactions = list(transactions_of(planted.mutation, planted.system.roles))
         for transaction in transactions:
             producer.begin_transaction()
