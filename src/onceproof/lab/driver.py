@@ -18,6 +18,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import KafkaFailedError
 from onceproof.model.files import FaultOutcome, Outcome, Reading, TrialPlan
 from onceproof.model.run_folder import TrialFolder
+from onceproof.scenarios.assignment import compare_assignment
 from onceproof.scenarios.base import Exercise
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import compare_internal_topics
@@ -94,6 +95,7 @@ class Driver:
             *self.scenario.observe(plan.trial, events),
             *compare_liveness(events),
             *compare_internal_topics(events, plan.partitions, kept),
+            *compare_assignment(events),
         ]
 
     def outcome(

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
@@ -13,6 +14,8 @@ from onceproof.lab.reading import TopicReading
 from onceproof.model.errors import KafkaFailedError, OnceproofError
 from onceproof.model.timeline import Event
 from onceproof.processes.cpu import CpuTime, check_not_starved
+from onceproof.scenarios.assignment import AT_REST, SETTLES, assigned, had_standbys
+from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.prepared import PreparedTrial
 
 SHORT = 1.0  # seconds of waiting before CPU times are read, which takes longer than most conditions do
@@ -47,10 +50,34 @@ class TrialLab:
 
     def close_instances(self) -> None:
         """Have all instances dump their stores, then let them leave concurrently."""
+        if ASSIGNMENT in self._context.plan.promises:
+            self._note_assignment()
         if stores := self._context.plan.partition_stores:
             # All dumps are there once no task is moving.
             self.await_("every store to be written where it is active", lambda: self.instances.dump_stores() == stores)
         self.instances.close()
+
+    def _note_assignment(self) -> None:
+        """Note who has which task, as soon as it is as it must be, or when it should have become so.
+
+        Raises:
+            StoodStillError: it did not become so, nor did the application get a CPU.
+        """
+        plan, before = self._context.plan, self._cpu_times()
+
+        def seen() -> dict[str, Any]:
+            return {
+                "instances": {name: instance.threads for name, instance in self.instances.running.items()},
+                "partitions": plan.partitions,
+                "standbys": plan.standbys,
+            }
+
+        def is_right() -> bool:
+            return all(task.is_right for task in assigned(seen(), had_standbys(self.events)))
+
+        if not self.holds_within(SETTLES, is_right):
+            check_not_starved(SETTLES, before, self._cpu_times())
+        self.note(AT_REST, **seen())
 
     def close_and_compare_state(self) -> None:
         """Let the instances leave, and note what their stores hold on disk beside what their changelogs say."""

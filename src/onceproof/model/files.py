@@ -225,6 +225,12 @@ class TrialPlan(JsonFile):
     # Records before it is driven; files of before have another name for it.
     preloaded: Annotated[int, Field(validation_alias=AliasChoices("preloaded", "seeded"))] = 0
 
+    @property
+    def standbys(self) -> int:
+        """`num.standby.replicas`, of instances or of their group."""
+        of_group = self.group_config.get("streams.num.standby.replicas", "0")
+        return int(self.streams_config.get("num.standby.replicas", of_group))
+
     def topic(self, role: str) -> str:
         """The topic that plays the role, whether it is one that is read or another one of the application."""
         planned = self.roles.get(role)

@@ -221,6 +221,11 @@ ANOMALIES = {
             "topic",
         ),
         Anomaly(
+            "wrong-assignment",
+            "At rest, a task had no owner or two, too few standbys, or one on the instance that has it as active.",
+            "task",
+        ),
+        Anomaly(
             "fencing-breach",
             "A producer's epoch fell, its sequence did not follow, or a committed position fell: somebody wrote who "
             "should have been fenced.",
@@ -632,6 +637,15 @@ PROMISES = {
             "internal_topics",
             1,
             needs=Capability.DESCRIBE_TOPICS,
+        ),
+        Promise(
+            "assignment",
+            "At rest, each task is active on one instance, and standby on as many others as num.standby.replicas asks "
+            "for and as there are.",
+            "The instances that had each task before they closed.",
+            ("wrong-assignment",),
+            "assignment",
+            1,
         ),
         Promise(
             "liveness",

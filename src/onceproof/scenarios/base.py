@@ -22,6 +22,7 @@ from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, FaultOutcome, Later, TopicPlan
 from onceproof.model.parameter import Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
+from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import Kept
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
@@ -271,7 +272,7 @@ class System:
     @property
     def all_promises(self) -> tuple[str, ...]:
         """Those that are looked at, with those that each topology makes."""
-        return (*self.promises, LIVENESS, *((INTERNAL_TOPICS,) if self.kept is not None else ()))
+        return (*self.promises, LIVENESS, *((INTERNAL_TOPICS, ASSIGNMENT) if self.kept is not None else ()))
 
     @property
     def topics(self) -> dict[str, TopicPlan]:

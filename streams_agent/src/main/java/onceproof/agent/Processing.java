@@ -124,6 +124,21 @@ public final class Processing {
         return stays;
     }
 
+    /** In {@code TaskManager.handleAssignment}: the standby tasks of an assignment are not created. */
+    static final class StandbysLeftOut {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false) Map<?, ?> standbys) {
+            standbys = none(standbys);
+        }
+    }
+
+    public static Map<?, ?> none(Map<?, ?> standbys) {
+        if (!standbys.isEmpty()) {
+            Fired.now();
+        }
+        return Map.of();
+    }
+
     /** In {@code TaskManager.addRecordsToTasks}: two tasks get what was fetched for each other. */
     static final class Swapped {
         @Advice.OnMethodEnter
