@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.campaigns.fuzz import verbs
+from onceproof.campaigns.fuzz.fuzzing import Known
 from onceproof.lab import releases
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -47,6 +48,14 @@ def test_without_a_finding_it_says_so_and_what_was_not_judged(fuzz):
     assert fuzz("--streams", "3.9.1", findings=(), cases=0)[1] == 3
 
 
+def test_a_known_issue_is_named_and_counted(fuzz):
+    known = Known(issue="KAFKA-16407", case_number=7, cases=8, after=1.5, reds=3, case="s0 = burst in0")
+    printed, code = fuzz("--streams", "3.9.1", findings=(), issues=(known,))
+    assert code == 0
+    assert "known: KAFKA-16407 (3 red, the first one case 7, after 2 s)" in printed
+    assert "every case puts out what its operations mean, but for known issues" in printed
+
+
 def test_json_is_one_object(fuzz):
     printed, code = fuzz("--streams", "3.9.1", "--json")
     assert (json.loads(printed.partition("\n")[0])["cases"], code) == (100, 1)
@@ -60,6 +69,12 @@ def test_json_is_one_object(fuzz):
         (("--resume", "last"), "There is no fuzzing last"),
         (("--streams", "3.9.1", "--against", "3.9.1"), "is both releases"),
         (("--streams", "three"), "is not a Kafka release"),
+        (("--streams", "3.9.1", "--without", "join"), "There is no operation join to leave out"),
+        (
+            ("--streams", "3.9.1", *("--without", "stream", "--without", "table", "--without", "burst")),
+            "no topology has an input",
+        ),
+        (("--resume", "last", "--without", "burst"), "goes on with what was asked for then"),
     ],
 )
 def test_what_cannot_be_fuzzed_is_refused(fuzz, words, said):

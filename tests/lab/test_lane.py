@@ -12,8 +12,9 @@ import pytest
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, NEVER, ROCKSDB, SHORT, VERSIONED, Case, Record, Step, draw
+from onceproof.campaigns.fuzz.known import causes_in, explained
 from onceproof.campaigns.fuzz.printing import NAME, unit_test
-from onceproof.campaigns.fuzz.relational import judge
+from onceproof.campaigns.fuzz.relational import Judged, judge
 from onceproof.lab.artifacts import replay_class_path
 from onceproof.lab.lane import Lane
 from onceproof.model.errors import HarnessError
@@ -159,6 +160,56 @@ def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error
         assert kinds(lane, SAME_KEY) == ()
     with pytest.raises(HarnessError, match="ended"):
         lane.run(SAME_KEY.encoded)
+
+
+# Each the smallest that shows its issue on the newest release.
+UNCACHED = Case(
+    (
+        Step("table", "table", ("names",), STORE),
+        Step("stream", "stream", ("rows",)),
+        Step("counts", "count", ("stream",), STORE),
+        Step("joined", "tableJoin", ("table", "counts"), {"kind": "inner"}),
+        Step("sums", "group", ("joined",), STORE),
+    ),
+    tuple(Record(topic, BEGIN, key, "a|0") for topic in ("names", "rows") for key in "abc"),
+)
+LATE = Case(
+    (
+        Step("left", "stream", ("rows",)),
+        Step("right", "stream", ("others",)),
+        Step("joined", "streamJoin", ("left", "right"), {"kind": "left", "size": 50, "grace": 0}),
+    ),
+    tuple(Record("rows", BEGIN + at, "a", "a|0") for at in (385, 425, 430, 440, 480)),
+)
+AT_ONCE = Case(
+    (
+        Step("table", "table", ("rows",), {"store": VERSIONED, "history": NEVER}),
+        Step("sums", "group", ("table",), STORE),
+    ),
+    tuple(Record("rows", BEGIN + at, "a", value) for at, value in ((10, "a|0"), (10, None), (5, "a|1"))),
+)
+
+
+@pytest.mark.parametrize(
+    ("case", "key"),
+    [
+        (SAME_KEY, "KIP-213, same key (no JIRA)"),
+        (replace(SAME_KEY, records=(*SAME_KEY.records[:2], Record("rows", BEGIN, "a", ";z|1"))), "KIP-213, insert"),
+        (AT_ONCE, "KIP-889, same time (no JIRA)"),
+        (REVIVED, "KIP-889, restored (no JIRA)"),
+        (UNCACHED, "uncached count (no JIRA)"),
+        (LATE, "KAFKA-15417, late (no JIRA)"),
+    ],
+)
+def test_a_known_issue_of_the_newest_release_is_recognised(case, key, tmp_path):
+    with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
+
+        def run(one: Case) -> Judged:
+            return judge(one, lane.run(one.encoded)["outputs"], NEWEST)
+
+        known = explained(case, run(case), causes_in(NEWEST), run)
+    assert [one.startswith(key) for one in known.keys] == [True]
+    assert known.judged.differences == ()
 
 
 def printed(case: Case, topic: str, release: Release, folder: Path) -> str:

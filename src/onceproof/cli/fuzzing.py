@@ -25,6 +25,9 @@ def fuzz(
     seed: Annotated[
         int | None, typer.Option(min=0, help="From which all cases follow; by default a random one.")
     ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="OPERATION", help="Draw none of these: docs/fuzzing.md. Repeatable.")
+    ] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="ID|last", help="Go on with this fuzzing, as it was asked for.")
     ] = None,
@@ -41,12 +44,12 @@ def fuzz(
     from onceproof.processes.signals import interruptible
 
     if resume is not None:
-        if streams or against or seed is not None:
+        if streams or against or without or seed is not None:
             raise UsageError(f"--resume {resume} goes on with what was asked for then: give --minutes beside it.")
         state = verbs.resumed(resume)
     elif streams is not None:
         [streams], against = exact_releases([streams]), exact_releases([against])[0] if against else None
-        state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed))
+        state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed), without or ())
     else:
         raise UsageError("Name a release to fuzz with --streams, or a fuzzing to go on with by --resume.")
     with interruptible(), progress(f"{state.streams}, seed {state.seed}") as report:
@@ -76,8 +79,12 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
             red = [release for release, shown in finding.releases.items() if shown == "red"]
             out.print(f"  red on {', '.join(red)}", markup=False, soft_wrap=True)
         out.print(f"  {finding.folder}", markup=False, soft_wrap=True)
+    for known in fuzzed.issues:
+        seen = f"{known.reds:,} red, the first one case {known.case_number}, after {known.after:,.0f} s"
+        out.print(f"[yellow]known[/]: {known.issue} ({seen})", soft_wrap=True)
     if not fuzzed.findings:
-        out.print("[green]every case puts out what its operations mean[/]")
+        others = ", but for known issues" if fuzzed.issues else ""
+        out.print(f"[green]every case puts out what its operations mean{others}[/]")
     for reason, count in fuzzed.left_out.items():
         out.print(f"  [yellow]not judged[/], {count:,} outputs: {reason}", soft_wrap=True)
     out.print(f"Folder  {fuzzed.folder}", markup=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onceproof.campaigns.fuzz.grammar import Case, draw, smaller
+from onceproof.campaigns.fuzz.known import Cause, Explained, causes_in, explained
 from onceproof.campaigns.fuzz.printing import NAME, unit_test, write_application
 from onceproof.campaigns.fuzz.relational import Difference, Judged, compared, judge
 from onceproof.campaigns.shrinking.reductions import shrink
@@ -18,6 +19,7 @@ from onceproof.model.release import Release
 
 SHRUNK = 3  # reds that are shrunk of each signature; further ones are counted
 SHRINKING = 60.0  # seconds for a red, at most
+SHRINKING_KNOWN = 15.0  # the same, for the first red of a known issue; further ones are counted
 REPORTED_EVERY = 5.0  # seconds between reports, after which the progress is written, too
 
 
@@ -62,6 +64,27 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Known:
+    """A known issue that cases have shown.
+
+    Attributes:
+        issue: its key in the registry.
+        case_number: of the first case that was drawn.
+        cases: that had been run by then.
+        after: seconds of fuzzing until then.
+        reds: cases that it explains, alone or with other issues.
+        case: the first one as text, shrunk for some seconds.
+    """
+
+    issue: str
+    case_number: int
+    cases: int
+    after: float
+    reds: int
+    case: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fuzzed(JsonFile):
     """`fuzzed.json`: what is fuzzed, and what it came to so far.
 
@@ -70,12 +93,14 @@ class Fuzzed(JsonFile):
         streams: the release.
         against: that its outputs are compared with, too.
         seed: from which all cases follow.
+        without: operations that are left out.
         harness: the version of what draws and judges.
         cases: that were run; the next one has this number.
         seconds: of fuzzing.
-        red: cases that are red.
+        red: cases that are red, those of known issues among them.
         left_out: outputs that nothing can be said of, by the reason.
-        findings: each another smallest case.
+        issues: known ones of the registry that explain reds.
+        findings: each another smallest case, which no known issue explains.
         folder: of all that was written.
     """
 
@@ -84,11 +109,13 @@ class Fuzzed(JsonFile):
     streams: str
     against: str | None
     seed: int
+    without: tuple[str, ...] = ()
     harness: str
     cases: int = 0
     seconds: float = 0.0
     red: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
+    issues: tuple[Known, ...] = ()
     findings: tuple[Finding, ...] = ()
     folder: str
 
@@ -125,6 +152,11 @@ class Fuzzer:
     _signatures: list[Signature] = field(default_factory=list)  # of the findings
     _shrunk: Counter[Signature] = field(default_factory=Counter)
     _left_out: Counter[str] = field(default_factory=Counter)
+    _causes: tuple[Cause, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take the causes that the release has."""
+        self._causes = causes_in(Release.parse(self.state.streams))
 
     def fuzz(self, seconds: float) -> Fuzzed:
         """Run cases for so many seconds, from where the fuzzing stands; at least one.
@@ -138,17 +170,18 @@ class Fuzzer:
         begin, before, reported = self.clock(), self.state.seconds, self.clock()
         while True:
             number = self.state.cases
-            case = draw(self.state.seed, number, Release.parse(self.state.streams))
+            case = draw(self.state.seed, number, Release.parse(self.state.streams), self.state.without)
             judged = self._judged(case)
             self._left_out.update(judged.left_out.values())
             self.state = replace(self.state, cases=number + 1, seconds=round(before + self.clock() - begin, 1))
             if judged.differences:
-                self._follow(number, case, judged)
+                self._take(number, case, judged)
             now = self.clock()
             if now - reported > REPORTED_EVERY:
                 reported = now
                 self._write()
-                self.report(f"{self.state.cases:,} cases, {self.state.red:,} red, {len(self.state.findings)} findings")
+                counts = f"{len(self.state.issues)} known issues, {len(self.state.findings)} findings"
+                self.report(f"{self.state.cases:,} cases, {self.state.red:,} red, {counts}")
             if now - begin >= seconds:
                 self.state = replace(self.state, seconds=round(before + now - begin, 1))
                 self._write()
@@ -168,9 +201,43 @@ class Fuzzer:
             return replace(judged, differences=(Difference(case.leaves[0].name, "differs", other["failed"]),))
         return replace(judged, differences=compared(case, answer["outputs"], other["outputs"]))
 
-    def _follow(self, number: int, case: Case, judged: Judged) -> None:
-        """Count a red, and shrink it, unless enough like it were."""
+    def _take(self, number: int, case: Case, judged: Judged) -> None:
+        """Count a red, and follow whatever known issues do not explain."""
         self.state = replace(self.state, red=self.state.red + 1)
+        known = self._explained(case, judged)
+        for key in known.keys:
+            self._note(key, number, case)
+        if known.judged.differences:
+            self._follow(number, known.case, known.judged)
+
+    def _explained(self, case: Case, judged: Judged) -> Explained:
+        return explained(case, judged, self._causes, self._judged)
+
+    def _note(self, key: str, number: int, case: Case) -> None:
+        """Count a red of a known issue; the first one is shrunk."""
+        known = {one.issue: one for one in self.state.issues}
+        if key in known:
+            known[key] = replace(known[key], reds=known[key].reds + 1)
+        else:
+            self.report(f"case {number} is red by {key}, which is known: shrinking")
+            until = self.clock() + SHRINKING_KNOWN
+
+            def is_its(smaller_one: Case) -> bool:
+                return bool(smaller_one.records) and key in self._explained(smaller_one, self._judged(smaller_one)).keys
+
+            smallest = shrink(case, is_its, lambda: self.clock() < until, smaller)
+            known[key] = Known(
+                issue=key,
+                case_number=number,
+                cases=self.state.cases,
+                after=self.state.seconds,
+                reds=1,
+                case=str(smallest),
+            )
+        self.state = replace(self.state, issues=tuple(known.values()))
+
+    def _follow(self, number: int, case: Case, judged: Judged) -> None:
+        """Shrink a red, unless enough like it were."""
         signature = (judged.kinds, case.operations)
         like = next((place for place, one in enumerate(self._signatures) if _covers(signature, one)), None)
         known = signature if like is None else self._signatures[like]
@@ -183,7 +250,9 @@ class Fuzzer:
         wanted = set(judged.kinds)
 
         def is_red(smaller_one: Case) -> bool:
-            return bool(smaller_one.records) and not wanted.isdisjoint(self._judged(smaller_one).kinds)
+            if not smaller_one.records or wanted.isdisjoint((judged := self._judged(smaller_one)).kinds):
+                return False
+            return not wanted.isdisjoint(self._explained(smaller_one, judged).judged.kinds)
 
         smallest = shrink(case, is_red, lambda: self.clock() < until, smaller)
         shown = self._judged(smallest)

@@ -5,7 +5,7 @@ four have the same operations. Keys and values are texts. A value is `foreign ke
 burst takes apart, `;` between them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from random import Random
@@ -186,6 +186,7 @@ class Case:
         properties: of `PROPERTIES`, those that are set.
         partitions: of all topics, with a task each.
         schedule: the seed of the order in which tasks take what waits in internal topics.
+        settled: whether tasks take no record of the input before nothing waits in internal topics.
     """
 
     steps: tuple[Step, ...]
@@ -196,6 +197,7 @@ class Case:
     properties: tuple[str, ...] = ()
     partitions: int = 1
     schedule: int = 0
+    settled: bool = False
 
     @property
     def is_on_disk(self) -> bool:
@@ -243,6 +245,7 @@ class Case:
             "restored": self.restored,
             "partitions": self.partitions,
             "schedule": self.schedule,
+            "settled": self.settled,
             "outputs": [step.name for step in self.leaves],
         }
 
@@ -258,6 +261,7 @@ class Case:
             tuple(name for name in PROPERTIES if name in data["config"]),
             data["partitions"],
             data["schedule"],
+            data["settled"],
         )
 
     @property
@@ -265,11 +269,23 @@ class Case:
         """Their names, sorted, each once."""
         return tuple(sorted({step.operation for step in self.steps}))
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """All that it has beside operations, in words, each once: stores, tasks, properties."""
+        stores = {f"{store} store" for step in self.steps if (store := step.options.get("store"))}
+        cached = {"cached" for step in self.steps if step.options.get("cached")}
+        optimized = ["optimized"] if self.optimized else []
+        reopened = ["stores restored" if self.restored else "stores opened again"] if self.reopened else []
+        tasks = "one task" if self.partitions == 1 else f"{self.partitions} tasks by a schedule"
+        properties = [f"{name}={PROPERTIES[name][0]}" for name in self.properties]
+        return (tasks, *sorted(stores), *cached, *optimized, *reopened, *properties)
+
     def __str__(self) -> str:
         lines = [str(step) for step in self.steps]
         lines += [f"optimized: {self.optimized}"] if self.optimized else []
         lines += [f"{name}={PROPERTIES[name][0]}" for name in self.properties]
-        lines += [f"{self.partitions} partitions, schedule {self.schedule}"] if self.partitions > 1 else []
+        settled = ", each record when all before it is done" if self.settled else ""
+        lines += [f"{self.partitions} partitions, schedule {self.schedule}{settled}"] if self.partitions > 1 else []
         reopening = f"the stores are {'lost and restored' if self.restored else 'closed and opened again'}"
         for place, record in enumerate(self.records):
             lines += [reopening] if place in self.reopened else []
@@ -280,23 +296,24 @@ class Case:
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def draw(seed: int, number: int, release: Release) -> Case:
+def draw(seed: int, number: int, release: Release, without: Collection[str] = ()) -> Case:
     """The case of this number of a search; the same for the same arguments, up to what the release does not have.
 
     Args:
         seed: of the search.
         number: of the case, from 0 on.
         release: that is searched: what it does not have is not drawn.
+        without: operations and sources that are not drawn either.
     """
     random = Random(f"{seed} {number}")
     if random.random() < 0.3:
-        return _by_tasks(random)
+        return _by_tasks(random, without)
     is_closed, is_restored = random.random() < 0.25, random.random() < 0.5
     stores = [ROCKSDB, DSL] if is_closed and not is_restored else [MEMORY, MEMORY, DSL]
     if release.since(VERSIONED_SINCE):
         stores.append(VERSIONED)
     operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
-    steps = _steps(random, stores, operations)
+    steps = _steps(random, stores, [one for one in operations if one not in without], without)
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
     if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
@@ -315,9 +332,10 @@ def draw(seed: int, number: int, release: Release) -> Case:
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
 
 
-def _by_tasks(random: Random) -> Case:
+def _by_tasks(random: Random, without: Collection[str]) -> Case:
     """A case of several tasks, by a schedule of its own."""
-    steps = _steps(random, [MEMORY], BY_TASKS, globals_too=False)
+    operations = [one for one in BY_TASKS if one not in without]
+    steps = _steps(random, [MEMORY], operations, {*without, "globalTable"})
     records = _records(random, steps, is_ordered=random.random() < 0.4)
     return Case(steps, records, optimized=random.random() < 0.3, partitions=2, schedule=random.randrange(1_000_000))
 
@@ -368,12 +386,13 @@ def _forgets(step: Step, is_restored: bool) -> bool:
 
 
 def _steps(
-    random: Random, stores: Sequence[str], operations: Sequence[str], *, globals_too: bool = True
+    random: Random, stores: Sequence[str], operations: Sequence[str], without: Collection[str]
 ) -> tuple[Step, ...]:
     steps: list[Step] = []
     for number in range(random.choice((1, 2, 2, 2, 3))):
-        others = ("globalTable",) if number and globals_too else ()  # with which alone there is no output
-        operation = random.choice(("stream", "stream", "table", "table", "burst", "burst", *others))
+        others = ("globalTable",) if number else ()  # with which alone there is no output
+        sources = ("stream", "stream", "table", "table", "burst", "burst", *others)
+        operation = random.choice([one for one in sources if one not in without])
         options = {} if SOURCES[operation] is not Kind.TABLE else _store(random, operation, stores)
         steps.append(Step(f"s{number}", operation, (f"in{number}",), options))
     for number in range(random.randint(1, MOST_OPERATIONS)):
@@ -532,7 +551,9 @@ def smaller(case: Case) -> Iterator[Case]:
     if case.partitions == 1:
         yield from _smaller(case)
         return
-    yield replace(case, partitions=1, schedule=0)
+    yield replace(case, partitions=1, schedule=0, settled=False)
+    if not case.settled:
+        yield replace(case, settled=True)
     for one in _smaller(case):
         yield one
         yield from (replace(one, schedule=schedule) for schedule in range(SCHEDULES))

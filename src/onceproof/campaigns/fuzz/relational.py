@@ -151,6 +151,10 @@ class Model:
             self._made[name] = getattr(self, f"_{step.operation}")(step)
         return self._made[name]
 
+    def changes(self, step: Step) -> tuple[Event, ...]:
+        """All changes of a table that is a source, or is made of a stream."""
+        return self._events(step) if step.is_source else self.stream(step.operands[0]).events
+
     def _events(self, step: Step) -> tuple[Event, ...]:
         [topic] = step.operands
         return tuple(
@@ -488,13 +492,13 @@ def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged
 def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
     """Why nothing can be said of what a step puts out; None if it is determined."""
     steps = {step.name: step for step in case.steps}
-    above = list(_above(leaf, steps))
+    made_of = list(above(leaf, steps))
     times = [record.timestamp for record in case.records]
     if leaf.is_versioned and times != sorted(times):
         return "a versioned table passes on changes that come late, so the last one is not what it holds"
-    if any(step.operation == "tableJoin" and _is_diamond(step, case.steps) for step in above):
+    if any(step.operation == "tableJoin" and _is_diamond(step, case.steps) for step in made_of):
         return "a record that changes both tables of a join makes it forget deletions, and pass on changes twice"
-    for step in above:
+    for step in made_of:
         if not release.since(NULL_KEYS.get(step.operation, OLDEST)) and step.options["left"]:
             return f"a left join drops null foreign keys before {NULL_KEYS[step.operation]} (KIP-962)"
     return None
@@ -506,10 +510,11 @@ def _is_diamond(step: Step, steps: Sequence[Step]) -> bool:
     return not one.isdisjoint(other)
 
 
-def _above(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
+def above(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
+    """A step, and all that it is made of, by way of the steps by their names."""
     yield step
     for name in () if step.is_source else step.operands:
-        yield from _above(steps[name], steps)
+        yield from above(steps[name], steps)
 
 
 def _last_rows(output: Output) -> Rows:
@@ -550,7 +555,7 @@ def _twice(leaf: Step, output: Output) -> list[Difference]:
 def _without_its_header(case: Case, leaf: Step, events: Sequence[Event], output: Output) -> list[Difference]:
     """Results that do not carry the header of the record that gave them."""
     steps = {step.name: step for step in case.steps}
-    if any(step.operation not in WITH_HEADERS or step.has_clock for step in _above(leaf, steps)):
+    if any(step.operation not in WITH_HEADERS or step.has_clock for step in above(leaf, steps)):
         return []
     must = Counter[tuple[int, str, str | None, int | None]]((e.timestamp, e.key, e.value, e.place) for e in events)
     lost = sorted(

@@ -1,10 +1,11 @@
 """The verb of `onceproof fuzz`: what is fuzzed, and for how long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
+from onceproof.campaigns.fuzz.grammar import OPERATIONS, SOURCES
 from onceproof.campaigns.fuzz.tickets import tried
 from onceproof.harness import harness_version
 from onceproof.lab.lane import Lane
@@ -19,7 +20,7 @@ def fuzz_version() -> str:
     return harness_version("app", beside=Path(__file__).parent)
 
 
-def asked(run: str, streams: str, against: str | None, seed: int) -> Fuzzed:
+def asked(run: str, streams: str, against: str | None, seed: int, without: Collection[str] = ()) -> Fuzzed:
     """A fuzzing that begins.
 
     Args:
@@ -27,15 +28,34 @@ def asked(run: str, streams: str, against: str | None, seed: int) -> Fuzzed:
         streams: the release.
         against: the release that its outputs are compared with; None for none.
         seed: from which all cases follow.
+        without: operations that are left out.
 
     Raises:
-        UsageError: a release is malformed, or both are the same.
+        UsageError: a release is malformed, or both are the same; there is no such operation, or no source is left.
     """
     release = Release.parse(streams)
     if against is not None and release == Release.parse(against):
         raise UsageError(f"{streams} is both releases, so nothing can differ: name another one with --against.")
+    left_out = _checked(without)
     folder = str(get_settings().fuzzings / run)
-    return Fuzzed(run=run, streams=streams, against=against, seed=seed, harness=fuzz_version(), folder=folder)
+    return Fuzzed(
+        run=run,
+        streams=streams,
+        against=against,
+        seed=seed,
+        without=left_out,
+        harness=fuzz_version(),
+        folder=folder,
+    )
+
+
+def _checked(without: Collection[str]) -> tuple[str, ...]:
+    there = (*SOURCES, *OPERATIONS)
+    if unknown := next((one for one in without if one not in there), None):
+        raise UsageError(f"There is no operation {unknown} to leave out; --without takes {', '.join(there)}.")
+    if not {"stream", "table", "burst"} - set(without):
+        raise UsageError("Without stream, table and burst no topology has an input: leave one of them in.")
+    return tuple(one for one in there if one in without)
 
 
 def resumed(name: str) -> Fuzzed:

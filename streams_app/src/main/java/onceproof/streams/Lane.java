@@ -38,13 +38,14 @@ import org.apache.kafka.streams.test.TestRecord;
  * A program that runs the cases of a search, one a line, without brokers: for as long as its stdin lasts.
  *
  * <p>Argument: a folder for state. A case is {@code {topology, config, records, reopened, restored, partitions, schedule,
- * outputs}}: the steps of {@link Drawn}; Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each, or, for
- * the topic {@code clock}, by how many milliseconds (its value) the clock of the machine advances; before which records
- * (their places) the driver is closed and another one opened: over the same state, or ({@code restored}) over none, whose
- * stores are restored from what the changelogs have; by how many {@link Tasks}, and by which schedule of theirs; and the
- * topics that are read in the end. Stdout: a line for each case, {@code {outputs}}, of each topic {@code [timestamp, key,
- * value, place]} in their order, with the place of the record whose header it carries, or {@code {failed}}: that a topology
- * does not build, or that a processor throws.
+ * settled, outputs}}: the steps of {@link Drawn}; Kafka Streams' configuration; {@code [topic, timestamp, key, value]} each,
+ * or, for the topic {@code clock}, by how many milliseconds (its value) the clock of the machine advances; before which
+ * records (their places) the driver is closed and another one opened: over the same state, or ({@code restored}) over none,
+ * whose stores are restored from what the changelogs have; by how many {@link Tasks}, by which schedule of theirs, and
+ * whether no record of the input is taken before the last one is done; and the topics that are read in the end. Stdout: a
+ * line for each case, {@code {outputs}}, of each topic {@code [timestamp, key, value, place]} in their order, with the place
+ * of the record whose header it carries, and {@code turns} of tasks; or {@code {failed}}: that a topology does not build, or
+ * that a processor throws.
  */
 public final class Lane {
 
@@ -57,6 +58,7 @@ public final class Lane {
     private final Path state;
     private final Map<String, List<List<Object>>> outputs = new TreeMap<>();
     private final Changelogs changelogs = new Changelogs();
+    private List<String> turns = List.of();
     private int place; // of the next record
 
     private Lane(JsonNode asked, Path state) {
@@ -76,7 +78,7 @@ public final class Lane {
             try {
                 Lane lane = new Lane(JSON.readTree(line), state);
                 lane.run();
-                events.emit("case", Events.fields("outputs", lane.outputs));
+                events.emit("case", Events.fields("outputs", lane.outputs, "turns", lane.turns));
             } catch (RuntimeException | LinkageError e) {
                 events.emit("case", Events.fields("failed", Main.sentence(e)));
             } finally {
@@ -106,8 +108,9 @@ public final class Lane {
     /** Process the records by a task for each partition. */
     private void process(List<JsonNode> records) {
         int partitions = asked.get("partitions").intValue();
-        try (Tasks tasks = new Tasks(partitions, asked.get("schedule").longValue(), config(0), one -> opened(config(one)))) {
-            tasks.process(records, record -> {
+        long schedule = asked.get("schedule").longValue();
+        try (Tasks tasks = new Tasks(partitions, schedule, config(0), one -> opened(config(one)))) {
+            turns = tasks.process(records, asked.get("settled").booleanValue(), record -> {
                 TestRecord<String, String> input = input(record);
                 return new TestRecord<>(bytes(input.key()), bytes(input.value()), input.headers(), input.timestamp());
             });

@@ -47,19 +47,29 @@ final class Tasks implements AutoCloseable {
         }
     }
 
-    /** Process all records of the input in their order, and whatever follows from them, in any order that brokers allow. */
-    void process(List<JsonNode> inputs, Function<JsonNode, TestRecord<byte[], byte[]>> read) {
+    /**
+     * Process all records of the input in their order, and whatever follows from them, in any order that brokers allow.
+     *
+     * @param isSettled whether a record of the input is taken only when nothing waits
+     * @return the turns: an empty text for the next record of the input; else the topic and the partitions of origin and
+     *     destination, of what has waited there longest
+     */
+    List<String> process(
+            List<JsonNode> inputs, boolean isSettled, Function<JsonNode, TestRecord<byte[], byte[]>> read) {
         Queue<JsonNode> rest = new ArrayDeque<>(inputs);
+        List<String> turns = new ArrayList<>();
         while (true) {
             List<String> ready = waiting.entrySet().stream()
                     .filter(entry -> !entry.getValue().isEmpty())
                     .map(Map.Entry::getKey)
                     .collect(Collectors.toList());
-            int choices = ready.size() + (rest.isEmpty() ? 0 : 1);
+            boolean isOpen = !rest.isEmpty() && (ready.isEmpty() || !isSettled);
+            int choices = ready.size() + (isOpen ? 1 : 0);
             if (choices == 0) {
-                return;
+                return turns;
             }
             int choice = schedule.nextInt(choices);
+            turns.add(choice == ready.size() ? "" : ready.get(choice));
             if (choice == ready.size()) {
                 JsonNode input = rest.remove();
                 TestRecord<byte[], byte[]> record = read.apply(input);

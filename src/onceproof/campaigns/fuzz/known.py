@@ -1,0 +1,324 @@
+"""Known issues that a red case may show: each with what it can do, and the same case without what it needs.
+
+A red is known only if an issue of the registry that the release has could strike the case, if that gives such a
+difference, and if the case is green without what the issue needs and nothing else changed. Whatever else is red stays.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from onceproof.campaigns.fuzz.grammar import BEGIN, CLOCK, LEAP, NEVER, OF_WINDOWS, Case, Record, Step, topics_of
+from onceproof.campaigns.fuzz.relational import Difference, Judged, Model, above, head
+from onceproof.model.known_issues import registry
+from onceproof.model.release import Release
+
+ROWS = ("missing", "unexpected", "wrong")  # kinds of differences of tables
+KEEPS_ROWS = ("filterTable", "mapTable", "suppress")  # behind which a difference is of the same kind
+EMPTY_BATCH = 1  # millisecond by which a deletion comes later than its value
+UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a store that was opened again
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What a known issue does to a case.
+
+    Attributes:
+        shows: by kind of difference, of the step that it strikes itself, the key of the issue in the registry; behind
+            other operations it may become any kind.
+        struck: the steps among these that it can strike in this case.
+        avoided: the same case without what the issue needs at these steps.
+        failure: a part of the sentence with which a topology ends; none that ends is its otherwise.
+    """
+
+    shows: Mapping[str, str]
+    struck: Callable[[Case, Sequence[Step]], Sequence[Step]]
+    avoided: Callable[[Case, Sequence[Step]], Case]
+    failure: str | None = None
+
+    def is_in(self, release: Release) -> bool:
+        """Whether the release has one of its issues."""
+        return any(issue.is_in(release) for issue in registry().issues if issue.key in self.shows.values())
+
+    def key(self, case: Case, difference: Difference, struck: Sequence[Step]) -> str | None:
+        """The issue that gives a difference of a case; None if none of it does."""
+        if difference.kind == "failed":
+            is_its = self.failure is not None and self.failure in difference.shown
+            return next(iter(self.shows.values())) if is_its else None
+        if difference.kind not in ROWS:
+            return None
+        leaf = next(step for step in case.leaves if step.name == difference.topic)
+        if self._is_direct(case, leaf, struck):
+            return self.shows.get(difference.kind)
+        return self.shows.get(difference.kind, next(iter(self.shows.values())))
+
+    @staticmethod
+    def _is_direct(case: Case, leaf: Step, struck: Sequence[Step]) -> bool:
+        named = {step.name: step for step in case.steps}
+        while leaf not in struck and leaf.operation in KEEPS_ROWS:
+            leaf = named[leaf.operands[0]]
+        return leaf in struck
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A red, as far as known issues explain it.
+
+    Attributes:
+        keys: of the issues, each once.
+        case: without what these need; the drawn one if there are none.
+        judged: the judgement of that: without differences if they explain all.
+    """
+
+    keys: tuple[str, ...]
+    case: Case
+    judged: Judged
+
+
+def explained(case: Case, judged: Judged, causes: Sequence[Cause], run: Callable[[Case], Judged]) -> Explained:
+    """Take known issues away from a red, one by one, and all of them together if none is enough alone.
+
+    Args:
+        case: that is red.
+        judged: its judgement.
+        causes: that the release has, the narrow ones first.
+        run: judges another case.
+    """
+    found = Explained((), case, judged)
+    for cause in causes:
+        if not found.judged.differences:
+            break
+        found = _without(cause, found, run) or found
+    return _together(found, causes, run) or found
+
+
+def _without(cause: Cause, red: Explained, run: Callable[[Case], Judged]) -> Explained | None:
+    """A red without a cause; None if that explains nothing of it."""
+    struck = _struck(cause, red.case, red.judged.differences)
+    other = cause.avoided(red.case, struck) if struck else red.case
+    if other == red.case:
+        return None
+    after = run(other)
+    topics = {difference.topic for difference in after.differences}
+    gone = [difference for difference in red.judged.differences if difference.topic not in topics]
+    keys = [cause.key(red.case, difference, struck) for difference in gone]
+    has_others = not topics <= {difference.topic for difference in red.judged.differences}
+    if not keys or None in keys or has_others:
+        return None
+    return Explained(tuple(dict.fromkeys((*red.keys, *(key for key in keys if key)))), other, after)
+
+
+def _together(red: Explained, causes: Sequence[Cause], run: Callable[[Case], Judged]) -> Explained | None:
+    """A red that is green without several causes; None if it is not, or if none of them gives such a difference."""
+    other, keys = red.case, dict.fromkeys(red.keys)
+    left = set(red.judged.differences)
+    taken = 0
+    for cause in causes:
+        struck = _struck(cause, other, red.judged.differences)
+        avoided = cause.avoided(other, struck) if struck else other
+        if avoided == other:
+            continue
+        given = {one: key for one in red.judged.differences if (key := cause.key(red.case, one, struck))}
+        other, left, taken = avoided, left - given.keys(), taken + 1
+        keys |= dict.fromkeys(given.values())
+    if left or taken < 2 or (judged := run(other)).differences:
+        return None
+    return Explained(tuple(keys), other, judged)
+
+
+def _struck(cause: Cause, case: Case, differences: Sequence[Difference]) -> Sequence[Step]:
+    """The steps that a cause can strike, before what is red; all if the topology did not come to an end."""
+    named = {step.name: step for step in case.steps}
+    red = {difference.topic for difference in differences if difference.kind != "failed"}
+    steps = [step for name in red for step in above(named[name], named)] if red else case.steps
+    return cause.struck(case, list(dict.fromkeys(steps)))
+
+
+# --- joins by a foreign key ------------------------------------------------------------------------------------------
+
+
+def _inner_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    return [step for step in steps if step.operation == "foreignKeyJoin" and not step.options["left"]]
+
+
+def _left_joins_of_tasks(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    joins = [step for step in steps if step.operation == "foreignKeyJoin" and step.options["left"]]
+    return joins if case.partitions > 1 else []
+
+
+def _inner_joins_of_one_record(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Those of which one record changes both sides."""
+    named = {step.name: step for step in case.steps}
+    sides = {join: [topics_of(named[name], case.steps) for name in join.operands] for join in _inner_joins(case, steps)}
+    return [join for join, (one, other) in sides.items() if one & other]
+
+
+def _without_null_keys(case: Case, joins: Sequence[Step]) -> Case:
+    """With the foreign key of no record wherever the left side has none."""
+    named = {step.name: step for step in case.steps}
+    topics = set[str]().union(*(topics_of(named[join.operands[0]], case.steps) for join in joins))
+
+    def keyed(record: Record) -> Record:
+        if record.value is None or record.topic not in topics:
+            return record
+        parts = (f"z{part}" if part.startswith("|") else part for part in record.value.split(";"))
+        return replace(record, value=";".join(parts))
+
+    return replace(case, records=tuple(map(keyed, case.records)))
+
+
+def _in_one_update(case: Case, _: Sequence[Step]) -> Case:
+    """With the changes of a row that keep its foreign key as one."""
+
+    def merged(record: Record) -> Record:
+        parts = [] if record.value is None else record.value.split(";")
+        kept = [one for one, other in pairwise(parts) if head(one) is None or head(one) != head(other)]
+        return replace(record, value=";".join((*kept, parts[-1]))) if parts else record
+
+    return replace(case, records=tuple(map(merged, case.records)))
+
+
+def _one_by_one(case: Case, _: Sequence[Step]) -> Case:
+    """With no update before all that the last one caused is done."""
+    topics = {step.operands[0] for step in case.steps if step.operation == "burst"}
+    return replace(_apart(case, topics), settled=case.partitions > 1)
+
+
+def _apart(case: Case, topics: set[str]) -> Case:
+    """With a record for each update of a burst."""
+    apart = [
+        [replace(record, value=part) for part in record.parts] if record.topic in topics else [record]
+        for record in case.records
+    ]
+    reopened = tuple(sum(map(len, apart[:place])) for place in case.reopened)
+    return replace(case, records=tuple(one for records in apart for one in records), reopened=reopened)
+
+
+def _as_left_joins(case: Case, joins: Sequence[Step]) -> Case:
+    return _with_options(case, joins, {"left": True})
+
+
+def _in_one_task(case: Case, _: Sequence[Step]) -> Case:
+    return replace(case, partitions=1, schedule=0, settled=False)
+
+
+# --- versioned stores ------------------------------------------------------------------------------------------------
+
+
+def _opened_again(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Versioned tables that are opened again, and of which a late record asks for, or brings, an older version."""
+    times = [record.timestamp for record in case.records]
+    is_late = any(
+        time < max(times[:place]) for at in case.reopened[:1] for place, time in enumerate(times) if place >= at
+    )
+    return [step for step in steps if step.is_versioned] if case.is_on_disk and is_late else []
+
+
+def _restored(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Versioned tables of which a deletion that is followed by an older version has expired when they are restored."""
+    return [
+        step
+        for step in steps
+        if case.restored and step.is_versioned and step.options["history"] != NEVER and _has_expired(case, step)
+    ]
+
+
+def _has_expired(case: Case, step: Step) -> bool:
+    """Whether the time at which such a deletion was is out of the history before the table is restored."""
+    changes = [event for event in Model(case).changes(step) if event.place < case.reopened[0]]
+    now = max((event.timestamp for event in changes), default=BEGIN)
+    return any(
+        one.value is None and other.key == one.key and other.timestamp < one.timestamp < now - step.options["history"]
+        for place, one in enumerate(changes)
+        for other in changes[place + 1 :]
+    )
+
+
+def _kept_open(case: Case, _: Sequence[Step]) -> Case:
+    return replace(case, reopened=(), restored=False)
+
+
+def _deleted_at_once(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Versioned tables with a deletion as of the time of its value, and an older version behind it."""
+    found = []
+    for step in steps:
+        changes = Model(case).changes(step) if step.is_versioned else ()
+        for place, one in enumerate(changes):
+            before = [event for event in changes[:place] if event.key == one.key and event.timestamp == one.timestamp]
+            late = [event for event in changes[place:] if event.key == one.key and event.timestamp < one.timestamp]
+            if one.value is None and late and any(event.value is not None for event in before):
+                found.append(step)
+                break
+    return found
+
+
+def _deleted_later(case: Case, _: Sequence[Step]) -> Case:
+    """With each deletion a millisecond after its value."""
+    apart = _apart(case, {step.operands[0] for step in case.steps if step.operation == "burst"})
+    late = (replace(r, timestamp=r.timestamp + (EMPTY_BATCH if r.value is None else 0)) for r in apart.records)
+    return replace(apart, records=tuple(late))
+
+
+# --- others ----------------------------------------------------------------------------------------------------------
+
+
+def _uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Aggregations without a cache behind which a table is grouped."""
+    named = {step.name: step for step in case.steps}
+    before = {one for step in steps if step.operation == "group" for one in above(step, named)}
+    kept = [step for step in steps if step in before and step.operation in ("count", "sum", "cogroup")]
+    return [step for step in kept if step.options.get("cached") is False]
+
+
+def _cached(case: Case, steps: Sequence[Step]) -> Case:
+    return _with_options(case, steps, {"cached": True})
+
+
+def _late_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Joins of streams that put out what has no match; an outer one is late where a side has nothing that waits."""
+    return [step for step in steps if step.operation == "streamJoin" and step.options["kind"] != "inner"]
+
+
+def _late_joins_of_windows(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Those with windows behind them, which take what comes late for a late record."""
+    named = {step.name: step for step in case.steps}
+    windowed = {one for step in steps if step.operation in OF_WINDOWS for one in above(step, named)}
+    return [join for join in _late_joins(case, steps) if join in windowed]
+
+
+def _going_on(case: Case, joins: Sequence[Step]) -> Case:
+    """With one more record of each stream, so late that all that waited before it comes out."""
+    topics = sorted(set[str]().union(*(topics_of(join, case.steps) for join in joins)) - {CLOCK})
+    end = max(record.timestamp for record in case.records) + LEAP
+    return replace(case, records=(*case.records, *(Record(topic, end, "a", "a|1") for topic in topics)))
+
+
+def _as_inner_joins(case: Case, joins: Sequence[Step]) -> Case:
+    return _with_options(case, joins, {"kind": "inner"})
+
+
+def _with_options(case: Case, steps: Sequence[Step], options: Mapping[str, object]) -> Case:
+    changed = (replace(one, options={**one.options, **options}) if one in steps else one for one in case.steps)
+    return replace(case, steps=tuple(changed))
+
+
+NULL_KEYS = {"missing": "KAFKA-16407", "wrong": "KAFKA-16407", "unexpected": "KAFKA-16434"}
+INSERT = {"unexpected": "KIP-213, insert (no JIRA)"}
+CAUSES = (
+    Cause(NULL_KEYS, _inner_joins, _without_null_keys),
+    Cause({"unexpected": "KIP-213, same key (no JIRA)"}, _inner_joins, _in_one_update),
+    Cause(INSERT, _inner_joins, _one_by_one),
+    Cause(INSERT, _inner_joins_of_one_record, _as_left_joins),
+    Cause({"wrong": "KAFKA-18713"}, _left_joins_of_tasks, _in_one_task),
+    Cause(dict.fromkeys(ROWS, "KIP-889, same time (no JIRA)"), _deleted_at_once, _deleted_later),
+    Cause(dict.fromkeys(ROWS, "KIP-889, restored (no JIRA)"), _restored, _kept_open),
+    Cause(dict.fromkeys(ROWS, "KIP-889 (no JIRA)"), _opened_again, _kept_open, failure=UNREGISTERED),
+    Cause(dict.fromkeys(ROWS, "uncached count (no JIRA)"), _uncached, _cached),
+    Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins, _going_on),
+    Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins_of_windows, _as_inner_joins),
+)
+
+
+def causes_in(release: Release) -> tuple[Cause, ...]:
+    """The causes that a release has."""
+    return tuple(cause for cause in CAUSES if cause.is_in(release))

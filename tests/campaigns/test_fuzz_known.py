@@ -1,0 +1,146 @@
+"""Known issues in what fuzzing finds red: what explains a red, and what does not."""
+
+from collections.abc import Callable
+
+import pytest
+
+from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, SHORT, VERSIONED, Case, Record, Step
+from onceproof.campaigns.fuzz.known import CAUSES, causes_in, explained
+from onceproof.campaigns.fuzz.relational import Difference, Judged
+from onceproof.model.known_issues import registry
+from onceproof.model.release import Release
+
+NEWEST, BEFORE = Release(4, 4, 0), Release(3, 8, 1)
+SAME_KEY, INSERT = "KIP-213, same key (no JIRA)", "KIP-213, insert (no JIRA)"
+STORE = {"store": MEMORY, "cached": False}
+LEFT, RIGHT = Step("l", "burst", ("rows",), STORE), Step("r", "table", ("others",), STORE)
+INNER = Step("j", "foreignKeyJoin", ("l", "r"), {"left": False, **STORE})
+GREEN = Judged()
+
+
+def red(kind: str = "unexpected", topic: str = "j", shown: str = "a = a|0/a|0") -> Judged:
+    return Judged((Difference(topic, kind, shown),))
+
+
+def rows(*values: str | None) -> tuple[Record, ...]:
+    return (Record("others", BEGIN, "a", "a|0"), *(Record("rows", BEGIN, "a", value) for value in values))
+
+
+def red_if(is_red: Callable[[Case], bool], judged: Judged) -> Callable[[Case], Judged]:
+    """A release that is red where something holds of a case."""
+    return lambda case: judged if is_red(case) else GREEN
+
+
+def same_key(case: Case) -> bool:
+    return any(record.value == "z|0;z|1" for record in case.records)
+
+
+def is_burst(case: Case) -> bool:
+    return any(";" in (record.value or "") for record in case.records)
+
+
+def test_every_cause_is_of_the_registry_and_every_issue_that_fuzz_has_found_has_a_cause():
+    keys = {key for cause in CAUSES for key in cause.shows.values()}
+    assert keys <= {issue.key for issue in registry().issues}
+    assert keys >= {issue.key for issue in registry().issues if issue.fuzz}
+
+
+def test_a_stale_result_is_known_by_what_its_updates_have_to_be():
+    case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
+    known = explained(case, red(), causes_in(NEWEST), red_if(same_key, red()))
+    assert (known.keys, known.judged, known.case.records[-1].value) == ((SAME_KEY,), GREEN, "z|1")
+    inserted = Case((LEFT, RIGHT, INNER), rows("a|0", ";z|1"))
+    assert explained(inserted, red(), causes_in(NEWEST), red_if(is_burst, red())).keys == (INSERT,)
+
+
+def test_a_release_without_the_issue_does_not_have_it_explained():
+    case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
+    known = explained(case, red(), causes_in(BEFORE), red_if(same_key, red()))
+    assert SAME_KEY not in known.keys
+    null = Case((LEFT, RIGHT, INNER), rows("|0", "a|1"))
+    without_result = red_if(lambda case: any(r.value == "|0" for r in case.records), red("missing"))
+    assert explained(null, red("missing"), causes_in(BEFORE), without_result).keys == ("KAFKA-16407",)
+    assert explained(null, red("missing"), causes_in(NEWEST), without_result).keys == ()
+
+
+@pytest.mark.parametrize(
+    ("steps", "judged"),
+    [
+        ((LEFT, RIGHT, INNER), red("missing")),  # a stale result is never one too few
+        ((LEFT, RIGHT, INNER), red("header")),
+        ((LEFT, RIGHT, INNER), red("failed", shown="StreamsException: in a processor")),
+        ((LEFT, RIGHT, Step("j", "foreignKeyJoin", ("l", "r"), {"left": True, **STORE})), red()),
+        ((LEFT, RIGHT, Step("j", "tableJoin", ("l", "r"), {"kind": "inner", **STORE})), red()),
+    ],
+)
+def test_what_the_issue_cannot_give_stays_red(steps, judged):
+    case = Case(steps, rows("a|0", "z|0;z|1"))
+    known = explained(case, judged, causes_in(NEWEST), red_if(same_key, judged))
+    assert (known.keys, known.case, known.judged) == ((), case, judged)
+
+
+def test_what_is_red_without_the_cause_stays_red_and_is_followed_without_it():
+    case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
+    assert explained(case, red(), causes_in(NEWEST), lambda _: red()).keys == ()
+    group = Step("g", "group", ("l",), STORE)
+    both = Judged((*red().differences, *red("wrong", "g").differences))
+    known = explained(
+        Case((*case.steps, group), case.records),
+        both,
+        causes_in(NEWEST),
+        lambda one: both if same_key(one) else red("wrong", "g"),
+    )
+    assert (known.keys, known.judged) == ((SAME_KEY,), red("wrong", "g"))
+    assert not same_key(known.case)
+
+
+def test_two_issues_of_one_output_explain_it_together():
+    count = Step("c", "count", ("s",), STORE)
+    steps = (LEFT, RIGHT, INNER, Step("s", "stream", ("other",)), count)
+    case = Case((*steps, Step("t", "tableJoin", ("c", "j"), {"kind": "outer"}), Step("g", "group", ("t",), STORE)), ())
+    case = Case(case.steps, rows("a|0", "z|0;z|1"))
+    wrong = red("wrong", "g")
+
+    def by_either(one: Case) -> bool:
+        return same_key(one) or not next(step for step in one.steps if step.name == "c").options["cached"]
+
+    known = explained(case, wrong, causes_in(NEWEST), red_if(by_either, wrong))
+    assert set(known.keys) == {SAME_KEY, "uncached count (no JIRA)"}
+    assert known.judged == GREEN
+
+
+def versioned(*changes: tuple[int, str | None]) -> tuple[tuple[Step, ...], tuple[Record, ...]]:
+    table = Step("t", "table", ("rows",), {"store": VERSIONED, "history": SHORT})
+    asks = Step("f", "lookup", ("s", "t"), {"left": True})
+    records = tuple(Record("rows", BEGIN + at, "a", value) for at, value in changes)
+    return (table, Step("s", "stream", ("asked",)), asks), (*records, Record("asked", BEGIN + 9_000, "b", "x|0"))
+
+
+def test_a_deletion_as_of_the_time_of_its_value_explains_only_what_comes_late():
+    steps, records = versioned((10, "a|0"), (10, None), (5, "a|1"))
+    is_at_once = red_if(lambda case: case.records[1].timestamp == BEGIN + 10, red(topic="f"))
+    known = explained(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once)
+    assert known.keys == ("KIP-889, same time (no JIRA)",)
+    steps, records = versioned((10, "a|0"), (10, None), (15, "a|1"))
+    assert explained(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once).keys == ()
+
+
+def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_older_version_behind_it():
+    steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "a|2"))
+    is_restored = red_if(lambda case: case.restored, red(topic="f"))
+    case = Case(steps, records, reopened=(4,), restored=True)
+    assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ("KIP-889, restored (no JIRA)",)
+    for changes in ([(10, "a|0"), (30, None), (40, "a|1"), (5_000, "a|2")], [(10, "a|0"), (30, None), (20, "a|1")]):
+        steps, records = versioned(*changes)
+        case = Case(steps, records, reopened=(len(changes),), restored=True)
+        assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ()
+
+
+def test_a_store_that_is_opened_again_explains_only_what_asks_for_its_history():
+    steps, records = versioned((10, "a|0"), (30, "a|1"))
+    late = (*records[:-1], Record("asked", BEGIN + 20, "a", "x|0"))
+    is_closed = red_if(lambda case: bool(case.reopened), red(topic="f"))
+    assert explained(Case(steps, late, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == (
+        "KIP-889 (no JIRA)",
+    )
+    assert explained(Case(steps, records, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == ()
