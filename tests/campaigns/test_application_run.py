@@ -194,6 +194,38 @@ def test_words_are_counted_as_without_the_fault_and_plants_are_seen(examples):
     assert green["vacuous"] == {}
 
 
+def words_asked(examples):
+    """Word count with a standby, of whose store clients ask."""
+    small(examples)
+    folder = examples / "wordcount"
+    source = folder / "src" / "wordcount" / "WordCount.java"
+    named = '.count(org.apache.kafka.streams.kstream.Materialized.as("counted"))'
+    source.write_text(source.read_text().replace(".count()", named))
+    file = folder / "onceproof.toml"
+    properties = '[properties]\n"num.standby.replicas" = 1\n"statestore.cache.max.bytes" = 0\n'
+    text = file.read_text().replace("[properties]\n", properties).replace("instances = 1 ", "instances = 2 ")
+    file.write_text(text + '[[query]]\nstore = "counted"\nkey = "string"\nvalue = "long"\n')
+    return folder
+
+
+@pytest.mark.broker
+def test_clients_that_ask_for_no_stale_store_are_answered_by_a_standby_if_that_is_planted(examples):
+    options = ("--fault", "bounce", "--seed", "1", "--plant", "any-store-answers")
+    code, [bad] = app_run(words_asked(examples), "--streams", "4.4.0", *options)
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert bad["anomalies"].keys() == {"stale-answer", "wrong-route"}
+    assert bad["promises"]["queries"] > bad["anomalies"]["stale-answer"]
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_clients_that_ask_while_tasks_move_are_answered_as_they_must_be(examples):
+    code, [good] = app_run(words_asked(examples), "--streams", "4.4.0", "--fault", "bounce", "--seed", "1")
+    assert (code, good["judgement"]) == (0, "green"), good["reason"]
+    assert good["promises"]["queries"] > 100
+    assert good["promises"]["routing"] == 4
+
+
 @pytest.mark.night
 @pytest.mark.broker
 def test_words_are_counted_through_a_rolling_upgrade(examples):
@@ -290,6 +322,38 @@ def test_topics_that_are_chosen_while_it_runs_are_refused_on_brokers_of_somebody
 def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
     reported = described([f"{PREFIX}orders", f"{PREFIX}payments"], [f"{PREFIX}accepted-orders"])
     assert "its topology has no paid-orders among its sinks (accepted-orders)" in reported
+
+
+@pytest.mark.parametrize(
+    ("layers", "sentence"),
+    [
+        (None, "has no store seen (it has other); correct [[query]] in onceproof.toml."),
+        (["MeteredWindowStore", "ChangeLoggingWindowBytesStore"], "only the answers of key-value stores can be judged"),
+        (["MeteredVersionedKeyValueStore"], "a store seen of MeteredVersionedKeyValueStore, and only the answers of"),
+        (["MeteredKeyValueStore", "ChangeLoggingKeyValueBytesStore", "MemoryNavigableLRUCache"], "without a limit of"),
+        (["MeteredKeyValueStore", "RocksDBStore"], "without a changelog of its own"),
+        (
+            ["MeteredTimestampedKeyValueStore", "CachingKeyValueStore", "ChangeLoggingTimestampedKeyValueBytesStore"],
+            'set "statestore.cache.max.bytes" = 0 in [properties], or leave it out of [[query]].',
+        ),
+        (["MeteredKeyValueStore", "ChangeLoggingKeyValueBytesStore", "RocksDBStore"], ""),
+        (["MeteredTimestampedKeyValueStoreWithHeaders", "ChangeLoggingTimestampedKeyValueBytesStoreWithHeaders"], ""),
+    ],
+)
+def test_a_store_whose_answers_cannot_be_judged_is_refused_with_the_reason(examples, monkeypatch, layers, sentence):
+    file = examples / "orders" / "onceproof.toml"
+    file.write_text(file.read_text() + '[[query]]\nstore = "seen"\n')
+    fields = {"sources": ["orders", "payments"], "sinks": [], "globals": [], "open": [], "internal": []}
+    fields["kinds"] = {"other": ["MeteredKeyValueStore"]} | ({"seen": layers} if layers else {})
+    monkeypatch.setattr(applications, "application_class_path", lambda *_: [])
+    monkeypatch.setattr(applications, "run_program", lambda *_, **__: fields)
+    application = application_of(str(file.parent))
+    if not sentence:
+        check_topology(HERE, application, NEWEST)
+        return
+    with pytest.raises(UsageError) as refused:
+        check_topology(HERE, application, NEWEST)
+    assert sentence in str(refused.value)
 
 
 @pytest.mark.broker

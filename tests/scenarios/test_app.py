@@ -10,12 +10,13 @@ import pytest
 from onceproof.campaigns.application.verbs import app_run, default_releases
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.lab.plan import plan_of
+from onceproof.lab.trial import _new_topics
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
 from onceproof.model.files import since
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.scenarios.app import SCENARIO, _done, _Stillness, phases_not_seen, unread_stores
+from onceproof.scenarios.app import SCENARIO, _done, _Stillness, phases_not_seen, routes_of, unread_stores
 from onceproof.scenarios.declared import Application, application_of
 from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import a_trial
@@ -161,6 +162,67 @@ def test_a_fault_that_only_shows_inside_is_refused_for_a_black_box(black_box, fa
     with pytest.raises(UsageError, match=rf"the fault {fault} bites is seen in .* take .*instance-kill, bounce\."):
         SCENARIO.validate(black_box(fault=fault))
     SCENARIO.validate(black_box(fault="instance-kill"))
+
+
+QUERY = '[[query]]\nstore = "seen"\n'
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """The application `orders`, of which clients ask a store."""
+    folder = shutil.copytree(ORDERS, tmp_path / "orders")
+    file = folder / "onceproof.toml"
+    file.write_text(file.read_text() + QUERY)
+    return a_trial("4.3.1", scenario="app", application=str(folder))
+
+
+def test_the_answers_of_a_store_are_read_with_its_changelog(asked):
+    plan = plan_of(PreparedTrial(asked), FakeCluster())
+    named = {role: (planned.declared.name, planned.committed) for role, planned in plan.roles.items() if "seen" in role}
+    assert named == {
+        "answers-seen": (asked.topic("answers-seen"), True),
+        "seen-changelog": (asked.topic("seen-changelog"), True),
+        "seen-changelog-all": (asked.topic("seen-changelog"), False),
+    }
+    assert plan.app["queries"] == [{"store": "seen", "answers.topic": asked.topic("answers-seen"), "partitions": 2}]
+    assert plan.streams_config["application.server"] == "{instance}:1"
+    created = [topic.topic for topic in _new_topics(plan, FakeCluster())]
+    assert asked.topic("answers-seen") in created
+    assert asked.topic("seen-changelog") not in created  # Kafka Streams creates it
+
+
+def test_under_a_fault_that_an_instance_does_not_notice_no_client_asks(asked):
+    SCENARIO.validate(replace(asked, parameters={**asked.parameters, "fault": "instance-kill"}))
+    frozen = replace(asked, parameters={**asked.parameters, "fault": "pause"})
+    with pytest.raises(
+        UsageError, match=r"under the fault pause an instance may not notice .* or take one of instance"
+    ):
+        SCENARIO.validate(frozen)
+
+
+def routes(name, rows, store="seen"):
+    fields = [dict(zip(("partition", "active", "answers"), row, strict=True)) for row in rows]
+    return {"t": 0, "source": name, "event": "routes", "store": store, "routes": fields}
+
+
+def test_clients_of_a_store_are_sent_to_the_instance_that_answers():
+    events = [
+        routes("instance-1", [(0, "instance-2", False)]),
+        routes("instance-1", [(0, "instance-1", True), (1, "instance-2", False)]),
+        routes("instance-2", [(0, "instance-1", False), (1, "instance-2", False)]),
+        routes("instance-2", [(1, "instance-2", True)], store="other"),
+        routes("instance-3", [(1, "instance-2", True)]),  # has ended
+    ]
+    owners, known = routes_of(events, ["instance-1", "instance-2"], "seen")
+    assert owners == {"instance-1": [0], "instance-2": []}
+    routed = {"event": "routed", "store": "seen", "owners": owners, "routes": known}
+    compared = [one for one in SCENARIO.observe(OURS, [routed]) if one.promise == "routing"]
+    assert [(one.place, one.partition, one.anomaly, one.expected, one.observed) for one in compared] == [
+        ("instance-1, store seen", 0, None, "instance-1", "instance-1"),
+        ("instance-2, store seen", 0, None, "instance-1", "instance-1"),
+        ("instance-1, store seen", 1, "wrong-route", "nobody", "instance-2"),
+        ("instance-2, store seen", 1, "wrong-route", "nobody", "instance-2"),
+    ]
 
 
 def test_a_black_box_has_no_brokers_of_somebody_else(black_box):

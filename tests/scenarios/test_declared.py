@@ -16,6 +16,7 @@ GENERATE = 'generate = { records = 3, key = "k{n}", value = "{1..1}" }\n'
 OUTPUT = '[[output]]\ntopic = "out"\n'
 SECOND = INPUT.replace('"in"', '"more"') + GENERATE.replace("3", "6").replace("{1..1}", "{1..1000}")
 WHOLE = HEAD + INPUT + GENERATE + OUTPUT
+QUERY = '[[query]]\nstore = "counts"\n'
 
 
 def phase(text):
@@ -52,6 +53,16 @@ def test_what_is_not_said_has_its_default(tmp_path):
         ("class = ", "is no TOML"),
         (WHOLE.replace('class = "a.B#topology"\n', ""), "it takes either a class that gives the topology, or a command"),
         (WHOLE.replace("a.B#topology", "a b"), r'class = "a b": string should match'),
+        (WHOLE + QUERY * 2, "the store counts is asked twice"),
+        (COMMAND + WHOLE.replace(HEAD, "") + QUERY, "query is for a class: the stores of a command are its own"),
+        (
+            HEAD + 'properties = { "processing.guarantee" = "at_least_once" }\n' + WHOLE.replace(HEAD, "") + QUERY,
+            "query takes processing.guarantee = exactly_once_v2: after a crash without transactions a store goes back",
+        ),
+        (
+            HEAD + 'properties = { "application.server" = "a:1" }\n' + WHOLE.replace(HEAD, "") + QUERY,
+            "application.server names each instance for the routes of queries, leave it out",
+        ),
         ('colour = "red"\n' + WHOLE, "there is no field 'colour'; choose from class, command"),
         (WHOLE.replace("topic = ", 'tpoic = "x"\ntopic = ', 1), r"input\.1: there is no field 'tpoic'; did you mean topic\? Choose from topic, key"),
         ("partitions = 0\n" + WHOLE, r"partitions must be greater than or equal to 1, not 0"),

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 
 from onceproof.readers.checks import check_interactive_queries as check
-from onceproof.scenarios.interactive_queries import SCENARIO, config, observe, workload, wrong_routes
+from onceproof.scenarios.interactive_queries import SCENARIO, config, observe, workload
+from onceproof.scenarios.routes import wrong_routes
 from tests.conftest import a_trial
 from tests.specimens.interactive_queries import SPECIMENS
 
@@ -37,6 +38,7 @@ ROUTES = {"a": {"0": "a", "1": "b"}, "b": {"0": "a", "1": "b"}}
         ({"a": [0], "b": [1]}, ROUTES, []),
         ({"a": [], "b": [0, 1]}, ROUTES, [("a", 0, "b", "a"), ("b", 0, "b", "a")]),
         ({"a": [0], "b": [1]}, {**ROUTES, "b": {}}, [("b", 0, "a", None), ("b", 1, "b", None)]),
+        ({"a": [0], "b": []}, ROUTES, [("a", 1, "nobody", "b"), ("b", 1, "nobody", "b")]),
         ({"a": [0], "b": [0, 1]}, ROUTES, [("a", 0, "a and b", "a"), ("b", 0, "a and b", "a")]),
     ],
 )

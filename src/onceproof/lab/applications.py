@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,13 +19,16 @@ from onceproof.model.application import Value
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
-from onceproof.model.topology import Topology
-from onceproof.scenarios.declared import GUARANTEE, PREFIX, Application, Declaration, application_of
+from onceproof.model.topology import CACHE_SIZES, Topology
+from onceproof.scenarios.declared import FILE, GUARANTEE, PREFIX, Application, Declaration, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
 TOPICS = ("sources", "globals", "sinks")  # of a topology
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"  # a topic that Kafka Streams writes to beside the topology
+# Classes of stores, or of what they wrap: those that clients can ask for a key, and those whose answers are not judged.
+ASKED, NOT_ASKED = r"Metered(Timestamped)?KeyValueStore(WithHeaders)?", "Versioned|LRU"
+RENAMED = Release(3, 4, 0)  # the size of the cache, by KIP-770
 COMPILED = ".compiled"  # marks classes that are all there
 
 
@@ -106,7 +110,7 @@ def check_topology(installation: Installation, application: Application, release
 
     Raises:
         UsageError: it cannot, or it reads or writes other topics, or some without the prefix, or reads them into other
-            tables.
+            tables, or clients cannot ask one of the stores that they are to ask.
         HarnessError: Java could not be run.
     """
     for start in application.declares.starts:
@@ -115,6 +119,8 @@ def check_topology(installation: Installation, application: Application, release
         topology = f"{application.name} on Kafka Streams {release}{_since(start)}: its topology"
         described["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
         _check_topics(topology, _without(prefix, topology, described) if prefix else described, application.declares)
+        for query in application.declares.query:
+            _check_store(topology, described["kinds"], query.store, config, release)
 
 
 def _since(start: int) -> str:
@@ -178,6 +184,35 @@ def _without(prefix: str, topology: str, topics: Mapping[str, Sequence[str]]) ->
         )
     bare_names = {kind: [topic.removeprefix(prefix) for topic in topics[kind]] for kind in TOPICS}
     return {**bare_names, "internal": topics["internal"]}
+
+
+def _check_store(
+    topology: str, kinds: Mapping[str, Sequence[str]], store: str, config: Mapping[str, str], release: Release
+) -> None:
+    """Check that the answers of a store can be held against its changelog.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    layers = kinds.get(store)
+    if layers is None:
+        others = ", ".join(sorted(kinds)) or "none"
+        raise UsageError(f"{topology} has no store {store} (it has {others}); correct [[query]] in {FILE}.")
+    if not any(re.fullmatch(ASKED, layer) for layer in layers) or any(re.search(NOT_ASKED, layer) for layer in layers):
+        raise UsageError(
+            f"{topology} has a store {store} of {layers[0]}, and only the answers of key-value stores can be judged, "
+            "without versions and without a limit of entries; leave it out of [[query]]."
+        )
+    if not any(layer.startswith("ChangeLogging") for layer in layers):
+        raise UsageError(
+            f"{topology} has a store {store} without a changelog of its own, against which answers could be held; "
+            "leave it out of [[query]]."
+        )
+    if any(layer.startswith("Caching") for layer in layers) and all(config.get(name) != "0" for name in CACHE_SIZES):
+        raise UsageError(
+            f"{topology} has a store {store} with a record cache, which answers with what no changelog ever has; set "
+            f'"{CACHE_SIZES[release < RENAMED]}" = 0 in [properties], or leave it out of [[query]].'
+        )
 
 
 def _check_topics(topology: str, described: Mapping[str, Sequence[str]], declares: Declaration) -> None:

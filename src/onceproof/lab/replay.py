@@ -29,6 +29,7 @@ from onceproof.model.run_folder import TrialFolder
 from onceproof.readers.application import declared_as
 from onceproof.readers.comparisons import by_place
 from onceproof.scenarios.app import REPLAYED
+from onceproof.scenarios.base import INSTANCE
 
 PROGRAM = "onceproof.streams.Replay"
 MEMORY, ROOM = Path("/dev/shm"), 2**30  # bytes that must be free there  # noqa: S108
@@ -112,7 +113,11 @@ def replay(
     """
     own_config = {"application.id": plan.application_id, "bootstrap.servers": "localhost:1"}
     # The driver flushes each record, and iterators of a store go over all files that are never compacted.
-    kept = {name: value for name, value in plan.streams_config.items() if value != MEMORY_OF_FAULTS}
+    kept = {
+        name: value.replace(INSTANCE, "replay")
+        for name, value in plan.streams_config.items()
+        if value != MEMORY_OF_FAULTS
+    }
     line = json.dumps({"topology": plan.check, "app": plan.app, "config": {**kept, **own_config, **config}})
     topics = {role: plan.topic(role) for role in plan.outputs}
     application = plan.app.get("application")

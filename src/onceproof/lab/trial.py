@@ -20,7 +20,7 @@ from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, StoodStillError
-from onceproof.model.files import Outcome, Reading, TrialPlan, TrialProgress, write_observations
+from onceproof.model.files import CHANGELOG, Outcome, Reading, TrialPlan, TrialProgress, write_observations
 from onceproof.model.json_file import unwritable
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Timeline, stall_text
@@ -65,6 +65,8 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
     """The topics that exist before the application does: it usually creates its changelogs itself."""
     trial, partitions = plan.trial, plan.partitions
     for name, planned in plan.roles.items():
+        if planned.declared and planned.declared.plays == CHANGELOG:
+            continue  # Kafka Streams knows how many partitions it needs
         if planned.declared:  # its records may be of any time
             yield NewTopic(planned.declared.name, plan.partitions_of(name), config={"retention.ms": "-1"})
         elif planned.may_refuse:

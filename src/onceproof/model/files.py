@@ -149,12 +149,18 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted((Counter(one) + Counter(other)).items()))
 
 
+# Topics of a store that clients ask: what they were answered, and its changelog.
+ANSWERS, CHANGELOG = "answers", "changelog"
+
+
 @dataclass(frozen=True)
 class Declared:
     """The declaration of users about a topic of their application."""
 
     name: str  # that brokers know it by
-    plays: str  # `input`, `output`, or `global`: what is read into a global table or store
+    # `input`, `output`, `global`: what is read into a global table or store, or, of a store that clients ask, `answers`
+    # and `changelog`.
+    plays: str
     key: str  # serdes
     value: str
     promises: tuple[str, ...] = ()  # of an output, see `readers.application`

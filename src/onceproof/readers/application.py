@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 
 from onceproof.model.anomaly import Comparison, Findings
-from onceproof.model.files import Declared, TopicPlan
+from onceproof.model.files import ANSWERS, CHANGELOG, Declared, TopicPlan
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record, Topics
@@ -26,6 +26,7 @@ from onceproof.model.serde import decode
 from onceproof.readers.comparisons import by_place, findings_of, records_text
 from onceproof.readers.deliveries import compare_deliveries
 from onceproof.readers.kafka import token_record, without
+from onceproof.readers.own_stores import compare_answers
 
 COMPARED = ("records", "final", "keys")  # of an output, the finest first
 # Of a promise: the role of what it compares with, at its end.
@@ -42,13 +43,28 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
     Args:
         roles: of the topics; each is `declared`.
         topics: by role; `<role>-oracle` what a run without a fault put out, where there was one, and `<role>-replay`
-            what was replayed, where it was.
-        facts: `exactly_once`.
+            what was replayed, where it was. Of a store that clients ask: `answers-<store>`, and `<store>-changelog`,
+            as committed and (`-all`) with what was aborted.
+        facts: `exactly_once`; `ended` as for `readers.queries`.
     """
     inputs, outputs = (
         [record for role in declared_as(plays, roles) for record in topics[role]] for plays in ("input", "output")
     )
-    return findings_of(inputs, outputs, chain.from_iterable(compare_outputs(roles, topics, facts).values()))
+    asked = [role.removeprefix(f"{ANSWERS}-") for role in declared_as(ANSWERS, roles)]
+    comparisons = [
+        *compare_outputs(roles, topics, facts).values(),
+        *(
+            compare_answers(
+                topics[f"{ANSWERS}-{store}"],
+                topics[f"{store}-{CHANGELOG}"],
+                topics[f"{store}-{CHANGELOG}-all"],
+                facts,
+                f"{ANSWERS}-{store}",
+            )
+            for store in asked
+        ),
+    ]
+    return findings_of(inputs, outputs, chain.from_iterable(comparisons))
 
 
 def declared_as(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:

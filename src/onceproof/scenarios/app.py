@@ -35,15 +35,17 @@ from onceproof.faults import (
     thread_removed,
     topology_pause,
 )
-from onceproof.faults.base import Fault, processed, run_fault
+from onceproof.faults.base import Fault, is_at_rest, processed, run_fault
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
-from onceproof.model.files import Declared, Later
+from onceproof.model.files import ANSWERS, CHANGELOG, Declared, Later
 from onceproof.model.oracle import Oracle
 from onceproof.model.parameter import Parameter
 from onceproof.model.record import Token
 from onceproof.model.timeline import Event
+from onceproof.scenarios import interactive_queries
 from onceproof.scenarios.base import (
+    INSTANCE,
     Exercise,
     Message,
     Role,
@@ -63,12 +65,15 @@ from onceproof.scenarios.declared import (
     GUARANTEE,
     HEAP,
     PHASE,
+    SERVER,
     Application,
     Declaration,
     InputTopic,
     OutputTopic,
+    Query,
     application_of,
 )
+from onceproof.scenarios.routes import ROUTED_WITHIN, Owners, Routes, all_routes, compare_routes, wrong_routes
 
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
@@ -156,12 +161,32 @@ def system(trial: Trial) -> System:
     roles = {one.topic: Role(declared=_read(one, named, declares)) for one in declares.input}
     only = next(one for one in declares.input if not one.is_global)
     roles |= {one.topic: Role(declared=_written(one, named, only.topic, oracle, declares)) for one in declares.output}
+    for query in declares.query:
+        roles |= _asked(trial, query, declares.partitions_of(query))
     made = {name for one in declares.output for name in one.promises}
     unseen = {}
     if declares.command:
         unseen = {name: why for name, why in NOT_SEEN.items() if name == "stores" or name in made}
     deliveries = ("deliveries",) if "each-input-once" in made else ()
     return System(NAME, roles, promises=deliveries, stores=0, not_looked_at=unseen, kept=None)
+
+
+def _asked(trial: Trial, query: Query, partitions: int) -> dict[str, Role]:
+    """The topics by which the answers of a store are judged."""
+
+    def declared(role: str, plays: str) -> Declared:
+        return Declared(trial.topic(role), plays, query.key, query.value, partitions=partitions)
+
+    answers, changelog = _answers_of(query), f"{query.store}-{CHANGELOG}"
+    return {
+        answers: Role(declared=declared(answers, ANSWERS)),
+        changelog: Role(declared=declared(changelog, CHANGELOG)),
+        f"{changelog}-all": Role(declared=declared(changelog, CHANGELOG), committed=False),
+    }
+
+
+def _answers_of(query: Query) -> str:
+    return f"{ANSWERS}-{query.store}"
 
 
 def _read(one: InputTopic, named: str, declares: Declaration) -> Declared:
@@ -192,7 +217,15 @@ def app(trial: Trial) -> Mapping[str, Any]:
     application = _application(trial)
     declares = application.declares
     what = {"command": list(declares.command)} if declares.command else {"class": declares.class_}
-    return {"application": str(application.folder), **what}
+    asked = [
+        {
+            "store": one.store,
+            "answers.topic": trial.topic(_answers_of(one)),
+            "partitions": declares.partitions_of(one),
+        }
+        for one in declares.query
+    ]
+    return {"application": str(application.folder), **what, **({"queries": asked} if asked else {})}
 
 
 def config(trial: Trial) -> Mapping[str, str]:
@@ -205,6 +238,9 @@ def config(trial: Trial) -> Mapping[str, str]:
         GUARANTEE: "exactly_once_v2",
         **application.properties(prefix(trial)),
         **_heap(application.declares),
+        **(
+            {SERVER: f"{INSTANCE}:1"} if application.declares.query else {}
+        ),  # no client connects; it names the instance
         **(second.config(parameters) if second else {}),
         **(like.config(parameters) if like else {}),
     }
@@ -240,6 +276,8 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     declares = application_of(parameters[OF_APPLICATION]).declares
     if declares.command and (reason := _refuse_command(cell, parameters)):
         return reason
+    if declares.query and (reason := _refuse_queries(parameters)):
+        return reason
     if (second := beside(parameters)) and declares.instances < 2:
         return (
             f"{second.name} strikes another instance beside the first fault; its {FILE} has instances = "
@@ -252,6 +290,18 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     if declares.instances < 2:
         return f"a rolling bounce takes two instances or more; its {FILE} has instances = {declares.instances}."
     return refuse_rolling(cell, parameters)
+
+
+def _refuse_queries(parameters: Mapping[str, Any]) -> str | None:
+    """Why clients cannot ask stores under a fault, if so."""
+    struck = (one for one in (chosen(parameters), beside(parameters)) if one)
+    if fault := next((one for one in struck if one not in interactive_queries.FAULTS), None):
+        others = ", ".join(one.name for one in interactive_queries.FAULTS)
+        return (
+            f"under the fault {fault.name} an instance may not notice that others have its tasks, and Kafka Streams "
+            f"promises nothing of its answers; leave out [[query]], or take one of {others}."
+        )
+    return None
 
 
 def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
@@ -294,6 +344,10 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.await_(
                 awaited, _Stillness(lab, [one.topic for one in declares.output], declares.settle), PUT_OUT_WITHIN
             )
+    unasked = _not_asked(lab, declares)
+    if declares.query:
+        with lab.phase("routes"):
+            _see_routes(lab, declares)
     with lab.phase("leave"):
         if declares.command:
             lab.close_instances()
@@ -301,6 +355,8 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.close_and_compare_state()
     if lab.parameters[ORACLE] and (reason := phases_not_seen(declares, lab.events)):
         return Exercise(False, reason, all_steps_tried=True)
+    if unasked:
+        return Exercise(False, unasked)
     if fault_outcome:
         return Exercise.of(fault_outcome)
     return Exercise(True, RESTARTED if lab.parameters[RESTART] else WITHOUT_FAULT, all_steps_tried=True)
@@ -359,9 +415,49 @@ def _start(lab: ScenarioContext, names: list[str]) -> None:
     lab.await_("its instances to run", lambda: all(one.state == "RUNNING" for one in instances))
 
 
+def _not_asked(lab: ScenarioContext, declares: Declaration) -> str | None:
+    """A sentence about the first store of which clients knew no key; None if there is none."""
+    empty = next((one.store for one in declares.query if not lab.end(f"{one.store}-{CHANGELOG}")), None)
+    return empty and f"No client asked for a key of the store {empty}: nothing was put into it."
+
+
+def _see_routes(lab: ScenarioContext, declares: Declaration) -> None:
+    """Note where each instance sends clients at rest, and which one answers."""
+
+    def known(store: str) -> tuple[Owners, Routes]:
+        return routes_of(lab.events, list(lab.instances.running), store)
+
+    stores = [one.store for one in declares.query]
+    lab.holds_within(
+        ROUTED_WITHIN, lambda: is_at_rest(lab) and not any(wrong_routes(*known(store)) for store in stores)
+    )
+    for store in stores:
+        owners, routes = known(store)
+        lab.note("routed", store=store, owners=owners, routes=routes)
+
+
+def routes_of(events: Sequence[Event], names: Sequence[str], store: str) -> tuple[Owners, Routes]:
+    """By instance, as it reported last: the partitions for which it answers as active, and where it sends clients."""
+    last = {
+        event["source"]: event["routes"]
+        for event in events
+        if event["event"] == "routes" and event["store"] == store and event["source"] in names
+    }
+    owners = {name: [row["partition"] for row in rows if row["answers"]] for name, rows in last.items()}
+    return owners, {name: {str(row["partition"]): row["active"] for row in last.get(name, ())} for name in names}
+
+
 def observe(_trial: Trial, events: Sequence[Event]) -> Sequence[Comparison]:
-    """The promise `stores`: what each store holds at the end is what its changelog says."""
-    return [_compared(event) for event in events if event["event"] == "store"]
+    """The promises `stores`, what each store holds at the end is what its changelog says, and `routing`."""
+    routed = [event for event in events if event["event"] == "routed"]
+    return [
+        *(_compared(event) for event in events if event["event"] == "store"),
+        *(
+            one
+            for event in routed
+            for one in compare_routes(all_routes(event["owners"], event["routes"]), event["store"])
+        ),
+    ]
 
 
 def unread_stores(events: Sequence[Event]) -> dict[str, str]:

@@ -29,7 +29,8 @@ COORDINATES = r"[\w.\-]+:[\w.\-]+:[\w.\-]+"
 RANGE = re.compile(r"\{(?:n(-\d+)?|(-?\d+)\.\.(-?\d+))\}")
 # What the lab sets itself, so that an application cannot.
 OURS = ("application.id", "bootstrap.servers", "client.id", "state.dir")
-GUARANTEE = "processing.guarantee"
+GUARANTEE, EXACTLY_ONCE = "processing.guarantee", "exactly_once_v2"
+SERVER = "application.server"
 LEAST_HEAP = 32  # MB with which an instance starts
 # Configuration of ours, which an instance takes out of Kafka Streams': what its JVM may have at most, as -Xmx takes it,
 # and the start whose class path it has.
@@ -130,6 +131,15 @@ class OutputTopic(_Table):
     partitions: Partitions | None = None
 
 
+class Query(_Table):
+    """A store that clients ask by interactive queries, while tasks move and the fault strikes."""
+
+    store: Topic
+    key: Serde = "bytes"  # as people are to read it; clients take the serdes of the store
+    value: Serde = "bytes"
+    partitions: Partitions | None = None  # of its changelog; None: as many as the input with the most
+
+
 class Phase(_Table):
     """The differences from a start of each instance on; all else stays as it was."""
 
@@ -178,6 +188,7 @@ class Declaration(_Table):
     phase: tuple[Phase, ...] = ()
     input: tuple[InputTopic, ...] = Field(min_length=1)
     output: tuple[OutputTopic, ...] = Field(min_length=1)
+    query: tuple[Query, ...] = ()
 
     @model_validator(mode="after")
     def _hangs_together(self) -> "Declaration":
@@ -192,6 +203,7 @@ class Declaration(_Table):
         elif not (self.sources or self.jars or self.dependencies):
             raise ValueError("it takes sources, jars or dependencies, in which the class is")
         self._phases_follow()
+        self._can_be_asked()
         inputs = [one.topic for one in self.input if not one.is_global]
         if not inputs:
             raise ValueError("each input is global, so there is nothing to process")
@@ -225,6 +237,26 @@ class Declaration(_Table):
                 raise ValueError(f"phase {number} of a command can only have another command")
             if one.command and not self.command:
                 raise ValueError(f"phase {number} has a command, and the application a class: give it a class")
+
+    def _can_be_asked(self) -> None:
+        """Check that what is said about queries holds for a class under exactly-once."""
+        if not self.query:
+            return
+        names = [one.store for one in self.query]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"the store {twice} is asked twice")
+        if self.command:
+            raise ValueError("query is for a class: the stores of a command are its own, and only it can ask them")
+        if self.properties.get(GUARANTEE, EXACTLY_ONCE) != EXACTLY_ONCE:
+            raise ValueError(
+                f"query takes {GUARANTEE} = {EXACTLY_ONCE}: after a crash without transactions a store goes back"
+            )
+        if any(SERVER in properties for properties in (self.properties, *(one.properties for one in self.phase))):
+            raise ValueError(f"{SERVER} names each instance for the routes of queries, leave it out")
+
+    def partitions_of(self, query: Query) -> int:
+        """How many partitions the changelog of a store has that is asked."""
+        return query.partitions or max(one.partitions or self.partitions for one in self.input)
 
     def at(self, start: int) -> "Declaration":
         """The same, as it holds when an instance starts for this time (the first is 1)."""

@@ -22,8 +22,8 @@ when all tasks went to another instance and back while records flowed, or when t
 """
 
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -56,11 +56,18 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
+from onceproof.scenarios.routes import (
+    PROMISE,
+    ROUTED_WITHIN,
+    Owners,
+    Routes,
+    all_routes,
+    compare_routes,
+    wrong_routes,
+)
 from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN, inject, refuse_group, start_other
 
 NAME = "instance-1"
-PROMISE = "routing"
-ROUTED_WITHIN = 30.0  # seconds without a rebalance after which each instance must know where each key is
 ROUND_TRIPS = 2  # of all tasks, to the other instance and back
 FAULTS = (instance_kill.FAULT, bounce.FAULT, thread_removed.FAULT, state_lost.FAULT, rolling_bounce.FAULT)
 QUERY_FROM = Release(3, 2, 0)  # KIP-796
@@ -212,11 +219,6 @@ def _has_all(lab: ScenarioContext, instance: Instance) -> bool:
     return instance.state == "RUNNING" and len(instance.tasks("active")) == lab.parameters["partitions"]
 
 
-# By instance the partitions of its active tasks, and where it sends clients, by partition.
-Owners = Mapping[str, Sequence[int]]
-Routes = Mapping[str, Mapping[str, str]]
-
-
 def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
     """The active tasks of each instance, and where it sends clients."""
     running = lab.instances.running
@@ -225,32 +227,11 @@ def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
     return owners, {name: {str(row["partition"]): row["active"] for row in rows} for name, rows in told.items()}
 
 
-def wrong_routes(owners: Owners, routes: Routes) -> list[tuple[str, int, str, str | None]]:
-    """By whom for which partition clients are sent to whom, and not to its only owner: (by, partition, owner, to)."""
-    return [row for row in _all_routes(owners, routes) if row[2] != row[3]]
-
-
-def _all_routes(owners: Owners, routes: Routes) -> Iterator[tuple[str, int, str, str | None]]:
-    has: dict[int, list[str]] = defaultdict(list)
-    for name, partitions in owners.items():
-        for partition in partitions:
-            has[partition].append(name)
-    for partition, names in sorted(has.items()):
-        for name, known in sorted(routes.items()):
-            yield name, partition, " and ".join(sorted(names)), known.get(str(partition))
-
-
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
     """The assertions of the application, and where each instance sends clients at the end, beside who has the key."""
     routed = [event for event in events if event["event"] == "routed"]
-    rows = [row for event in routed for row in _all_routes(event["owners"], event["routes"])]
-    return [
-        *multirunner.observe(trial, events),
-        *(
-            Comparison(PROMISE, None if to == owner else "wrong-route", partition, None, by, owner, to or "nobody")
-            for by, partition, owner, to in rows
-        ),
-    ]
+    rows = (row for event in routed for row in all_routes(event["owners"], event["routes"]))
+    return [*multirunner.observe(trial, events), *compare_routes(rows)]
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -91,10 +91,18 @@ final class Described {
         return (InternalTopologyBuilder) field(topology, "internalTopologyBuilder");
     }
 
+    /** Its processors and stores, which are not to be run. */
+    static ProcessorTopology processors(Topology topology, Properties config) {
+        try {
+            return builder(topology).rewriteTopology(new StreamsConfig(config)).buildTopology();
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("This release does not tell what its topology consists of.", e);
+        }
+    }
+
     private static Map<String, Object> built(Topology topology, Properties config) throws ReflectiveOperationException {
         Set<String> internal = internal(topology);
-        InternalTopologyBuilder builder = builder(topology);
-        ProcessorTopology all = builder.rewriteTopology(new StreamsConfig(config)).buildTopology();
+        ProcessorTopology all = processors(topology, config);
         Map<String, String> processors = new TreeMap<>();
         for (ProcessorNode<?, ?, ?, ?> node : all.processors()) {
             Object processor = processor(node);
@@ -142,6 +150,17 @@ final class Described {
             throw new NoSuchFieldException(name);
         }
         return field.get(of);
+    }
+
+    /** The value of a field that the class of an object, or one that it extends, declares. */
+    static Object inherited(Object of, String name) throws ReflectiveOperationException {
+        for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
+            Field field = declared(type, name);
+            if (field != null) {
+                return field.get(of);
+            }
+        }
+        throw new NoSuchFieldException(name);
     }
 
     private static Field declared(Class<?> type, String name) {

@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Properties;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
@@ -19,7 +18,7 @@ final class Instance {
     private final KafkaStreams streams;
     private final boolean hasGlobalThread;
     private final Sampler sampler;
-    private final Optional<QueryClient> client;
+    private final List<QueryClient> clients;
     private final Events events;
 
     Instance(
@@ -28,17 +27,17 @@ final class Instance {
             StreamThreadExceptionResponse onUncaught,
             Restorations restorations,
             Progress progress,
-            QueryClient client,
+            List<QueryClient> clients,
             Events events) {
         this.events = events;
-        this.client = Optional.ofNullable(client);
+        this.clients = clients;
         this.streams = new KafkaStreams(topology, config);
         this.hasGlobalThread = !topology.describe().globalStores().isEmpty();
         this.sampler = new Sampler(streams, progress, events);
         streams.setStateListener((to, from) -> {
             events.emit("state", Events.fields("from", from.name(), "to", to.name()));
             sampler.wake();
-            this.client.ifPresent(QueryClient::moved);
+            clients.forEach(QueryClient::moved);
         });
         streams.setGlobalStateRestoreListener(restorations);
         streams.setUncaughtExceptionHandler(exception -> {
@@ -59,7 +58,7 @@ final class Instance {
             events.emit("uncaught", describe("GlobalStreamThread", exception, StreamThreadExceptionResponse.SHUTDOWN_CLIENT));
         }
         sampler.start();
-        client.ifPresent(one -> one.start(streams));
+        clients.forEach(one -> one.start(streams));
     }
 
     /** Carry out a command of the owner: a word, which {@code dump} follows by its two arguments. */
@@ -97,7 +96,7 @@ final class Instance {
     boolean close(Duration patience) {
         boolean clean = streams.close(patience);
         sampler.finish();
-        client.ifPresent(QueryClient::finish);
+        clients.forEach(QueryClient::finish);
         Planted.tell(events);
         return clean;
     }

@@ -10,7 +10,7 @@ final class InteractiveQueries {
     private InteractiveQueries() {}
 
     static Topology topology(Settings settings, Progress progress) {
-        QueryClient.Asked.of(settings);
+        CountedStore.of(settings);
         return Counting.topology(settings, progress);
     }
 }

@@ -18,6 +18,7 @@ final class Loaded {
     /** Have the application's class build it. What that throws is the application's, and reported as it is. */
     static Topology topology(Settings settings, Properties config) {
         settings.text("application"); // where it comes from
+        settings.tables(OwnStore.ASKED); // see there
         String name = settings.text("class");
         int method = name.indexOf('#');
         Class<?> type = load(method < 0 ? name : name.substring(0, method));

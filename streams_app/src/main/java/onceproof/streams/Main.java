@@ -7,9 +7,11 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.stream.Collectors;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.slf4j.Logger;
@@ -66,15 +68,27 @@ public final class Main {
             if (asked.topology.equals(Topologies.OF_PEOPLE)) { // built anew: one that is described is not to be run
                 events.emit("topology", Described.fields(Loaded.topology(asked.app, asked.config), asked.config));
             }
-            QueryClient client = asked.topology.equals(InteractiveQueries.NAME)
-                    ? new QueryClient(QueryClient.Asked.of(asked.app), asked.config, events)
-                    : null;
-            instance = new Instance(topology, asked.config, onUncaught, restorations, progress, client, events);
+            List<QueryClient> clients = storesAsked(asked).stream()
+                    .map(store -> new QueryClient(store, asked.config, events))
+                    .collect(Collectors.toList());
+            instance = new Instance(topology, asked.config, onUncaught, restorations, progress, clients, events);
             instance.start();
         } catch (RuntimeException | Error e) {
             LOG.error("The instance does not start", e);
             events.error(sentence(e));
             Exit.FAILED.now();
+        }
+    }
+
+    /** The stores that clients ask, one each. */
+    private static List<AskedStore> storesAsked(StartLine asked) {
+        switch (asked.topology) {
+            case InteractiveQueries.NAME:
+                return List.of(CountedStore.of(asked.app));
+            case Topologies.OF_PEOPLE:
+                return OwnStore.all(asked.app, asked.config);
+            default:
+                return List.of();
         }
     }
 

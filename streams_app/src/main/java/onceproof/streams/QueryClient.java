@@ -28,7 +28,7 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.IntegerSerializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyQueryMetadata;
 import org.apache.kafka.streams.LagInfo;
@@ -42,10 +42,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A client in the process of an instance, on a thread of its own: it asks the store {@code last} by interactive
- * queries, in rounds, and writes each answer to a topic, with what an answer of its kind must hold.
+ * A client in the process of an instance, on a thread of its own: it asks a store by interactive queries, in rounds,
+ * and writes each answer to a topic, with what an answer of its kind must hold.
  *
- * <p>An answer is a record: the key, the number that was found (0: none), and in its headers
+ * <p>An answer is a record: the key, the bytes that were found, and in its headers
  *
  * <ul>
  *   <li>{@code floor}: it must hold all committed records of the changelog before this offset,
@@ -69,16 +69,14 @@ import org.slf4j.LoggerFactory;
 final class QueryClient {
 
     private static final Logger LOG = LoggerFactory.getLogger(QueryClient.class);
-    private static final String STORE = Counting.LAST;
     private static final String ISOLATION = "default.interactive.query.isolation.level"; // from 4.4 on
     private static final String QUERIES = "org.apache.kafka.streams.query."; // from 3.2 on
-    private static final int KEYS = 8; // that are asked for in a round
     private static final long ROUND_MS = 40;
     private static final long PATIENCE_SECONDS = 5; // the client may be caught in a deadlock (KAFKA-19629)
     private static final long TELL_NANOS = TimeUnit.SECONDS.toNanos(1);
     private static final long UNLIMITED = Long.MAX_VALUE;
 
-    private final Asked asked;
+    private final AskedStore asked;
     private final Properties config;
     private final Events events;
     private final boolean committedOnly;
@@ -94,7 +92,7 @@ final class QueryClient {
     private long told = System.nanoTime();
     private volatile boolean goesOn = true;
 
-    QueryClient(Asked asked, Properties config, Events events) {
+    QueryClient(AskedStore asked, Properties config, Events events) {
         this.asked = asked;
         this.config = config;
         this.events = events;
@@ -124,10 +122,12 @@ final class QueryClient {
 
     private void run(KafkaStreams streams) {
         try (Admin admin = Admin.create(settings(AdminClientConfig.configNames()));
-                Producer<Integer, Integer> producer = new KafkaProducer<>(
-                        settings(ProducerConfig.configNames()), new IntegerSerializer(), new IntegerSerializer())) {
+                Producer<byte[], byte[]> producer = new KafkaProducer<>(
+                        settings(ProducerConfig.configNames()), new ByteArraySerializer(), new ByteArraySerializer());
+                asked) {
+            asked.open(config);
             while (goesOn) {
-                round(streams, admin).forEach(answer -> producer.send(answer.record(asked.answers)));
+                round(streams, admin).forEach(answer -> producer.send(answer.record(asked)));
                 tellRoutes(streams);
                 if (System.nanoTime() - told > TELL_NANOS) {
                     tell();
@@ -150,7 +150,7 @@ final class QueryClient {
         config.stringPropertyNames().stream()
                 .filter(names::contains)
                 .forEach(name -> own.put(name, config.getProperty(name)));
-        own.put("client.id", config.getProperty("client.id") + "-query-client");
+        own.put("client.id", config.getProperty("client.id") + "-query-client-" + asked.store);
         return own;
     }
 
@@ -164,11 +164,9 @@ final class QueryClient {
         stable.forEach(this::settle);
         Map<Integer, LagInfo> lags = lags(streams);
         Set<Integer> standbys = standbys(streams);
-        for (int i = 0; i < KEYS; i++) {
-            int key = random.nextInt(asked.keys);
-            int partition = KeyPartitioner.partition(key, asked.partitions);
-            if (stable.containsKey(partition)) {
-                ask(streams, key, partition, lags.get(partition), found);
+        for (AskedStore.Key key : asked.draw(random)) {
+            if (stable.containsKey(key.partition)) {
+                ask(streams, key, lags.get(key.partition), found);
             }
         }
         Map<Integer, Long> stableAfter = ends(admin, IsolationLevel.READ_COMMITTED);
@@ -205,22 +203,24 @@ final class QueryClient {
         return (committedOnly ? settledBefore : settled).getOrDefault(partition, 0L);
     }
 
-    private void ask(KafkaStreams streams, int key, int partition, LagInfo lag, List<Answer> found) {
-        add(found, "store", key, partition, () -> Found.of(get(streams, key, partition, false), floor(partition)));
+    private void ask(KafkaStreams streams, AskedStore.Key key, LagInfo lag, List<Answer> found) {
+        int partition = key.partition;
+        boolean byQuery = asked.positionedIn().isPresent();
+        add(found, "store", key, () -> Found.of(get(streams, key, false), floor(partition)));
         if (lag != null) {
             long position = lag.currentOffsetPosition();
             boolean complete = position >= lag.endOffsetPosition();
             long declared = complete && committedOnly ? Math.min(position, floor(partition)) : position;
-            Answer stale = add(found, "stale", key, partition, () -> Found.of(get(streams, key, partition, true), declared));
+            Answer stale = add(found, "stale", key, () -> Found.of(get(streams, key, true), declared));
             mark(stale, complete);
-            if (asked.byQuery) {
+            if (byQuery) {
                 Long bound = reached.get(partition);
-                Answer bounded = add(found, "bounded", key, partition, () -> query(streams, key, partition, false, bound, declared));
+                Answer bounded = add(found, "bounded", key, () -> query(streams, key, false, bound, declared));
                 mark(bounded, complete);
             }
         }
-        if (asked.byQuery) {
-            add(found, "query", key, partition, () -> query(streams, key, partition, true, null, floor(partition)));
+        if (byQuery) {
+            add(found, "query", key, () -> query(streams, key, true, null, floor(partition)));
         }
     }
 
@@ -235,14 +235,14 @@ final class QueryClient {
         Found ask();
     }
 
-    private Answer add(List<Answer> found, String kind, int key, int partition, Question question) {
+    private Answer add(List<Answer> found, String kind, AskedStore.Key key, Question question) {
         try {
             Found one = question.ask();
             if (one.refusal != null) {
                 refusals.merge(kind + " " + one.refusal, 1, Integer::sum);
                 return null;
             }
-            Answer answer = new Answer(kind, key, partition, one);
+            Answer answer = new Answer(kind, key, one);
             found.add(answer);
             return answer;
         } catch (InvalidStateStoreException | IllegalStateException e) { // its task is elsewhere, or the instance closes
@@ -251,31 +251,31 @@ final class QueryClient {
         }
     }
 
-    private Integer get(KafkaStreams streams, int key, int partition, boolean stale) {
-        StoreQueryParameters<ReadOnlyKeyValueStore<Integer, Integer>> query =
-                StoreQueryParameters.fromNameAndType(STORE, QueryableStoreTypes.<Integer, Integer>keyValueStore())
-                        .withPartition(partition);
-        return streams.store(stale ? query.enableStaleStores() : query).get(key);
+    private Object get(KafkaStreams streams, AskedStore.Key key, boolean stale) {
+        StoreQueryParameters<ReadOnlyKeyValueStore<Object, Object>> query =
+                StoreQueryParameters.fromNameAndType(asked.store, QueryableStoreTypes.keyValueStore())
+                        .withPartition(key.partition);
+        return streams.store(stale ? query.enableStaleStores() : query).get(key.object);
     }
 
     /** By {@code KafkaStreams.query}: of an active store, else of any store that has reached the bound, if there is one. */
-    private Found query(KafkaStreams streams, int key, int partition, boolean active, Long bound, long floor) {
+    private Found query(KafkaStreams streams, AskedStore.Key key, boolean active, Long bound, long floor) {
         Class<?> type = queryType("StateQueryRequest");
-        Object inStore = Newer.call(null, type, "inStore", List.of(String.class), STORE);
-        Object asks = Newer.call(null, queryType("KeyQuery"), "withKey", List.of(Object.class), key);
+        Object inStore = Newer.call(null, type, "inStore", List.of(String.class), asked.store);
+        Object asks = Newer.call(null, queryType("KeyQuery"), "withKey", List.of(Object.class), key.object);
         Object request = Newer.call(
                 inStore, queryType("StateQueryRequest$InStore"), "withQuery", List.of(queryType("Query")), asks);
-        request = Newer.call(request, type, "withPartitions", List.of(Set.class), Set.of(partition));
+        request = Newer.call(request, type, "withPartitions", List.of(Set.class), Set.of(key.partition));
         if (active) {
             request = Newer.call(request, type, "requireActive", List.of());
         } else if (bound != null) {
-            request = Newer.call(request, type, "withPositionBound", List.of(queryType("PositionBound")), at(partition, bound));
+            request = Newer.call(request, type, "withPositionBound", List.of(queryType("PositionBound")), at(key.partition, bound));
         }
         Object result = Newer.call(streams, KafkaStreams.class, "query", List.of(type), request);
         Map<?, ?> results = (Map<?, ?>) Newer.call(result, queryType("StateQueryResult"), "getPartitionResults", List.of());
-        Object of = results.get(partition);
+        Object of = results.get(key.partition);
         return (Boolean) Newer.call(of, queryType("QueryResult"), "isSuccess", List.of())
-                ? new Found((Integer) Newer.call(of, queryType("QueryResult"), "getResult", List.of()), floor, of, bound, null)
+                ? new Found(Newer.call(of, queryType("QueryResult"), "getResult", List.of()), floor, of, bound, null)
                 : Found.refused(String.valueOf(Newer.call(of, queryType("QueryResult"), "getFailureReason", List.of())));
     }
 
@@ -283,7 +283,7 @@ final class QueryClient {
         Class<?> position = queryType("Position");
         Object empty = Newer.call(null, position, "emptyPosition", List.of());
         Object at = Newer.call(
-                empty, position, "withComponent", List.of(String.class, int.class, long.class), asked.input, partition, bound);
+                empty, position, "withComponent", List.of(String.class, int.class, long.class), input(), partition, bound);
         return Newer.call(null, queryType("PositionBound"), "at", List.of(position), at);
     }
 
@@ -292,13 +292,17 @@ final class QueryClient {
         if (answer.result != null) {
             Object position = Newer.call(answer.result, queryType("QueryResult"), "getPosition", List.of());
             Object offsets = position == null ? Map.of() : Newer.call(
-                    position, queryType("Position"), "getPartitionPositions", List.of(String.class), asked.input);
+                    position, queryType("Position"), "getPartitionPositions", List.of(String.class), input());
             Object offset = ((Map<?, ?>) offsets).get(answer.partition);
             answer.read = Math.max(offset == null ? 0 : (Long) offset + 1, answer.bound == null ? 0 : answer.bound + 1);
             if (offset != null && answer.kind.equals("query")) {
                 reached.merge(answer.partition, (Long) offset, Math::max);
             }
         }
+    }
+
+    private String input() {
+        return asked.positionedIn().orElseThrow();
     }
 
     private static Class<?> queryType(String name) {
@@ -309,7 +313,7 @@ final class QueryClient {
 
     /** Ends of the changelog's partitions; none if the brokers do not say. */
     private Map<Integer, Long> ends(Admin admin, IsolationLevel isolation) throws InterruptedException {
-        String changelog = config.getProperty("application.id") + "-" + STORE + "-changelog";
+        String changelog = config.getProperty("application.id") + "-" + asked.store + "-changelog";
         Map<TopicPartition, OffsetSpec> wanted = IntStream.range(0, asked.partitions).boxed()
                 .collect(Collectors.toMap(p -> new TopicPartition(changelog, p), p -> OffsetSpec.latest()));
         Map<Integer, Long> ends = new TreeMap<>();
@@ -322,9 +326,9 @@ final class QueryClient {
         return ends;
     }
 
-    private static Map<Integer, LagInfo> lags(KafkaStreams streams) {
+    private Map<Integer, LagInfo> lags(KafkaStreams streams) {
         try {
-            return Objects.requireNonNullElse(streams.allLocalStorePartitionLags().get(STORE), Map.of());
+            return Objects.requireNonNullElse(streams.allLocalStorePartitionLags().get(asked.store), Map.of());
         } catch (RuntimeException e) { // not running, or no broker says
             LOG.debug("No lags this time", e);
             return Map.of();
@@ -347,74 +351,61 @@ final class QueryClient {
     private void tellRoutes(KafkaStreams streams) {
         List<Map<String, Object>> now = new ArrayList<>();
         try {
-            for (int partition = 0; partition < asked.partitions; partition++) {
-                int key = Math.floorMod(partition - 1, asked.partitions);
-                KeyQueryMetadata where = streams.queryMetadataForKey(STORE, key, KeyPartitioner.of());
+            for (AskedStore.Key key : asked.examples().values()) {
+                KeyQueryMetadata where = streams.queryMetadataForKey(asked.store, key.object, PartitionOf.known(key.partition));
                 if (where == null || where.equals(KeyQueryMetadata.NOT_AVAILABLE)) {
                     return; // in a rebalance
                 }
                 now.add(Events.fields(
                         "partition", where.partition(),
                         "active", where.activeHost().host(),
-                        "standby", where.standbyHosts().stream().map(HostInfo::host).sorted().collect(Collectors.toList())));
+                        "standby", where.standbyHosts().stream().map(HostInfo::host).sorted().collect(Collectors.toList()),
+                        "answers", isAnswered(streams, key)));
             }
         } catch (IllegalStateException | InvalidStateStoreException e) { // not running
             return;
         }
         if (!now.equals(routes)) {
             routes = now;
-            events.emit("routes", Events.fields("routes", now));
+            events.emit("routes", Events.fields("store", asked.store, "routes", now));
+        }
+    }
+
+    /** Whether the instance answers for a key as active. */
+    private boolean isAnswered(KafkaStreams streams, AskedStore.Key key) {
+        try {
+            get(streams, key, false);
+            return true;
+        } catch (InvalidStateStoreException e) {
+            return false;
         }
     }
 
     private void tell() {
         told = System.nanoTime();
-        events.emit("answers", Events.fields("given", new TreeMap<>(answers), "refused", new TreeMap<>(refusals)));
-    }
-
-    /** What the client must know. */
-    static final class Asked {
-
-        private final String input;
-        private final String answers;
-        private final int keys;
-        private final int partitions;
-        private final boolean byQuery; // by KafkaStreams.query, too
-
-        private Asked(String input, String answers, int keys, int partitions, boolean byQuery) {
-            this.input = input;
-            this.answers = answers;
-            this.keys = keys;
-            this.partitions = partitions;
-            this.byQuery = byQuery;
-        }
-
-        static Asked of(Settings settings) {
-            return new Asked(
-                    settings.text("input.topic"), settings.text("answers.topic"), settings.count("keys"),
-                    settings.count("partitions"), settings.flag("by.query"));
-        }
+        events.emit("answers", Events.fields(
+                "store", asked.store, "given", new TreeMap<>(answers), "refused", new TreeMap<>(refusals)));
     }
 
     /** What a question gave. */
     private static final class Found {
 
-        private final Integer number;
+        private final Object value;
         private final long floor;
         private final Object result; // of KafkaStreams.query
         private final Long bound; // that it had to have reached
         private final String refusal;
 
-        private Found(Integer number, long floor, Object result, Long bound, String refusal) {
-            this.number = number;
+        private Found(Object value, long floor, Object result, Long bound, String refusal) {
+            this.value = value;
             this.floor = floor;
             this.result = result;
             this.bound = bound;
             this.refusal = refusal;
         }
 
-        static Found of(Integer number, long floor) {
-            return new Found(number, floor, null, null, null);
+        static Found of(Object value, long floor) {
+            return new Found(value, floor, null, null, null);
         }
 
         static Found refused(String reason) {
@@ -426,9 +417,9 @@ final class QueryClient {
     private static final class Answer {
 
         private final String kind;
-        private final int key;
+        private final byte[] key;
         private final int partition;
-        private final int number;
+        private final Object value;
         private final long floor;
         private final Object result;
         private final Long bound;
@@ -438,18 +429,19 @@ final class QueryClient {
         private boolean seemsComplete; // its position is the end of the changelog
         private String how = "";
 
-        private Answer(String kind, int key, int partition, Found found) {
+        private Answer(String kind, AskedStore.Key key, Found found) {
             this.kind = kind;
-            this.key = key;
-            this.partition = partition;
-            this.number = found.number == null ? 0 : found.number;
+            this.key = key.bytes;
+            this.partition = key.partition;
+            this.value = found.value;
             this.floor = found.floor;
             this.result = found.result;
             this.bound = found.bound;
         }
 
-        private ProducerRecord<Integer, Integer> record(String topic) {
-            ProducerRecord<Integer, Integer> record = new ProducerRecord<>(topic, partition, key, number);
+        private ProducerRecord<byte[], byte[]> record(AskedStore asked) {
+            ProducerRecord<byte[], byte[]> record =
+                    new ProducerRecord<>(asked.answers, partition, key, asked.bytes(value));
             header(record, "floor", floor);
             header(record, "ceiling", ceiling);
             header(record, "read", read);
@@ -457,7 +449,7 @@ final class QueryClient {
             return record;
         }
 
-        private static void header(ProducerRecord<Integer, Integer> record, String name, long number) {
+        private static void header(ProducerRecord<byte[], byte[]> record, String name, long number) {
             record.headers().add(name, ByteBuffer.allocate(Long.BYTES).putLong(number).array());
         }
     }

@@ -1,9 +1,12 @@
 package onceproof.streams;
 
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
 /** A topology's own settings (`app` of the start line). A setting that nothing asked for is reported as a mistake. */
@@ -54,6 +57,20 @@ final class Settings {
 
     boolean flag(String name) {
         return get(name, Boolean.class, "true or false");
+    }
+
+    /** Tables, each with settings of its own; none if they are not set. */
+    List<Settings> tables(String name) {
+        known.add(name);
+        List<Settings> tables = new ArrayList<>();
+        if (values.containsKey(name)) {
+            for (Object table : get(name, List.class, "a list of objects")) {
+                Map<String, Object> fields = new TreeMap<>();
+                ((Map<?, ?>) table).forEach((key, value) -> fields.put(String.valueOf(key), value));
+                tables.add(new Settings(fields));
+            }
+        }
+        return tables;
     }
 
     void rejectUnknown() {
