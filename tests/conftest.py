@@ -4,6 +4,7 @@ import gc
 import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -87,7 +88,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = lambda outcome: outcome.void) -> T:
+def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = attrgetter("void")) -> T:
     """The result of the first attempt during which the machine did not stand still.
 
     A trial during which it did says nothing, whatever it showed; a run repeats such trials, too.

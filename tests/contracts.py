@@ -1,7 +1,7 @@
 """A contract of `.importlinter`: what some modules may import; the contracts next to it say what they may not."""
 
 import sys
-from typing import Any, cast
+from typing import cast
 
 from grimp import ImportGraph
 from importlinter.application import output
@@ -34,7 +34,7 @@ class OnlyContract(Contract):
 
     def render_broken_contract(self, check: ContractCheck) -> None:
         """Name the imports."""
-        for line in cast("dict[str, Any]", check.metadata)["foreign"]:
+        for line in check.metadata["foreign"]:
             output.print_error(line)
 
 

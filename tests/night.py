@@ -16,13 +16,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from onceproof.model.errors import ExitCode
 from onceproof.model.json_file import read_json, write_json
-from onceproof.model.matrices import NEWEST
+from onceproof.model.published import NEWEST
 from onceproof.settings import get_settings
 from tests.docker.inputs import PASSED
 from tests.tools import left_out, unavailable
@@ -159,7 +160,7 @@ class Night:
     def _code(self, step: Step) -> int | None:
         return self._result(step).get("code")
 
-    def _result(self, step: Step) -> dict:
+    def _result(self, step: Step) -> dict[str, Any]:
         file = self._folder / step.name / RESULT
         return dict(read_json(file)) if file.exists() else {}
 

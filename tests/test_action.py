@@ -24,10 +24,19 @@ STEPS = ACTION["runs"]["steps"]
 RUN = next(step for step in STEPS if step.get("id") == "onceproof")
 
 
+def _input_of(value: str) -> str:
+    """The input that a variable of the step has as its value, and nothing else."""
+    found = re.fullmatch(r"\$\{\{ inputs\.([\w-]+) }}", value)
+    assert found, value
+    return found[1]
+
+
 @pytest.fixture(scope="module")
 def call():
     """The module of the step that runs `onceproof`."""
     spec = spec_from_file_location("call", ROOT / ".github" / "action" / "call.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = sys.modules["call"] = module_from_spec(spec)
     spec.loader.exec_module(module)
     yield module
@@ -40,7 +49,7 @@ def step(tmp_path):
 
     def run(**inputs):
         # The runner sets each variable of `env`, to nothing where the input is not given.
-        given = {name: inputs.pop(re.search(r"inputs\.([\w-]+)", value)[1], "") for name, value in RUN["env"].items()}
+        given = {name: inputs.pop(_input_of(value), "") for name, value in RUN["env"].items()}
         assert not inputs
         (tmp_path / "temp").mkdir(exist_ok=True)
         runner = {
@@ -66,7 +75,7 @@ def test_no_expression_is_part_of_a_script_and_every_input_is_handed_over():
     scripts = [step["run"] for step in STEPS if "run" in step]
     assert len(scripts) == 2
     assert not any("${{" in script for script in scripts)
-    handed = {re.fullmatch(r"\$\{\{ inputs\.([\w-]+) }}", value)[1] for value in RUN["env"].values()}
+    handed = {_input_of(value) for value in RUN["env"].values()}
     assert handed == ACTION["inputs"].keys()
     assert RUN["env"].keys() == {f"ONCEPROOF_INPUT_{name.upper().replace('-', '_')}" for name in ACTION["inputs"]}
 

@@ -69,7 +69,8 @@ def test_from_a_seed_follow_victim_blow_and_the_rest():
     assert {draw(seed, BLOWS)[:2] for seed in range(len(BLOWS))} == set(BLOWS)
 
 
-def test_a_run_that_was_over_too_early_is_repeated_at_its_own_pace():
+def test_a_run_that_was_over_too_early_is_repeated_at_its_own_pace(tmp_path):
+    home = Home(tmp_path, tmp_path, {})
     lifetimes = []
 
     def run(home, victim, blow, rng, lifetime, undisturbed, late=2):
@@ -77,11 +78,11 @@ def test_a_run_that_was_over_too_early_is_repeated_at_its_own_pace():
         return Struck(victim, blow, None if len(lifetimes) <= late else 1.0, seconds=50.0)
 
     undisturbed = Undisturbed(RIGHT, {"spark": 80.0}, 100.0)
-    struck = list(until_struck(None, 0, [("spark", "SIGKILL")], undisturbed, run))
+    struck = list(until_struck(home, 0, [("spark", "SIGKILL")], undisturbed, run))
     assert [(one.moment, one.wrong) for one in struck] == [(None, []), (None, []), (1.0, [])]
     assert lifetimes == [80.0, 40.0, 40.0]
     lifetimes.clear()
-    *_, last = until_struck(None, 0, [("spark", "SIGKILL")], undisturbed, partial(run, late=9))
+    *_, last = until_struck(home, 0, [("spark", "SIGKILL")], undisturbed, partial(run, late=9))
     assert (len(lifetimes), last.wrong) == (3, ["the moment never came"])
 
 
@@ -152,10 +153,11 @@ def test_a_stray_is_an_orphan_after_ten_seconds(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.chaos._of", lambda _: None)
     fire = Fire(Home(tmp_path, tmp_path, {}), Struck("task", "SIGKILL"), random.Random(1), 0.0)
     fire._at = 0.0  # it has struck
-    for now in (2.0, 6.0, 11.0, 12.5):
-        fire.look(None)
-        assert fire.orphans == ({"old": "OLD"} if now > 12 else {})
-        found = {"old", "new"}
+    with subprocess.Popen([sys.executable, "-c", ""], text=True) as process:
+        for now in (2.0, 6.0, 11.0, 12.5):
+            fire.look(process)
+            assert fire.orphans == ({"old": "OLD"} if now > 12 else {})
+            found = {"old", "new"}
 
 
 def test_what_was_told_must_be_stored(tmp_path):

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from docs.generate import PAGES
@@ -35,10 +36,11 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)
 def test_a_command_that_is_shown_is_one(arguments):
-    command = get_command(app)
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
     name, rest = arguments[0], arguments[1:]
     # Parsing checks the options and their values, and runs nothing.
-    command.commands[name].make_context(name, rest)
+    group.commands[name].make_context(name, rest)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,5 +1,6 @@
 """The benchmark of scale: every reader finds what was planted, and the figures are judged for what they are."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from benchmarks.scale import EQUAL, MEMORY, OURS, PEER, READERS, fill, judged, r
 from onceproof.lab.cluster import EmbeddedCluster
 
 
-def took(seconds: float, memory: int = 2**30) -> Measured:
+def took(seconds: float, memory: int = 2**30) -> Measured[Mapping[int, int]]:
     return Measured({}, seconds, seconds, memory)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -21,8 +22,8 @@ FOLDER = Path(__file__).parents[1] / "docs" / "schemas"
 CELL = Cell("crash", "DEFAULT_CONFIG", Release(4, 1, 2), Release(3, 9, 1), Release(4, 3, 1))
 
 
-def published(of: Published) -> dict:
-    return json.loads((FOLDER / f"{of}-{FORMS[of][0]}.json").read_text())
+def published(of: Published) -> dict[str, Any]:
+    return dict(json.loads((FOLDER / f"{of}-{FORMS[of][0]}.json").read_text()))
 
 
 @pytest.mark.parametrize("of", Published)

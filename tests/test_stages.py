@@ -4,15 +4,22 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
+from operator import eq
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from rich.console import Console
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from onceproof.cli import app
 from tests import durations, lanes, night, tools
 from tests.docker import inputs
 from tests.docker.conftest import CONTAINERS, Noting
+
+Outcome = Literal["passed", "failed", "skipped"]
 
 
 @pytest.fixture
@@ -40,14 +47,21 @@ def test_containers_are_due_if_a_file_of_theirs_has_changed_since_they_passed(de
     ("left", "outcome", "noted"),
     [(0, "passed", True), (1, "passed", False), (0, "failed", False), (0, "skipped", False)],
 )
-def test_that_they_passed_is_noted_if_all_did(tmp_path, monkeypatch, left, outcome, noted):
+def test_that_they_passed_is_noted_if_all_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, outcome: Outcome, noted: bool
+) -> None:
     monkeypatch.setattr(inputs, "PASSED", tmp_path / "passed.txt")
     noting, file = Noting(), "tests/docker/test_containers.py"
     names = re.findall(r"^def (test_\w+)", CONTAINERS.read_text(), re.MULTILINE)
-    others = [("tests/test_docs.py::x", "failed"), *((f"{file}::{name}[x]", "passed") for name in names[left + 1 :])]
-    for test, became in [*others, (f"{file}::{names[left]}", outcome)]:
+    others: list[tuple[str, Outcome]] = [(f"{file}::{name}[x]", "passed") for name in names[left + 1 :]]
+    ended: list[tuple[str, Outcome]] = [
+        ("tests/test_docs.py::x", "failed"),
+        *others,
+        (f"{file}::{names[left]}", outcome),
+    ]
+    for test, became in ended:
         for when in ("setup", "call", "teardown"):
-            became_then = became if when == "call" else "passed"
+            became_then: Outcome = became if when == "call" else "passed"
             noting.pytest_runtest_logreport(pytest.TestReport(test, (test, 1, test), {}, became_then, None, when))
     noting.pytest_sessionfinish()
     assert (tmp_path / "passed.txt").exists() == noted
@@ -63,9 +77,7 @@ def test_that_they_are_due_is_seen_before_anything_is_set_up(project):
 def bare(monkeypatch):
     """A machine with PostgreSQL alone."""
     for name, tool in tools.TOOLS.items():
-        monkeypatch.setitem(
-            tools.TOOLS, name, tools.Tool(tool.missing, tool.remedy, lambda name=name: name == "postgresql")
-        )
+        monkeypatch.setitem(tools.TOOLS, name, tools.Tool(tool.missing, tool.remedy, partial(eq, name, "postgresql")))
     monkeypatch.delenv(tools.SKIP, raising=False)
     return monkeypatch
 
@@ -186,9 +198,11 @@ def test_results_are_those_of_one_version_of_the_code(tmp_path):
 
 @pytest.mark.parametrize("step", night.STEPS, ids=lambda step: step.name)
 def test_commands_of_onceproof_are_some(step, tmp_path):
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
     for command in filter(None, (step.command(tmp_path), step.resumed)):
         if tuple(command[:3]) == night.ONCEPROOF:
-            get_command(app).commands[command[3]].make_context(command[3], list(command[4:]))
+            group.commands[command[3]].make_context(command[3], list(command[4:]))
 
 
 def test_short_units_come_first_then_the_longest_and_what_shares_a_session_is_one():

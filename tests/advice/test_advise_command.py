@@ -11,10 +11,12 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.advice import asking
 from onceproof.atlas import shipped
+from onceproof.cli import terminal
 from onceproof.harness import harness_version
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import run as pipeline
 from onceproof.results.database import store_run
 from onceproof.settings import get_settings
@@ -125,17 +127,17 @@ def test_only_for_a_release_that_nothing_names_maven_is_asked(tmp_path, monkeypa
         asking.check_releases([Release.parse("3.9.11")], url, HERE)
 
 
-def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch):
+def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch, tmp_path):
     output, ran = [], []
     monkeypatch.setattr(
-        cli.err, "print", lambda what, **_: output.append(what if isinstance(what, str) else what.title)
+        terminal.err, "print", lambda what, **_: output.append(what if isinstance(what, str) else what.title)
     )
     before = []
 
     def run(request, console):
         before.append(len(output))
         ran.append(request)
-        return pipeline.Finished(None, ExitCode.ERROR, ("Task drive failed.",))
+        return pipeline.Finished(RunFolder(tmp_path), ExitCode.ERROR, ("Task drive failed.",))
 
     monkeypatch.setattr(pipeline, "run", run)
     assert advise("3.9.1", "4.3.1", "--run", "--json").exit_code == 1

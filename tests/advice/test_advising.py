@@ -280,8 +280,8 @@ def test_back_is_the_mirror_of_forth_and_every_sentence_has_a_source(one, other)
     forth, back = advise(question(str(one), str(other))), advise(question(str(other), str(one)))
     assert (forth.left_behind, forth.gained, forth.staying) == (back.gained, back.left_behind, back.staying)
     assert forth.on_the_way == back.on_the_way
-    for said_ in (*forth.against, *forth.to_do, *forth.not_looked_at):
-        assert said_.sources
+    assert all(said.sources for said in (*forth.against, *forth.to_do))
+    assert all(gap.sources for gap in forth.not_looked_at)
     for issue in (*forth.gained, *forth.left_behind, *forth.staying):
         assert issue.symptom
         assert issue.condition

@@ -3,6 +3,7 @@
 import json
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def notify(monkeypatch, port: int) -> None:
     monkeypatch.setenv(CONNECTION, json.dumps({"conn_type": "apprise", "extra": {"config": config}}))
 
 
-def events(asset: str) -> dict[str, dict]:
+def events(asset: str) -> dict[str, dict[str, Any]]:
     """What the asset's events say, by run."""
     from airflow.models.asset import AssetEvent, AssetModel
     from airflow.utils.session import create_session
@@ -181,8 +182,8 @@ def test_other_dags_run_when_there_are_verdicts_and_when_a_cell_is_newly_red(
     assert bag.import_errors == {}
     sync_bag_to_db(bag, "dags-folder", None)
 
-    def consumed() -> dict[str, list[dict]]:
-        """Let the scheduler look; the events with which it starts each consumer."""
+    def consumed() -> dict[str, list[str]]:
+        """Let the scheduler look; the runs whose events start each consumer."""
         with create_session() as session, prohibit_commit(session) as guard:
             SchedulerJobRunner(Job())._create_dagruns_for_dags(guard, session)
             runs = {asset: DagRun.find(dag_id=f"consumer_{asset}", session=session) for asset in assets}

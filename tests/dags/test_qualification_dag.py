@@ -55,9 +55,17 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 @pytest.mark.parametrize("sight", [Sight.SEEN, Sight.MISSING])
 def test_each_release_is_looked_at_and_one_that_does_not_qualify_fails(dag, database, home, monkeypatch, capfd, sight):
     def qualify(run: RunFolder, request: QualifyRequest, streams: str, seed: int) -> Qualification:
-        fields = {"run": run.run_id, "streams": streams, "broker": "4.4.0", "harness": "h", "scenarios": ()}
         rows = (Row(Part.PHRASE, "fenced", sight, f"seed {request.seed_or(seed)}"),)
-        found = Qualification(**fields, trials=1, seconds=1.0, rows=rows)
+        found = Qualification(
+            run=run.run_id,
+            streams=streams,
+            broker="4.4.0",
+            harness="h",
+            scenarios=(),
+            trials=1,
+            seconds=1.0,
+            rows=rows,
+        )
         found.write(run.qualification_file)
         return found
 

@@ -1,6 +1,7 @@
 """A look as Airflow runs it: one run of `regression` for a release that is new, whatever is repeated."""
 
 import shutil
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_what_else_it_triggers_goes_by_the_same_releases(bag, dag, task):
     triggered = bag.dags[dag.get_task(task).partial_kwargs["trigger_dag_id"]]
     assert triggered.is_paused_upon_creation is False
     run = {"trigger_run_id": "release_watch__4.4.0", "conf": {"matrix": "seed", "streams": ["4.4.0"]}}
-    reported = watch.of_its_release(run)
+    reported: dict[str, Any] = watch.of_its_release(run)
     assert reported == {"trigger_run_id": "release_watch__4.4.0", "conf": {"streams": ["4.4.0"]}}
     assert reported["conf"].keys() <= triggered.params.keys()
 

@@ -1,6 +1,7 @@
 """DAG `sensitivity`: its params, its turn with the machine, and a cardboard release into which bugs are planted."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,7 @@ def run_it(dag, **params: object):
     return run.state, [task for task in run.get_task_instances() if task.task_id == "sense"]
 
 
-PLANTS = {"plant": ["put-lost", "record-twice"], "trials": 2}
+PLANTS: dict[str, Any] = {"plant": ["put-lost", "record-twice"], "trials": 2}
 
 
 @pytest.mark.system

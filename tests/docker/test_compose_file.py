@@ -147,7 +147,7 @@ def test_what_a_strict_reviewer_asks_can_be_missed(point, service, plant):
 
 def test_the_file_is_one_of_the_compose_specification(tmp_path):
     def check(file: Path) -> int:
-        command = [TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", file]
+        command: list[str | Path] = [TOOLS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", file]
         return subprocess.run(command, capture_output=True, check=False).returncode
 
     assert check(COMPOSE) == 0
@@ -158,7 +158,7 @@ def test_the_file_is_one_of_the_compose_specification(tmp_path):
 
 def test_hadolint_finds_nothing_in_the_dockerfile(tmp_path):
     def lint(file: Path) -> str:
-        command = [TOOLS / "hadolint", "--no-color", "--config", ROOT / ".hadolint.yaml", file]
+        command: list[str | Path] = [TOOLS / "hadolint", "--no-color", "--config", ROOT / ".hadolint.yaml", file]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
     assert lint(DOCKERFILE) == ""

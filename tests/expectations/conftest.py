@@ -48,7 +48,7 @@ HEALTHY: dict[str, list[tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple[RunFolder, str]:
+def make_run(home: Path, tables: dict[str, list[tuple[object, ...]]], keys: int = 4) -> tuple[RunFolder, str]:
     """A run of one trial with these rows, whose producer delivered `keys`."""
     trial = a_trial("3.3.1")
     run = RunFolder(home / trial.run)
@@ -57,7 +57,7 @@ def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple
     an_outcome(trial, produced=Produced(5, keys)).write(run.trial(trial).outcome_file)
     write_json(run.table("errors.json"), {})
     for name, schema in (("assignments", ASSIGNMENTS), ("changelogs", CHANGELOGS)):
-        columns = list(zip(*tables[name], strict=True)) or [[] for _ in schema]
+        columns = list(zip(*tables[name], strict=True)) or [() for _ in schema]
         table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
         table = table.append_column("trial", pa.array([trial.key] * table.num_rows, pa.string()))
         run.table(name).mkdir()
@@ -66,6 +66,6 @@ def make_run(home: Path, tables: dict[str, list[tuple]], keys: int = 4) -> tuple
 
 
 @pytest.fixture
-def vendor(project) -> Path:
+def vendor(project: Path) -> Path:
     """The unpacked WebJars, which `make setup` fetches."""
     return project / ".onceproof" / "artifacts" / "data-docs-vendor"

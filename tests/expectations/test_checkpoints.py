@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from expectations import checkpoints
+from expectations import checkpoints, tables
 from expectations.checkpoints import validate
 from onceproof.model.json_file import read_json
 from tests.expectations.conftest import HEALTHY, make_run
@@ -79,8 +79,8 @@ def test_the_engines_agree(name, tmp_path, vendor, monkeypatch, spark):
 
 def test_an_expectation_that_cannot_be_evaluated_is_an_error(tmp_path, vendor, monkeypatch):
     run, trial = make_run(tmp_path, HEALTHY)
-    whole = checkpoints.tables.in_pandas
-    monkeypatch.setattr(checkpoints.tables, "in_pandas", lambda *args: whole(*args).drop(columns=["key"]))
+    whole = tables.in_pandas
+    monkeypatch.setattr(tables, "in_pandas", lambda *args: whole(*args).drop(columns=["key"]))
     outcome = validate(run, vendor)[trial]["id_uniqueness"]
     assert not outcome["success"]
     assert "key" in outcome["error"]

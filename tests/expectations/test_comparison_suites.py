@@ -1,6 +1,7 @@
 """Each suite over comparisons is seen red for each anomaly that it must find, and for missing rows."""
 
 import html
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,7 +61,9 @@ def make_run(home, suite, anomalies, rows=3, observed="31"):
     return run, trial.key
 
 
-def failures(run, trial, suite, vendor):
+def failures(made: tuple[RunFolder, str], suite: str, vendor: Path) -> list[str]:
+    """The descriptions of the expectations that the run's trial does not meet."""
+    run, trial = made
     outcome = validate(run, vendor)[trial][suite]
     assert outcome["error"] is None
     return [failure["description"] for failure in outcome["failed"]]
@@ -68,18 +71,18 @@ def failures(run, trial, suite, vendor):
 
 @pytest.mark.parametrize("suite", OVER_COMPARISONS)
 def test_what_is_well_passes(suite, tmp_path, vendor):
-    assert failures(*make_run(tmp_path, suite, [None] * 3), suite, vendor) == []
+    assert failures(make_run(tmp_path, suite, [None] * 3), suite, vendor) == []
 
 
 @pytest.mark.parametrize(("suite", "anomaly"), [(s, a) for s in OVER_COMPARISONS for a in sorted(SEES[s])])
 def test_each_anomaly_fails_its_own_expectation(suite, anomaly, tmp_path, vendor):
-    [failure] = failures(*make_run(tmp_path, suite, [None, None, anomaly]), suite, vendor)
+    [failure] = failures(make_run(tmp_path, suite, [None, None, anomaly]), suite, vendor)
     assert failure.endswith(f"({anomaly})")
 
 
 @pytest.mark.parametrize("suite", OVER_COMPARISONS)
 def test_rows_that_are_missing_are_seen(suite, tmp_path, vendor):
-    [failure] = failures(*make_run(tmp_path, suite, [None, None]), suite, vendor)
+    [failure] = failures(make_run(tmp_path, suite, [None, None]), suite, vendor)
     assert failure == SUITES[suite].make().expectations[0].description
 
 
@@ -87,7 +90,7 @@ def test_rows_that_are_missing_are_seen(suite, tmp_path, vendor):
 def test_the_engines_agree(tmp_path, vendor, monkeypatch, spark):
     monkeypatch.setattr(checkpoints, "PANDAS_ROWS", 0)
     monkeypatch.setattr(type(spark), "stop", lambda _: None)  # the session is shared
-    [failure] = failures(*make_run(tmp_path, "store_reads", [None, None, "stale-read"]), "store_reads", vendor)
+    [failure] = failures(make_run(tmp_path, "store_reads", [None, None, "stale-read"]), "store_reads", vendor)
     assert failure.endswith("(stale-read)")
 
 

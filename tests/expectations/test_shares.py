@@ -1,7 +1,6 @@
 """Each core validates a share of the trials: what comes of it is the same, and no process outlives the one that asked."""
 
 import os
-import signal
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -86,7 +85,7 @@ def test_trials_too_large_for_pandas_and_celery_have_one_process(daemon, tmp_pat
     with_more_trials(run, 3)
     cores(2)
     if daemon:  # as billiard's processes are
-        monkeypatch.setitem(current_process()._config, "daemon", True)
+        monkeypatch.setitem(vars(current_process())["_config"], "daemon", True)
     else:
         monkeypatch.setattr(checkpoints, "PANDAS_ROWS", 0)
     asked = []
@@ -117,7 +116,7 @@ def test_no_process_outlives_the_one_that_asked():
     process = get_context("fork").Process(target=linger, args=(there,))
     process.start()
     child = psutil.Process(here.recv())
-    os.kill(process.pid, signal.SIGKILL)
+    process.kill()
     process.join()
     child.wait(timeout=20)
     assert not child.is_running()

@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -47,7 +47,12 @@ def stamped(clock: FakeClock, line: str) -> str:
 
 
 class FakeProcess:
-    """A process as far as a driver sees it."""
+    """A process as far as a driver sees it; its instance says how it obeys."""
+
+    kill: Callable[[], None]
+    freeze: Callable[[], None]
+    thaw: Callable[[], None]
+    limit_files: Callable[[int | None], None]
 
     def __init__(self) -> None:
         """It runs."""
@@ -277,9 +282,9 @@ class FakeInstance(Instance):
         self._tell_assignment()
         self._to("RUNNING")
         for member in self._members:
-            for task in self._group.recycled.pop(member, ()):
+            for name in self._group.recycled.pop(member, ()):
                 self.log_line(
-                    f"INFO [{member.name}] stream-thread [{member.name}] task [{task}] Closed and recycled state"
+                    f"INFO [{member.name}] stream-thread [{member.name}] task [{name}] Closed and recycled state"
                 )
             for directory, task in self._directories(member):
                 if task.name not in before:
@@ -342,7 +347,7 @@ class FakeInstance(Instance):
                 self._tell("emptied", task=task.name, last=last)
 
     def _tell_progress(self) -> None:
-        rows = [
+        rows: list[Mapping[str, Any]] = [
             {"task": task, "thread": member.name, "count": number}
             for member in self._members
             for task, number in sorted(member.processed.items())

@@ -369,7 +369,7 @@ def fake_driver(trial: Trial, path: Path, nature: Nature | None = None) -> Drive
         topics=lambda _cluster, application_id, _named: FakeTopics(group, application_id),  # type: ignore[arg-type, return-value]
         instance=partial(FakeInstance, group=group, clock=clock),
         bulk=bulk,  # type: ignore[arg-type]
-        reader=lambda *_: FakeReader(),  # type: ignore[arg-type, return-value]
+        reader=lambda *_: FakeReader(),  # type: ignore[arg-type]
         ticker=partial(FakeTicker, clock=clock, nature=group.nature),  # type: ignore[arg-type]
         machine=lambda _: "a machine",
         set_producer_quota=quota,

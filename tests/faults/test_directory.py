@@ -41,7 +41,7 @@ def sealable(tmp_path: Path) -> None:
         seal.open()
 
 
-def driven(path: Path, name: str, nature: Nature | None = None, **parameters: object) -> tuple[Driver, Outcome]:
+def driven(path: Path, name: str, nature: Nature | None = None, **parameters: Any) -> tuple[Driver, Outcome]:
     """A trial in which the fault strikes, to its end."""
     driver = fake_driver(a_trial("4.3.1", fault=name, **parameters), path, nature)
     outcome = driver.outcome(driver.drive())
@@ -259,7 +259,7 @@ def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
 
 
 def test_the_state_of_an_instance_that_closed_in_good_order_is_trusted(tmp_path: Path) -> None:
-    _, outcome = driven(tmp_path, "state-copied", **{"state-copied_source": "closed"})
+    _, outcome = driven(tmp_path, "state-copied", None, **{"state-copied_source": "closed"})
     proof = proof_of(outcome)
     [checkpoint] = [held["checkpoint"] for held in proof["held"]["tasks"].values() if held["checkpoint"]]
     assert set(checkpoint.values()) <= set(proof["trusted"].values())

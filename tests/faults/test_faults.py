@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
     assert fault_outcome.told.startswith("The fault pause did not bite: it takes an instance with an active task")
 
 
-KILL = {"fault": "broker-kill", "nodes": 3}
+KILL: dict[str, Any] = {"fault": "broker-kill", "nodes": 3}
 
 
 def killing(path: Path, nature: Nature) -> Driver:
@@ -362,8 +363,8 @@ def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_mo
         return SimpleNamespace(name=name, tasks=lambda _: tasks, last={"progress": {"processed": rows}})
 
     gone, other = instance("instance-1", ["0_0"], 50), instance("instance-2", ["0_1"], 70)
-    lab = SimpleNamespace(instances=SimpleNamespace(running={"instance-1": gone, "instance-2": other}))
-    taken = takeover.Takeover(lab, gone)  # type: ignore[arg-type]
+    lab: Any = SimpleNamespace(instances=SimpleNamespace(running={"instance-1": gone, "instance-2": other}))
+    taken = takeover.Takeover(lab, gone)
     assert not taken.is_complete()
     other.tasks = lambda _: ["0_0", "0_1"]
     assert not taken.is_complete()  # it has the task, and has not processed anything since
@@ -406,7 +407,7 @@ def test_one_instance_cannot_roll(tmp_path: Path) -> None:
     ],
 )
 def test_where_kafka_allows_no_rolling_bounce_it_is_refused(
-    scenario: str, way: tuple[str, str | None], parameters: dict[str, object], why: str
+    scenario: str, way: tuple[str, str | None], parameters: dict[str, Any], why: str
 ) -> None:
     named = {name.replace("rolling_", "rolling-"): value for name, value in parameters.items()}
     with pytest.raises(UsageError, match=why):
@@ -459,7 +460,7 @@ class _Broken(FaultRun):
     def heal(self) -> None:
         _Broken.healed += 1
 
-    def observed(self):  # type: ignore[no-untyped-def]
+    def observed(self) -> tuple[dict[str, object], list[str], str]:
         return {}, [], ""
 
 

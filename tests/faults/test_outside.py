@@ -2,6 +2,7 @@
 
 import random
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,9 @@ class Boxes:
     """The lab of a trial of two black boxes, whose group commits a hundred records with each look."""
 
     def __init__(self, goes_on=True):
-        self.rng, self.parameters, self.events = random.Random(1), {}, []
+        self.rng = random.Random(1)
+        self.parameters: dict[str, object] = {}
+        self.events: list[tuple[str, dict[str, object]]] = []
         self.instances = BoxInstances()
         self.done, self._committed, self._goes_on = self.instances.done, 0, goes_on
 
@@ -51,9 +54,14 @@ class Boxes:
         self.events.append((event, fields))
 
 
+def lab(goes_on: bool = True) -> Any:
+    """It stands in for the part of a `FaultContext` that these faults act on."""
+    return Boxes(goes_on)
+
+
 @pytest.mark.parametrize(("module", "how"), [(instance_kill, "killed"), (bounce, "stopped")])
 def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, how):
-    boxes = Boxes()
+    boxes = lab()
     fault_outcome = run_fault(module.FAULT, boxes, lambda: None)
     [(_, name), started] = boxes.done
     assert boxes.done == [(how, name), ("started", name)]
@@ -63,13 +71,13 @@ def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, ho
 
 
 def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck():
-    fault_outcome = run_fault(instance_kill.FAULT, Boxes(goes_on=False), lambda: None)
+    fault_outcome = run_fault(instance_kill.FAULT, lab(goes_on=False), lambda: None)
     assert not fault_outcome.bit
     assert f"fewer than {WORKS} records were committed" in fault_outcome.told
 
 
 def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id():
-    boxes, killed = Boxes(), []
+    boxes, killed = lab(), []
     boxes.parameters = {"broker-kill.leads": "transaction-coordinator", "broker-kill.orderly": False}
     boxes.trial = SimpleNamespace(application_id="app")
     led = {(OFFSETS, 0): Replicas(2, frozenset({1, 2, 3})), (COORDINATOR, 0): Replicas(1, frozenset({1, 2, 3}))}
@@ -77,8 +85,9 @@ def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_te
     boxes.now = lambda: 0.0
     fault_run = broker_kill.FAULT.new_run(boxes)
     assert fault_run.apply() == "node 2, group-coordinator"
+    assert isinstance(fault_run, broker_kill.BrokerKill)
     assert (killed, fault_run.place) == ([2], f"{OFFSETS}-0")
 
 
 def test_what_black_boxes_have_processed_is_what_is_committed():
-    assert processed(Boxes()) == 100
+    assert processed(lab()) == 100

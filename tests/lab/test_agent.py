@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed
+from tests.present import present
 
 pytestmark = pytest.mark.broker
 # The oldest and the newest release of each line that Maven has in full.
@@ -72,10 +74,11 @@ def test_a_planted_trial_says_so_and_leaves_no_archive(tmp_path, cluster, monkey
     assert found.unexplained["duplicate-id"] == found.anomalies["duplicate-id"]  # a release without KAFKA-14172
     by_chance = registry().by_chance(outcome.trial.cell)  # KAFKA-18943
     assert found.anomalies.keys() - found.unexplained.keys() <= by_chance
-    assert outcome.plant.fired > 0
-    assert outcome.plant.altered == ("ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()")
+    planted = present(outcome.plant)
+    assert planted.fired > 0
+    assert planted.altered == ("ProcessorStateManager.recycle()", "WrappedStateStore.clearCache()")
     assert outcome.attested["instance-1"]["plant"] == "stale-cache"
-    assert TrialPlan.read(folder.trial_file).plant["resembles"] == "KAFKA-14172"
+    assert present(TrialPlan.read(folder.trial_file).plant)["resembles"] == "KAFKA-14172"
 
 
 def test_an_agent_that_nobody_asked_for_is_an_error(tmp_path, cluster, monkeypatch):
@@ -103,7 +106,7 @@ def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_p
     plantings = [Planting(one, cell, one.claims[0]) for one in (plant("record-twice"), plant("tombstone-lost"))]
     runs = (RunFolder(tmp_path / f"20261121T084500-3f2{n}") for n in count())
 
-    def attempt() -> dict[str, object]:
+    def attempt() -> dict[str, Any]:
         return sense(next(runs), Sense(cell.streams, cell.broker, tuple(plantings), 1, 1, {}))
 
     reported = undisturbed(

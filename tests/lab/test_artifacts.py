@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ OFFLINE = "[ERROR] Could not transfer artifact a:b:pom:1 from/to central (https:
 
 
 @pytest.fixture
-def maven(tmp_path):
+def maven(tmp_path: Path) -> Callable[[str], Path]:
     """Stands in for Maven, to give answers that a registry rarely gives."""
     calls = tmp_path / "calls"
 

@@ -66,7 +66,7 @@ def position_of(cluster: EmbeddedCluster, group: str) -> int:
     consumer = Consumer({**cluster.client(), "group.id": group})
     try:
         [place] = consumer.committed([TopicPartition("kept", 0)], timeout=30)
-        return place.offset
+        return int(place.offset)
     finally:
         consumer.close()
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.broker  # it needs Kafka Streams, though no broker
 EXAMPLE = Path(__file__).parents[2] / "examples" / "foreign-key-join"
 
 
-def compare(*words: str) -> tuple[int, dict]:
+def compare(*words: str) -> tuple[int, dict[str, Any]]:
     done = CliRunner().invoke(app, ["compare", *words, "--json"])
     return done.exit_code, json.loads(done.stdout)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -22,10 +23,11 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.model.segments import partition_of_name
+from onceproof.model.segments import Entry, partition_of_name
 from onceproof.processes.waiting import await_condition
 from onceproof.readers.segments import compare_segments
 from tests.conftest import HERE, a_trial, undisturbed
+from tests.present import present
 from tests.producers import transactional
 
 pytestmark = pytest.mark.broker
@@ -137,14 +139,16 @@ def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Applicat
 def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[tuple] = []
+    read: list[tuple[list[Entry], dict[str, list[Record]], str, dict[str, int]]] = []
 
-    def kept(*arguments: object) -> list[Comparison]:
-        read.append(arguments)
-        return list(compare_segments(*arguments))
+    def kept(
+        entries: list[Entry], topics: dict[str, list[Record]], topology: str, facts: dict[str, int]
+    ) -> list[Comparison]:
+        read.append((entries, topics, topology, facts))
+        return list(compare_segments(entries, topics, topology, facts))
 
     monkeypatch.setattr(reading, "compare_segments", kept)
-    parameters = {"committed": 300, "burst": 2_200}
+    parameters: dict[str, Any] = {"committed": 300, "burst": 2_200}
     folder = TrialFolder(tmp_path)
     undisturbed(lambda: run_trial(a_trial("4.3.1", scenario="crash", **parameters), folder, cluster=cluster))
     assert TrialPlan.read(folder.trial_file).not_looked_at == {}
@@ -152,7 +156,7 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     assert read_segments(folder.segments_file) == entries
     assert {"COMMIT", "ABORT"} <= {e.kind for e in entries}  # what the killed process had open
 
-    def reported(changed: list, seen: dict = topics) -> list[tuple[str, str]]:
+    def reported(changed: list[Entry], seen: dict[str, list[Record]] = topics) -> list[tuple[str, str]]:
         compared = compare_segments(changed, seen, topology, facts)
         return [(c.anomaly, c.place) for c in compared if c.anomaly]
 
@@ -163,7 +167,7 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     begun = next(e for n, e in enumerate(first) if all(later.kind == "data" for later in first[n:]))
     place = f"output/0@{begun.first}"
 
-    def with_(old: object, **fields: object) -> list:
+    def with_(old: Entry, **fields: Any) -> list[Entry]:
         return [replace(e, **fields) if e == old else e for e in entries]
 
     flipped = ("torn-transaction", place), ("isolation-breach", place)
@@ -175,5 +179,5 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     assert reported(with_(ended, epoch=last.epoch - 1)) == [("fencing-breach", f"output/0@{ended.first}")]
     assert reported(with_(last, sequence=last.sequence + 1)) == [("fencing-breach", f"output/0@{last.first}")]
     committed = [e for e in entries if e.kind == "position"]
-    moved = reported(with_(committed[-1], position=committed[-1].position - 1))
+    moved = reported(with_(committed[-1], position=present(committed[-1].position) - 1))
     assert [anomaly for anomaly, _ in moved] == ["torn-transaction"]

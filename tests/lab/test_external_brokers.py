@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
@@ -52,7 +53,7 @@ def broker(tmp_path_factory):
         yield started
 
 
-def onceproof(properties: str, home: Path, project: Path, *words: str) -> tuple[int, dict, set[str]]:
+def onceproof(properties: str, home: Path, project: Path, *words: str) -> tuple[int, dict[str, Any], set[str]]:
     """Exit code and answer of a command that runs trials, and where the password was seen meanwhile."""
     home.mkdir(exist_ok=True)
     if not (home / "artifacts").exists():
@@ -74,7 +75,7 @@ def onceproof(properties: str, home: Path, project: Path, *words: str) -> tuple[
     return process.returncode, json.loads(out), seen
 
 
-def void(report: tuple[int, dict, set[str]]) -> str | None:
+def void(report: tuple[int, dict[str, Any], set[str]]) -> str | None:
     reason = report[1].get("reason", "")
     return reason if "stood still" in reason else None
 
@@ -153,7 +154,7 @@ def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
 
 def records_in(run: RunFolder, role: str) -> int:
     """How many records a table has of a role."""
-    return ds.dataset(run.table("records"), partitioning="hive").count_rows(filter=ds.field("role") == role)
+    return int(ds.dataset(run.table("records"), partitioning="hive").count_rows(filter=ds.field("role") == role))
 
 
 def external_cluster(broker: Secured, properties: str) -> ExternalCluster:

@@ -123,7 +123,18 @@ def joined(*paths: Path) -> str:
 def compiled(sources: list[Path], class_path: str, into: Path) -> Path:
     """The classes of sources, in a folder."""
     compiler = Path(HERE.java).with_name("javac") if "/" in HERE.java else Path("javac")
-    command = [compiler, "-nowarn", "-proc:none", "--release", "17", "-cp", class_path, "-d", into, *sources]
+    command: list[str | Path] = [
+        compiler,
+        "-nowarn",
+        "-proc:none",
+        "--release",
+        "17",
+        "-cp",
+        class_path,
+        "-d",
+        into,
+        *sources,
+    ]
     subprocess.run(command, check=True)
     return into
 

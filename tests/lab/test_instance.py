@@ -26,7 +26,7 @@ MAPPED = "/r/state/tmp/librocksdbjni1.so: /r/state/tmp/librocksdbjni1.so: failed
     ],
 )
 def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, causes, error):
-    uncaught = {"exception": exception, "message": message, "causes": causes, "frame": None}
+    uncaught: dict[str, object] = {"exception": exception, "message": message, "causes": causes, "frame": None}
     died = thread_died({"source": "instance-1", "event": "uncaught", "thread": "a-StreamThread-1", **uncaught})
     assert type(died) is error
     assert re.search("set ONCEPROOF_HOME|onceproof preflight", str(died)) or error is KafkaFailedError
@@ -38,7 +38,12 @@ def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, ca
 )
 def test_topics_that_should_have_equally_many_partitions_are_named(said):
     message = f"Invalid topology: stream-thread [a-consumer] {said}: [{{left=2, right=3}}]"
-    uncaught = {"exception": "o.a.k.TopologyException", "message": message, "causes": [], "frame": None}
+    uncaught: dict[str, object] = {
+        "exception": "o.a.k.TopologyException",
+        "message": message,
+        "causes": [],
+        "frame": None,
+    }
     died = thread_died({"source": "instance-1", "event": "uncaught", "thread": "a", **uncaught})
     assert isinstance(died, HarnessError)
     assert "equally many partitions (left=2, right=3): correct `partitions`" in str(died)

@@ -117,7 +117,7 @@ def test_a_schedule_is_the_same_for_the_same_seed(tmp_path):
         assert [lane.run(case)["outputs"] for case in cases] == [lane.run(case)["outputs"] for case in cases]
 
 
-def opened_again(store: dict) -> Case:
+def opened_again(store: dict[str, object]) -> Case:
     """A stream looks into a table as of a time before the last change, when the table's store was opened again."""
     asks = Step("found", "lookup", ("stream", "table"), {"left": True})
     steps = (Step("table", "table", ("rows",), store), Step("stream", "stream", ("asked",)), asks)
@@ -257,7 +257,8 @@ def test_fuzzing_finds_a_regression_that_nobody_told_it_of(tmp_path):
 
 def write_snapshot(folder: Path) -> None:
     """Draw the snapshot anew, of cases that are green on both releases and that the newest one judges as a whole."""
-    lines, number = [], 0
+    lines: list[str] = []
+    number = 0
     with Lane(HERE, NEWEST, folder / "lane.log") as lane, Lane(HERE, OLDEST, folder / "oldest.log") as oldest:
         while len(lines) < DRAWN:
             case = draw(7, number, NEWEST)

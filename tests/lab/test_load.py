@@ -2,6 +2,7 @@
 
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -35,17 +36,27 @@ class FakeProducer:
 @pytest.fixture
 def clock(monkeypatch):
     """Seconds that pass only when a test says so."""
-    time = SimpleNamespace(now=0.0, monotonic=lambda: time.now)
+    time = SimpleNamespace(now=0.0)
+    time.monotonic = lambda: time.now
     monkeypatch.setattr(load, "Producer", FakeProducer)
     monkeypatch.setattr(threading.Thread, "start", lambda _: None)
     return time
 
 
 def bulk_of(clock, records, rate, messages=(), partitions=1):
-    timeline = SimpleNamespace(add=lambda *_, **__: None)
+    timeline: Any = SimpleNamespace(add=lambda *_, **__: None)
+    cluster: Any = FakeCluster()
     pairs = [(key, key) for key in range(records)]
     return Bulk(
-        *(FakeCluster(), "topic", lambda key: key // 2 % partitions, "second", pairs, rate, timeline, None, messages),
+        cluster,
+        "topic",
+        lambda key: key // 2 % partitions,
+        "second",
+        pairs,
+        rate,
+        timeline,
+        None,
+        messages,
         monotonic=clock.monotonic,
     )
 

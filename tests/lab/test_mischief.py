@@ -1,6 +1,7 @@
 """Applications that do what none should: one sentence each, and no process is left behind."""
 
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ MAIN = "onceproof.streams.Main"
 
 
 @pytest.fixture
-def mischief(tmp_path):
+def mischief(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     """An application that does harm of a kind."""
 
     def make(kind: str) -> Path:

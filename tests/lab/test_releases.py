@@ -99,7 +99,7 @@ def test_a_list_holds_for_some_hours_then_maven_is_asked_again(maven, tmp_path):
 def test_offline_it_is_what_was_listed_last_and_the_sentence_says_so(maven, tmp_path):
     published(maven(publishing(tmp_path, "4.3.1", "4.4.0")))
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
-    reported = []
+    reported: list[str] = []
     assert exact(maven(UNREACHABLE), ["newest", "3.4.1", "newest"], reported.append) == ("4.4.0", "3.4.1")
     [sentence] = reported
     assert re.fullmatch(r"newest is 4\.4\.0, by what Maven listed at .* UTC: Maven could not be reached\.", sentence)

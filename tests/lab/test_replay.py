@@ -14,6 +14,7 @@ from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder
 from onceproof.readers.kafka import token
 from tests.conftest import HERE, a_trial
+from tests.present import present
 from tests.specimens.files import a_plan
 from tests.specimens.trials import EPOCH
 
@@ -25,8 +26,8 @@ def plans(**declared: Declared) -> dict[str, TopicPlan]:
 
 
 def record(partition: int, offset: int, key: str | None, value: str, time: int) -> Record:
-    tokens = (None if text is None else token(text.encode(), "string") for text in (key, value))
-    return Record(partition, offset, *tokens, timestamp=time)
+    of_key, of_value = (None if text is None else token(text.encode(), "string") for text in (key, value))
+    return Record(partition, offset, of_key, of_value, timestamp=time)
 
 
 def written(tmp_path, roles, records):
@@ -82,7 +83,7 @@ def test_words_of_all_partitions_are_counted_by_one_driver(words, project, strea
     cell = replace(plan.trial.cell, streams=type(plan.trial.cell.streams).parse(streams))
     plan = replace(plan, trial=replace(plan.trial, cell=cell), app=app, check="app", streams_config={})
     counted = replay(HERE, plan, folder, plan.trial.cell.streams).bytes_of("counts")
-    last = {key.decode(): int.from_bytes(value) for _, key, value in counted}
+    last = {present(key).decode(): int.from_bytes(present(value)) for _, key, value in counted}
     assert last == {"a": 2, "rose": 2, "is": 1}
     broken = replace(plan, app={**app, "class": "wordcount.Nothing"})
     with pytest.raises(HarnessError, match=r"There is no class wordcount\.Nothing"):

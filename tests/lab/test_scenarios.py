@@ -4,18 +4,21 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from onceproof.lab.external_brokers import own_cluster
 from onceproof.lab.instances import Instances
 from onceproof.lab.trial import run_alone, run_trial
-from onceproof.model.files import Outcome, Reading
+from onceproof.model.files import FaultOutcome, Outcome, Reading
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.settings import get_settings
 from tests.conftest import a_run_id, a_trial, undisturbed
+from tests.present import present
 from tests.specimens.directories import STRANGER, alter
 
 pytestmark = pytest.mark.broker
@@ -45,6 +48,11 @@ def has_to_forget(outcome):
     return outcome.fault is None or outcome.fault.observed.get("uncommitted_on_disk") is not False
 
 
+def fault_of(path: Path) -> FaultOutcome:
+    """The outcome of the fault of a trial in a folder."""
+    return present(Outcome.read(TrialFolder(path).outcome_file).fault)
+
+
 def run(trial, path, cluster=None, met=lambda _: True):
     """The anomalies and the reason of a trial that exercised what it is for, and met what it needs besides.
 
@@ -72,7 +80,7 @@ def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_a
     tmp_path, cluster, monkeypatch
 ):
     start = Instances.start
-    parameters = {"program": "1 2 2 2", "leave.group": False, "standbys": 1, "stores": "rocksdb"}
+    parameters: dict[str, Any] = {"program": "1 2 2 2", "leave.group": False, "standbys": 1, "stores": "rocksdb"}
     trial = a_trial("3.9.1", scenario="multirunner", **parameters)
 
     def start_on_altered_stores(instances, name, *arguments, **named):
@@ -97,7 +105,7 @@ def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_a
 
 def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
     assert run(a_trial("4.3.1", "PAUSED"), tmp_path, cluster)[0] == {}
-    fault_outcome = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
+    fault_outcome = fault_of(tmp_path)
     assert (fault_outcome.name, fault_outcome.bit) == ("pause", True)
     assert fault_outcome.observed["stopped_ms"] >= 7_000
     assert fault_outcome.observed["stood_still_ms"] >= 4_000  # by its own account, beyond its session
@@ -111,14 +119,14 @@ def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resu
     assert "The changelog reader is not restoring active tasks (is STANDBY_UPDATING)" in outcome.failed
     assert Reading.read(TrialFolder(tmp_path / "bad").reader_file).anomalies == {"thread-died": 1}
     assert run(a_trial("3.7.2", "TOPOLOGY_PAUSED"), tmp_path / "good", cluster)[0] == {}
-    proof = Outcome.read(TrialFolder(tmp_path / "good").outcome_file).fault.observed
+    proof = fault_of(tmp_path / "good").observed
     assert len(proof["standbys"]) == 1
 
 
 @pytest.mark.parametrize("fault", ["disk-full", "state-restored"])
 def test_a_fault_of_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
     assert run(a_trial("4.3.1", fault=fault), tmp_path, cluster)[0] == {}
-    fault_outcome = Outcome.read(TrialFolder(tmp_path).outcome_file).fault
+    fault_outcome = fault_of(tmp_path)
     assert (fault_outcome.name, fault_outcome.bit) == (fault, True), fault_outcome.told
     assert fault_outcome.observed["wiped"]
     assert fault_outcome.observed["processed_afterwards"] >= 200
@@ -127,7 +135,7 @@ def test_a_fault_of_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, f
 def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_lost(tmp_path):
     trial = a_trial("4.3.1", fault="broker-kill", nodes=3)
     assert run(trial, tmp_path)[0] == {}
-    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    proof = fault_of(tmp_path).observed
     assert proof["partition"].startswith("__transaction_state-")
     assert proof["leader_after"] not in (None, proof["node"])
     assert proof["in_sync_after_ms"] > 0
@@ -139,7 +147,7 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
 @pytest.mark.toxiproxy
 def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
     assert run(a_trial("4.3.1", fault="partition"), tmp_path)[0] == {}
-    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    proof = fault_of(tmp_path).observed
     assert proof["toxics"] == ["timeout-downstream", "timeout-upstream"]
     assert proof["answered_after_ms"] is None
     assert proof["swallowed_bytes"] > 0
@@ -148,9 +156,10 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
 
 
 def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
-    trial = a_trial("4.3.1", fault="broker-pause", nodes=3, **{"broker-pause_leads": "changelog"})
+    leads: dict[str, Any] = {"broker-pause_leads": "changelog"}
+    trial = a_trial("4.3.1", fault="broker-pause", nodes=3, **leads)
     assert run(trial, tmp_path)[0] == {}
-    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    proof = fault_of(tmp_path).observed
     assert proof["partition"].partition("-changelog-")[1]
     assert proof["out_of_sync"]
     assert proof["stood_down_after_ms"] > 0
@@ -159,7 +168,7 @@ def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
 def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
     trial = a_trial("4.3.1", fault="leader-election", nodes=3)
     assert run(trial, tmp_path)[0] == {}
-    proof = Outcome.read(TrialFolder(tmp_path).outcome_file).fault.observed
+    proof = fault_of(tmp_path).observed
     assert proof["stayed_in_sync"]
     [away, back] = [e["leaders"] for e in read_timeline(tmp_path / "timeline.jsonl") if e["event"] == "leaders"]
     assert back == {str(proof["node"]): proof["partitions_led"]}
@@ -311,7 +320,7 @@ def test_the_damage_follows_the_killed_release_into_an_upgrade(tmp_path, cluster
 
 def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, cluster):
     assert run(a_trial("3.9.1", "ROLLING", restart_on="4.3.1"), tmp_path, cluster)[0] == {}
-    proof = Outcome.read(tmp_path / "outcome.json").fault.observed
+    proof = fault_of(tmp_path).observed
     mixed = [sorted(one["members"].values()) for one in proof["together"]]
     assert mixed == [["3.9.1", "4.3.1"]]
     assert proof["members"] == {"instance-1": "4.3.1", "instance-2": "4.3.1"}

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from onceproof.processes.locks import IN_USE, in_use, unless_in_use
 from onceproof.processes.orphans import marked
 from onceproof.processes.process import spawn
 from onceproof.processes.waiting import await_condition
+from tests.present import present
 from tests.specimens.brokers import external_cluster
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -89,12 +91,13 @@ def driver(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", DRIVES, str(trial)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout.readline() == "driven\n"
+    said, asked = present(process.stdout), present(process.stdin)
+    assert said.readline() == "driven\n"
     yield process
     process.kill()
     process.wait()
-    process.stdin.close()
-    process.stdout.close()
+    asked.close()
+    said.close()
 
 
 def test_the_state_of_a_trial_that_is_driven_stays_until_its_driver_is_gone(tmp_path, driver):
@@ -127,8 +130,9 @@ def test_a_trial_is_in_use_as_long_as_it_is_driven(tmp_path, monkeypatch):
         outcome=lambda error: outcome,
     )
     monkeypatch.setattr(trial, "Driver", lambda *_: made)
+    unused: Any = None  # by the driver above
     with pytest.raises(HarnessError, match="seen enough"):
-        trial.drive(None, None, None, TrialFolder(tmp_path))
+        trial.drive(unused, unused, unused, TrialFolder(tmp_path))
     look()
     assert seen == [False, False, True]
 

@@ -29,7 +29,7 @@ def test_two_seconds_without_a_tick_are_told(times, expected):
 
 
 def test_the_real_ticker_is_stopped():
-    Ticker(pytest.fail).stop()
+    Ticker(lambda seconds: pytest.fail(f"It ticked: {seconds}")).stop()
 
 
 def test_the_longest_stall_voids_a_trial():

@@ -3,6 +3,7 @@
 import struct
 from concurrent.futures import Future
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -24,7 +25,7 @@ class FakeAdmin:
         pass
 
     def list_offsets(self, asked, **_):
-        answer = Future()
+        answer = Future[Any]()
         if FakeAdmin.codes:
             answer.set_exception(KafkaException(KafkaError(FakeAdmin.codes.pop(0))))
         else:
@@ -35,7 +36,7 @@ class FakeAdmin:
         return SimpleNamespace(topics=dict.fromkeys(FakeAdmin.created, SimpleNamespace(partitions={0: None})))
 
     def create_topics(self, topics):
-        answer = Future()
+        answer = Future[Any]()
         if FakeAdmin.codes:
             answer.set_exception(KafkaException(KafkaError(FakeAdmin.codes.pop(0))))
         else:

@@ -18,6 +18,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import TrialFolder
 from onceproof.settings import Settings, get_settings
 from tests.conftest import a_trial
+from tests.present import present
 
 
 class _Echo(socketserver.BaseRequestHandler):
@@ -41,7 +42,8 @@ def echo() -> Iterator[str]:
 def proxy(tmp_path: Path) -> Iterator[Toxiproxy]:
     """A Toxiproxy."""
     command = get_settings().toxiproxy
-    started = Toxiproxy.start(command, *free_ports(1), tmp_path / "toxiproxy.log")
+    [port] = free_ports(1)
+    started = Toxiproxy.start(command, port, tmp_path / "toxiproxy.log")
     yield started
     started.stop()
 
@@ -115,7 +117,7 @@ def test_what_toxiproxy_refuses_and_its_end_are_errors_that_name_its_log(proxy: 
         proxy.toxics("none")
     for child in psutil.Process(proxy.process.pid).children():
         child.kill()
-    proxy.process.popen.wait(10)
+    present(proxy.process.popen).wait(10)
     with pytest.raises(HarnessError, match=r"^Toxiproxy ended .*toxiproxy\.log ends with"):
         proxy.toxics("none")
 

@@ -33,6 +33,7 @@ from onceproof.scenarios import SCENARIOS, enumerator
 from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.homes import ask_living, has_ended
+from tests.present import present
 from tests.specimens.brokers import external_cluster
 
 pytestmark = pytest.mark.broker
@@ -101,7 +102,7 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
     finally:
         own.stop()
     assert reached.is_set()
-    assert "ended" in Outcome.read(tmp_path / "t" / "outcome.json").error
+    assert "ended" in present(Outcome.read(tmp_path / "t" / "outcome.json").error)
     assert not (tmp_path / "t" / "reader.json").exists()
     assert running() <= before
 
@@ -163,7 +164,7 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_with_corrupt_record(a_trial("4.3.1"), "input", folder, cluster))
     found = Reading.read(folder.reader_file)
-    assert outcome.failed.startswith("thread-died: instance-1: ")
+    assert present(outcome.failed).startswith("thread-died: instance-1: ")
     assert (outcome.error, outcome.exercised) == (None, False)
     assert found.anomalies == {"corrupt-record": 1, "thread-died": 1}
     # The input is judged as far as it was committed, and nothing is wrong up to there.
@@ -186,7 +187,7 @@ def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, mon
     finally:
         own.stop()
     stuck = witnesses(folder)["stuck"]
-    assert outcome.failed.startswith("stuck: instance-1: Waited 5 s for more than ")
+    assert present(outcome.failed).startswith("stuck: instance-1: Waited 5 s for more than ")
     assert "to be committed" in stuck.expected
     [dump] = folder.threads.iterdir()
     assert "StreamThread-1" in dump.read_text()
@@ -208,7 +209,7 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
 
     folder = TrialFolder(tmp_path)
     outcome = run_trial(a_trial("4.3.1"), folder, report, cluster=cluster)
-    assert outcome.void.startswith("The machine stood still for ")
+    assert present(outcome.void).startswith("The machine stood still for ")
     assert (outcome.exercised, outcome.error) == (False, None)
     assert Reading.read(folder.reader_file).anomalies == {}
 
@@ -237,7 +238,7 @@ def test_a_driver_that_was_given_no_time_says_so(tmp_path, project):
         text=True,
         env=environment,
     )
-    assert next((line for line in driver.stderr if "sync" in line), None)
+    assert next((line for line in present(driver.stderr) if "sync" in line), None)
     driver.send_signal(signal.SIGSTOP)
     threading.Timer(STANDSTILL, driver.send_signal, (signal.SIGCONT,)).start()
     said, _ = driver.communicate(timeout=120)
@@ -257,7 +258,7 @@ def test_sigkill_of_the_driver_leaves_no_process(tmp_path, project):
         text=True,
         env=environment,
     )
-    seen = next((line for line in driver.stderr if "sync" in line), None)
+    seen = next((line for line in present(driver.stderr) if "sync" in line), None)
     assert seen
     started = psutil.Process(driver.pid).children(recursive=True)
     assert sum("java" in name for name in ask_living(psutil.Process.name, started)) >= 2

@@ -3,7 +3,7 @@
 import base64
 import struct
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -62,7 +62,8 @@ def test_what_the_driver_puts_out_is_compared_key_by_key(tmp_path, monkeypatch, 
     written = Outputs({"output": tuple((0, _written(key, ">i"), _written(value, ">i")) for key, value in outputs)})
     monkeypatch.setattr(witnessing, "_committed", lambda *_: committed)
     monkeypatch.setattr(witnessing, "replay", lambda *_: written)
-    reported = witness(HERE, plan, None, TrialFolder(tmp_path), [NEWEST])[NEWEST]
+    unused: Any = None  # the committed records are given above
+    reported = witness(HERE, plan, unused, TrialFolder(tmp_path), [NEWEST])[NEWEST]
     assert [one.anomaly for one in reported if one.anomaly] == anomalies
     topic = plan.topic("input")
     lines = TrialFolder(tmp_path).replay_file.read_text().splitlines()

@@ -408,7 +408,7 @@ def test_a_result_stays_where_the_changes_of_its_row_can_leave_it(issue, values,
     stale = witness("unexpected-record", "output/0@70", key=9)
 
     def there(**given):
-        return Scene([], lambda: [(0, 5 - place, 9, value, None) for place, value in enumerate(values[::-1])], given)
+        return Scene([], lambda: [(0, 5 - place, 9, value, 0) for place, value in enumerate(values[::-1])], given)
 
     assert explained(stale, there(absent=0.5), key, None) is expected
     assert not explained(stale, there(absent=0.0), key, None)

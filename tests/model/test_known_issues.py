@@ -6,7 +6,7 @@ from onceproof.advice.uses import features_of
 from onceproof.model.application import Application
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError
-from onceproof.model.known_issues import parse_registry, registry
+from onceproof.model.known_issues import Avoidance, KnownIssue, parse_registry, registry
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
@@ -117,7 +117,8 @@ def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
 
 def test_in_a_trial_that_is_varied_it_may_show_as_in_another_variant():
     known, there = parse_registry(ROW + 'incidental = ["enumerator"]'), replace(cell("3.1.0"), variant="OTHER")
-    assert known.explaining(there) == known.explanations(there) == known.concerned(there, ["duplicate-id"]) == ()
+    assert (known.explaining(there), known.explanations(there)) == ((), ())
+    assert known.concerned(there, ["duplicate-id"]) == ()
     assert known.explaining(there, varied=True) == known.issues
     assert known.explanations(there, varied=True) == known.issues[0].explains
     assert known.concerned(there, ["duplicate-id"], varied=True) == known.issues
@@ -192,7 +193,8 @@ def test_ranges_that_touch_do_not_overlap():
 
 
 def test_the_registry_names_only_what_exists_and_its_sources():
-    for row in (*registry().issues, *registry().avoided):
+    rows: tuple[KnownIssue | Avoidance, ...] = (*registry().issues, *registry().avoided)
+    for row in rows:
         assert all(set(names) <= set(CATALOGUE[scenario].variants) for scenario, names in row.variants.items())
         assert row.sources
     for issue in registry().issues:

@@ -9,7 +9,7 @@ import pytest
 
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
-from onceproof.model.matrices import MATRICES, Block, matrix_from, parse_matrices, read_matrix
+from onceproof.model.matrices import MATRICES, Block, Matrix, matrix_from, parse_matrices, read_matrix
 from onceproof.model.matrix import Request
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.cover import exact
@@ -42,6 +42,12 @@ def file(tmp_path):
     file = tmp_path / "team.toml"
     file.write_text(OURS)
     return file
+
+
+def blocks_of(asked: Request) -> tuple[Block, ...]:
+    """The blocks of the matrix that is asked for."""
+    assert isinstance(asked.matrix, Matrix)
+    return asked.matrix.blocks
 
 
 def keys(request):
@@ -212,7 +218,7 @@ def test_the_last_bad_release_is_the_newest_as_long_as_an_issue_is_open():
         "multirunner", ("TOPOLOGY_PAUSED",), ("first-bad", "last-bad", "first-good"), (("last-bad", "newest"),)
     )
     asked = Request(replace(MATRICES["seed"], blocks=(block,)))
-    [meant] = exactly(asked).matrix.blocks
+    [meant] = blocks_of(exactly(asked))
     assert (meant.streams, meant.restarts) == (("3.8.0", "4.4.0"), ())
-    [meant] = exactly(asked, with_release("4.5.0")).matrix.blocks
+    [meant] = blocks_of(exactly(asked, with_release("4.5.0")))
     assert meant.streams == ("3.8.0", "4.5.0")

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_several_brokers_are_an_axis():
 
 
 def test_a_restart_is_an_axis():
-    crash = {"scenarios": ("crash",), "variants": ("DEFAULT_CONFIG",)}
+    crash: dict[str, Any] = {"scenarios": ("crash",), "variants": ("DEFAULT_CONFIG",)}
     assert keys(Request("seed", ("4.1.2",), restarts=("4.3.1", "4.2.0"), **crash)) == [
         "crash-DEFAULT_CONFIG-s4.1.2-r4.2.0-b3.9.1",
         "crash-DEFAULT_CONFIG-s4.1.2-r4.3.1-b3.9.1",

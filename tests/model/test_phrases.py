@@ -51,7 +51,9 @@ def test_a_phrase_that_no_trial_must_show_says_why(phrase: Phrase) -> None:
 
 
 @pytest.mark.parametrize(
-    "shown", [one.shown for one in (*PHRASES, *EVENTS) if one.shown], ids=lambda shown: str(shown).replace(" ", "-")
+    "shown",
+    [shown for shown in (*(one.shown for one in PHRASES), *(one.shown for one in EVENTS)) if shown],
+    ids=lambda shown: str(shown).replace(" ", "-"),
 )
 def test_the_trial_that_must_show_it_can_be_asked_for(shown) -> None:
     assert shown.scenario in SCENARIOS

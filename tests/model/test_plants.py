@@ -9,6 +9,7 @@ from onceproof.model.plants import parse_plants, plant, plants
 from onceproof.model.promise import PROMISES
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
+from tests.present import present
 
 ROW = """
 [[plant]]
@@ -37,20 +38,20 @@ def test_it_is_tried_where_no_known_issue_hides_it():
     [claim] = parse_plants(ROW).pop("p").claims
     assert claim.cell(Release.parse("3.6.2"), BROKER).variant == "DEFAULT_CONFIG"
     assert claim.cell(Release.parse("3.9.1"), BROKER).variant == "STATE_UPDATER_DISABLED"
-    cached = plant("put-lost").claim("enumerator")
+    cached = present(plant("put-lost").claim("enumerator"))
     with pytest.raises(UsageError, match=r"On 3\.3\.1 KAFKA-14172 shows in enumerator itself"):
         cached.cell(Release.parse("3.3.1"), BROKER)
 
 
 def test_it_is_not_tried_where_a_known_issue_by_chance_explains_whatever_it_shows():
     """KAFKA-20685 explains each wrong value of as-of-join after a kill, where the table is in RocksDB."""
-    as_of_join = plant("restore-ends-early").claim("as-of-join")
+    as_of_join = present(plant("restore-ends-early").claim("as-of-join"))
     assert as_of_join.cell(Release.parse("3.7.2"), BROKER).variant == "DEFAULT_CONFIG"
     assert as_of_join.cell(Release.parse("3.9.1"), BROKER).variant == "IN_MEMORY"
     assert as_of_join.cell(Release.parse("4.3.1"), BROKER).variant == "DEFAULT_CONFIG"
     with pytest.raises(UsageError, match=r"On 3\.9\.1 KAFKA-20685 shows in as-of-join itself"):
         replace(as_of_join, variants=("DEFAULT_CONFIG",)).cell(Release.parse("3.9.1"), BROKER)
-    told_by_witness = plant("record-twice").claim("enumerator")  # from KAFKA-18943
+    told_by_witness = present(plant("record-twice").claim("enumerator"))  # from KAFKA-18943
     assert told_by_witness.cell(Release.parse("3.9.0"), BROKER).variant == "DEFAULT_CONFIG"
 
 

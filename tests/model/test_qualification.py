@@ -104,8 +104,16 @@ def row(part: Part, sight: Sight, name: str = "it") -> Row:
 
 
 def qualification(*rows: Row) -> Qualification:
-    fields = {"run": "r", "streams": "4.4.0", "broker": "4.4.0", "harness": "0.1.0+1", "scenarios": ()}
-    return Qualification(**fields, trials=3, seconds=1.5, rows=rows)
+    return Qualification(
+        run="r",
+        streams="4.4.0",
+        broker="4.4.0",
+        harness="0.1.0+1",
+        scenarios=(),
+        trials=3,
+        seconds=1.5,
+        rows=rows,
+    )
 
 
 def test_one_control_that_is_not_red_may_be_fixed_and_without_any_the_harness_is_blind():

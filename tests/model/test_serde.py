@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceproof.model.serde import SERDES, decode, encode, from_text
+from tests.present import present
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(), lambda of: st.lists(of) | st.dictionaries(st.text(), of)
@@ -25,7 +26,7 @@ VALUES = {
 @given(data=st.data())
 def test_what_is_written_is_read_again(serde, data):
     value = data.draw(VALUES[serde])
-    assert decode(serde, encode(serde, value)) == value
+    assert decode(serde, present(encode(serde, value))) == value
 
 
 @pytest.mark.parametrize(

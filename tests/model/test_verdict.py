@@ -1,9 +1,10 @@
 import pytest
 
 from onceproof.model.cell import Cell
+from onceproof.model.errors import ExitCode
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from onceproof.model.verdict import ExitCode, Sighting, TrialEvidence, Verdict, exit_code, judge, sighting
+from onceproof.model.verdict import Sighting, TrialEvidence, Verdict, exit_code, judge, sighting
 
 
 def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator", restart_on=None):

@@ -81,7 +81,7 @@ def make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
     outcome.write(folder.outcome_file)
     found = {"anomalies": {"duplicate-id": 1}, "witnesses": (WITNESS,)} if is_red else {}
     a_reading(records=100, outputs=100, keys=100, ids=99, **found).write(folder.reader_file)
-    events = [
+    events: list[tuple[int, str, str, dict[str, object]]] = [
         (0, "driver", "phase", {"name": "first bulk"}),
         (10, "driver", "instance", {"name": "instance-1", "action": "started", "release": "3.3.1"}),
         (20, "driver", "bulk", {"name": "first", "records": 100, "rate": None}),

@@ -188,8 +188,8 @@ def test_a_green_says_which_bugs_it_excludes_and_a_first_look_has_its_own_word(c
     run = RunFolder(settings.runs / NEWEST)
     excluded = "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more."
     rows = VerdictRow.read_all(run.verdicts_file)
-    fields = {"verdict": Verdict.PROVISIONAL, "excluded_rate": 0.95, "arithmetic": excluded}
-    VerdictRow.write_all(run.verdicts_file, [replace(row, **fields) for row in rows])
+    provisional = [replace(row, verdict=Verdict.PROVISIONAL, excluded_rate=0.95, arithmetic=excluded) for row in rows]
+    VerdictRow.write_all(run.verdicts_file, provisional)
     page = client.get(CELL).text
     assert excluded in page
     assert '<span class="verdict provisional">' in page

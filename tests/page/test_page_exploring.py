@@ -4,36 +4,41 @@ import json
 import re
 import shutil
 import socket
-from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from onceproof.campaigns.search.corpus import Grammar, Story
-from onceproof.campaigns.search.explorer import Explorer
+from onceproof.campaigns.search.explorer import Bench, Explorer
 from onceproof.campaigns.search.log import Asked, ExplorationFolder
+from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
+from onceproof.model.files import Outcome
 from onceproof.model.release import Release
-from onceproof.model.run_folder import RunFolder
+from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import coverage, exploring
 from onceproof.page.app import create_app
 from onceproof.page.exploring import find_search, search_view
 from onceproof.page.report import write_search
+from onceproof.settings import Settings
 from tests.commands import onceproof
 from tests.page.conftest import SCRIPT, make_trial, served
+from tests.present import present
 from tests.specimens.files import a_reading, an_outcome
 
 SEARCH, OLDER = "20260102T000000-0001", "20260101T000000-0001"
 GRAMMAR = Grammar({"enumerator": Story("enumerator", {"caching": (True, False), "stores": ("rocksdb", "in-memory")})})
 
 
-def bench() -> Iterator:
+def bench() -> Bench:
     """Without caching 3.3.2 and later lose a record; in memory they show a known issue; every seventh trial fails."""
     tried = count(1)
 
-    def run(trial, folder):
+    def run(trial: Trial, folder: TrialFolder) -> Outcome:
         make_trial(RunFolder(folder.path.parents[1]), trial, is_red=False)
         if next(tried) % 7 == 0:
             raise HarnessError(f"The broker has died {SCRIPT}")
@@ -139,7 +144,7 @@ def test_a_finding_tells_its_command_its_releases_and_its_evidence(client, searc
     page = client.get(f"/explorations/{SEARCH}/findings/1").text
     assert "<h1>lost-record in enumerator on Kafka Streams 3.4.0</h1>" in page
     assert f"<code>{found.command}</code>" in page
-    assert found.releases.summary in page
+    assert present(found.releases).summary in page
     assert "The first bad release is 3.3.2, the last good one before it 3.3.1" in page
     assert '<th scope="row">3.3</th><td>3.3.1</td><td>3.3.2</td>' in page
     [number] = set(re.findall(r"/trials/(\d+)/timeline.json", page))
@@ -240,8 +245,10 @@ def test_what_is_added_to_a_search_is_seen(client, searched, settings):
 def test_many_trials_have_pages(searched, settings, monkeypatch):
     monkeypatch.setattr(exploring, "SHOWN", 10)
     one = find_search(settings.explorations, SEARCH)
-    pages = search_view(one, "1")["pages"]
-    shown = [line["number"] for page in range(1, pages + 1) for line in search_view(one, str(page))["lines"]]
+    views: list[dict[str, Any]] = [search_view(one, "1")]
+    pages = views[0]["pages"]
+    views += (search_view(one, str(page)) for page in range(2, pages + 1))
+    shown = [line["number"] for view in views for line in view["lines"]]
     assert pages > 1
     assert shown == list(range(len(one.lines), 0, -1))
 
@@ -249,7 +256,7 @@ def test_many_trials_have_pages(searched, settings, monkeypatch):
 # --- as one file ---------------------------------------------------------------------------------------------
 
 
-def written(settings, target) -> str:
+def written(settings: Settings, target: Path) -> str:
     write_search(find_search(settings.explorations, SEARCH), target)
     return target.read_text()
 
@@ -263,7 +270,7 @@ def test_a_search_in_one_file_has_all_of_it_and_needs_nothing_beside_it(settings
     assert "Known issues met: KAFKA-14172" in body
     assert all(f"<code>{line.command}</code>" in body for line in one.lines)
     assert f'<dd class="command"><code>{found.command}</code>' in body
-    assert found.releases.summary in body
+    assert present(found.releases).summary in body
     assert '<th scope="row">3.3</th><td>3.3.1</td><td>3.3.2</td>' in body
     assert body.count("3 lost-record") > 1  # of the trial that shows it, and of its line
     assert re.findall(r'(?:src|href)="(?!#|https://issues\.apache\.org/)[^"]*"', body) == []

@@ -20,6 +20,7 @@ from onceproof.page.report import write_report
 from onceproof.processes.waiting import await_condition
 from tests.commands import onceproof
 from tests.page.conftest import GREEN, NEWEST, OLDER, RED, SCRIPT, make_run
+from tests.present import present
 
 
 def test_the_terminal_shows_the_same_matrix(settings):
@@ -111,8 +112,9 @@ def test_the_page_runs_by_itself_on_loopback_and_knows_its_name(settings):
         stdout=subprocess.PIPE,
         text=True,
     )
+    output = present(process.stdout)
     try:
-        url = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())[0]
+        url = present(re.search(r"http://127\.0\.0\.1:\d+/", output.readline()))[0]
         await_condition("the page", lambda: httpx.get(url).status_code == 200, timeout=30)
         # If a name of another site led here, that site's scripts could read the page.
         assert httpx.get(url, headers={"Host": "evil.example"}).status_code == 400
@@ -123,4 +125,4 @@ def test_the_page_runs_by_itself_on_loopback_and_knows_its_name(settings):
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) in (0, 130)
-        process.stdout.close()
+        output.close()

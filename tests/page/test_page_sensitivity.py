@@ -17,6 +17,7 @@ from onceproof.page.app import create_app
 from onceproof.page.sensitivity import sensitivity_view
 from onceproof.results.sensitivity import store_planted
 from tests.page.conftest import GREEN, NEWEST, SCRIPT, served
+from tests.present import present
 
 KEY = f"{GREEN.key}-t2"
 CELL = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1))
@@ -72,7 +73,7 @@ def test_the_tab_leads_to_the_timeline_of_each_trial(client, planted):
     assert SCRIPT not in page.text
     assert "document.title" in page.text
     assert page.text.index("lost-plant") < page.text.index("stale-cache")
-    target = re.search(rf'href="\./(planted/{NEWEST}/{re.escape(KEY)})"', page.text)
+    target = present(re.search(rf'href="\./(planted/{NEWEST}/{re.escape(KEY)})"', page.text))
     trial = client.get(f"/{target[1]}")
     assert "fired 3 times: 4 duplicate-id" in trial.text
     assert "no evidence about Kafka" in trial.text

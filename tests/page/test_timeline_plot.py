@@ -222,8 +222,8 @@ def test_bands_of_a_row_never_overlap_and_are_ordered_whatever_happens(steps):
     times = itertools.accumulate(pause for _, pause in steps)
     events = [event(t) for (event, _), t in zip(steps, times, strict=True)]
     for found in (bands.instance_bands(events), bands.task_bands(events), bands.phases(events)):
-        for _, row in itertools.groupby(found, key=lambda band: band.row):
-            row = list(row)
+        for _, of_row in itertools.groupby(found, key=lambda band: band.row):
+            row = list(of_row)
             assert all(band.begin < band.end for band in row)
             assert all(before.end <= after.begin for before, after in itertools.pairwise(row))
 

@@ -1,6 +1,7 @@
 """A cardboard lab, to test the steps and the DAG without brokers and JVMs."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ BROKEN = HarnessError("The broker died.")
 class FakeLab:
     """Records what the steps ask of the lab; `failing` maps a verb and a variant or release to an error."""
 
-    done: list[tuple[str, str]] = field(default_factory=list)
+    done: list[tuple[str, Any]] = field(default_factory=list)
     failing: dict[tuple[str, str], Exception] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
 
@@ -49,7 +50,7 @@ class FakeLab:
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Settings whose home is the test's own folder."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     keep_list(tmp_path / "artifacts")

@@ -16,6 +16,7 @@ from onceproof.processes.identity import boot_id
 from onceproof.processes.process import REAPER, Process, open_pipes, spawn, tail
 from onceproof.processes.waiting import await_condition
 from tests.homes import has_ended
+from tests.present import present
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -146,9 +147,10 @@ def wrapped(tmp_path):
     await_condition("both", lambda: len(command.children()) == 2, timeout=30)
     started = command.children()
     yield process, owner, started
-    for one in (owner, *started):
+    for one in started:
         with suppress(psutil.NoSuchProcess):
             one.kill()
+    owner.kill()
     owner.wait()
 
 
@@ -217,7 +219,7 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path):
 
 def test_the_pipes_are_the_commands(tmp_path):
     process = spawn(["cat"], log=tmp_path / "log", piped=True)
-    out, _ = process.popen.communicate("a line\n", timeout=30)
+    out, _ = present(process.popen).communicate("a line\n", timeout=30)
     assert out == "a line\n"
 
 

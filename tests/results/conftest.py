@@ -24,7 +24,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/results.db"
-    server = request.getfixturevalue("postgresql")
+    server: PostgreSQL = request.getfixturevalue("postgresql")
     name = f"results_{next(NUMBERS)}"
     server.create(name)
     return server.url(name)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_a_red_that_is_not_what_a_control_must_show_is_none(anomaly):
 
 def test_what_a_control_shows_by_chance_is_no_hit():
     """KAFKA-18943 tears a transaction of 3.4.0 now and then, which says nothing of how visible KAFKA-14172 is there."""
-    fields = {"exercised": True, "commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
+    fields: dict[str, Any] = {"exercised": True, "commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
     torn = [TrialEvidence(f"t{n}", n, anomalies={"torn-transaction": 1}, **fields) for n in range(6)]
     both = TrialEvidence("b", 1, anomalies={"torn-transaction": 1, "duplicate-id": 3}, **fields)
     green, where = judged(GREEN, green=1), cell("3.4.0")
@@ -299,7 +300,7 @@ def test_a_control_on_another_machine_is_none():
 
 
 def test_of_a_cell_that_two_machines_drove_the_trials_of_one_count():
-    fields = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
+    fields: dict[str, Any] = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
     idle = TrialEvidence("i", 1, commit=COMMIT, harness=HARNESS, machine="another")
     trials = [TrialEvidence(f"t{n}", n, machine=MACHINE if n else "another", **fields) for n in range(3)]
     one = judge(GREEN, [idle, *trials[1:], trials[0]], registry())

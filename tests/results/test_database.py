@@ -6,6 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from threading import Barrier
+from typing import Any
 
 import pytest
 from alembic import command
@@ -16,7 +17,6 @@ from sqlalchemy import func, inspect, select, text
 from sqlalchemy.orm import Session
 
 from onceproof.model.errors import HarnessError
-from onceproof.results import database as module
 from onceproof.results import database as results_database
 from onceproof.results.database import (
     WRITING,
@@ -31,6 +31,7 @@ from onceproof.results.database import (
     store_run,
 )
 from onceproof.results.judging import judge_run
+from tests.present import present
 from tests.results.test_judging import NO_DATABASE, UNIQUENESS_FAILED, make_run
 
 WRITERS = 6
@@ -80,9 +81,10 @@ def test_a_run_that_fails_halfway_leaves_the_one_that_was_stored(database_url, j
     store_run(judged, database_url)
     rows_of = results_database._cell_row
 
-    def lacking(*arguments):
+    def lacking(*arguments: Any) -> CellRow:
         row = rows_of(*arguments)
-        row.verdict = None
+        nothing: Any = None  # in a column that is never empty
+        row.verdict = nothing
         return row
 
     monkeypatch.setattr(results_database, "_cell_row", lacking)
@@ -160,7 +162,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(database_url, monkeypatch)
         upgrade(config, "0002")
         raise HarnessError("the machine lost its power")
 
-    monkeypatch.setattr(module.command, "upgrade", fail)
+    monkeypatch.setattr(command, "upgrade", fail)
     with pytest.raises(HarnessError, match="lost its power"), database(database_url):
         pass
     monkeypatch.undo()
@@ -235,10 +237,11 @@ def test_processes_store_their_runs_at_once_and_the_same_run_too(database_url, t
         for run in own
     ]
     for process in processes:
-        assert process.stdout.readline() == "ready\n"
+        assert present(process.stdout).readline() == "ready\n"
     for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
+        asked = present(process.stdin)
+        asked.write("go\n")
+        asked.flush()
     for process in processes:
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from markdown_it import MarkdownIt
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from onceproof.cli import app
@@ -29,7 +30,6 @@ from onceproof.model.files import Outcome, TrialPlan, VerdictRow, write_observat
 from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.results import redaction
 from onceproof.results.evidence.archive import write_evidence
 from onceproof.results.evidence.case import find_run
 from onceproof.results.redaction import Redaction
@@ -101,7 +101,7 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         a_reading(records=100, keys=100, anomalies=counts, witnesses=found).write(folder.reader_file)
         wiped = Comparison("wipe", None, 0, None, "task 0_0", "wiped", "all is well")
         write_observations(folder.observations_file, [wiped])
-        events = [
+        events: list[tuple[int, str, str, dict[str, object]]] = [
             (0, "driver", "phase", {"name": "commit"}),
             (1, "driver", "instance", {"name": "instance-1", "action": "started", "release": "4.1.2"}),
             (2, "instance-1", "state", {"from": "CREATED", "to": "RUNNING"}),
@@ -243,7 +243,9 @@ def test_the_command_repeats_the_trial_that_is_shown(tmp_path, run):
         "--set 'program=1 2 3' --set rate=5"
     )
     name, *rest = shlex.split(command)
-    get_command(app).commands[name].make_context(name, rest)
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    group.commands[name].make_context(name, rest)
     assert "--restart-on" not in Trial(RUN, GREEN, 1, 13).command
 
 
@@ -320,8 +322,8 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
     home, java = "/home/jane.doe", "/opt/jdk-17.0.15"
     monkeypatch.setenv("HOME", home)
     monkeypatch.setenv("JAVA_HOME", java)
-    monkeypatch.setattr(redaction.socket, "gethostname", lambda: "buildbox7.corp.example")
-    monkeypatch.setattr(redaction.getpass, "getuser", lambda: "jane.doe")
+    monkeypatch.setattr(socket, "gethostname", lambda: "buildbox7.corp.example")
+    monkeypatch.setattr(getpass, "getuser", lambda: "jane.doe")
     run_path = str(tmp_path / "runs" / RUN)
     project = str(get_settings().project)
     planted = [

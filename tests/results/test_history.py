@@ -1,6 +1,7 @@
 """What a run changed, derived from the cells alone; and the same from each database, and by the command."""
 
 import json
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -228,7 +229,7 @@ def test_a_run_is_compared_whether_it_is_stored_or_not(database_url, tmp_path):
     store_run(judged_run(tmp_path, 1, "clean"), database_url)
     store_run(judged_run(tmp_path, 3, "error"), database_url)  # later than the one that is asked for
     run = judged_run(tmp_path, 2, "known", 20.0)
-    reported = [change.to_dict() for change in changes_of(run, database_url)]
+    reported: list[dict[str, Any]] = [change.to_dict() for change in changes_of(run, database_url)]
     assert [(change["change"], change["before"]["verdict"]) for change in reported] == [
         ("newly red", "clean"),
         ("slower", "clean"),

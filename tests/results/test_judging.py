@@ -4,12 +4,14 @@ import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.cell import Trial
 from onceproof.model.decoding import decoded
 from onceproof.model.files import Outcome, Produced, VerdictRow
 from onceproof.model.json_file import read_json, write_json
@@ -20,8 +22,9 @@ from tests.conftest import a_trial
 from tests.specimens.files import a_plan, a_reading, an_outcome
 
 NO_DATABASE = "sqlite:///nowhere/results.db"
-ACTIVE, STANDBY = (["0_0", "0_1"], []), (["0_0"], ["0_1"])
-RETURNED = [  # partition 1
+ACTIVE: tuple[list[str], list[str]] = (["0_0", "0_1"], [])
+STANDBY: tuple[list[str], list[str]] = (["0_0"], ["0_1"])
+RETURNED: list[dict[str, Any]] = [  # partition 1
     {
         "t": t,
         "source": "instance-1",
@@ -34,7 +37,7 @@ COUNTS = {"records": 5, "outputs": 5, "keys": 4, "ids": 4}
 PASSED = {name: {"success": True, "error": None, "evaluated": 5} for name in ("id_uniqueness", "changelog_consistency")}
 
 
-def make_run(home, streams="3.4.1", anomalies=(), scenario="enumerator", **fields) -> tuple[RunFolder, object]:
+def make_run(home, streams="3.4.1", anomalies=(), scenario="enumerator", **fields) -> tuple[RunFolder, Trial]:
     """A run of one trial, as the tasks leave it."""
     trial = a_trial(streams, scenario=scenario)
     run = RunFolder(home / trial.run)

@@ -15,6 +15,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.results.database import CellRow, RunRow, database
 from onceproof.results.history import changes, stored_runs
 from onceproof.results.matrix_query import DEPTH, known_at, known_with, runs_stored, verdicts_of
+from tests.present import present
 from tests.specimens.files import a_verdict
 
 BROKER = Release(3, 9, 1)
@@ -54,7 +55,7 @@ def test_it_is_what_all_runs_up_to_then_tell(database_url, at):
     fill(database_url)
     runs = stored_runs(database_url)
     run = runs[at]
-    known = known_at(database_url, run.id)
+    known = present(known_at(database_url, run.id))
     expected = by_cell(runs[runs.index(run) :])
     assert {cell: [dated.judged for dated in past] for cell, past in known.past.items()} == expected
     assert known.cells == list(run.cells)
@@ -64,7 +65,7 @@ def test_it_is_what_all_runs_up_to_then_tell(database_url, at):
 def test_of_a_cell_as_many_verdicts_are_read_as_say_what_is_usual(database_url):
     fill(database_url, runs=28, of_each=len(CELLS))
     runs = stored_runs(database_url)
-    past = known_at(database_url, runs[0].id).past
+    past = present(known_at(database_url, runs[0].id)).past
     expected = {cell: judged[:DEPTH] for cell, judged in by_cell(runs).items()}
     assert {cell: [dated.judged for dated in of_cell] for cell, of_cell in past.items()} == expected
 
@@ -90,8 +91,8 @@ def test_a_run_that_is_not_stored_stands_before_those_that_are(database_url, tmp
     run = RunFolder(tmp_path / "20261121T021500-ffff")
     write_json(run.run_file, {"created": "2026-11-21T02:15:00+00:00", "matrix": "seed"})
     VerdictRow.write_all(run.verdicts_file, [a_verdict(CELLS[0], "fixed", seconds=None)])
-    known = known_with(run, database_url)
-    before = known_at(database_url, stored_runs(database_url)[0].id)
+    known = present(known_with(run, database_url))
+    before = present(known_at(database_url, stored_runs(database_url)[0].id))
     assert [judged.verdict for judged in known.cells] == ["fixed"]
     assert list(known.past[CELLS[0]])[1:] == list(before.past[CELLS[0]])
     assert known.past.keys() == before.past.keys()

@@ -1,6 +1,7 @@
 """Planted trials are kept apart from runs, on each database."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,8 +29,9 @@ def test_storing_one_again_replaces_it(database_url):
 
 
 def test_a_batch_is_stored_as_a_whole_or_not_at_all(database_url):
+    nothing: Any = None  # in a column that is never empty
     with pytest.raises(HarnessError, match="refused"):
-        store_planted([FIRST, replace(LATER, plant=None)], database_url)
+        store_planted([FIRST, replace(LATER, plant=nothing)], database_url)
     assert planted_trials(database_url) == []
 
 

@@ -14,8 +14,16 @@ CELL = Cell("crash", "DEFAULT_CONFIG", NEW, NEW)
 
 def found(sight: Sight, streams: Release = NEW, harness: str = "") -> Qualification:
     rows = (Row(Part.PHRASE, "fenced", sight, "no log has it"), Row(Part.PLANT, "put-lost", sight, "did not fire"))
-    fields = {"run": "r", "scenarios": (), "trials": 2, "seconds": 1.0, "rows": rows}
-    return Qualification(**fields, streams=str(streams), broker=str(NEW), harness=harness or harness_version())
+    return Qualification(
+        run="r",
+        scenarios=(),
+        trials=2,
+        seconds=1.0,
+        rows=rows,
+        streams=str(streams),
+        broker=str(NEW),
+        harness=harness or harness_version(),
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_a_second_record_replaces_all_but_the_first_time(database_url):
     record_seen([Seen(NEW, triggered="run")], database_url)
     after = seen_releases(database_url)[NEW]
     assert (after.triggered, after.incomplete, after.first_seen) == ("run", None, before.first_seen)
-    assert before.to_dict()["first_seen"].endswith("+00:00")
+    assert str(before.to_dict()["first_seen"]).endswith("+00:00")
 
 
 def test_to_look_makes_no_database(tmp_path):
@@ -42,7 +43,8 @@ def test_to_look_makes_no_database(tmp_path):
 
 
 def test_releases_are_judged_if_a_cell_of_theirs_is_not_in_error(database_url, tmp_path):
-    for streams, given in (("3.3.1", {}), ("3.4.1", {"seen_by_reader": {}})):  # the readers contradict each other
+    contradicted: dict[str, Any] = {"seen_by_reader": {}}  # the readers contradict each other
+    for streams, given in (("3.3.1", {}), ("3.4.1", contradicted)):
         run, _ = make_run(tmp_path, streams, ["duplicate-id"], suites=UNIQUENESS_FAILED, **given)
         judge_run(run, NO_DATABASE)
         store_run(run, database_url)

@@ -1,5 +1,7 @@
 """Which cell gets another trial."""
 
+from typing import Any
+
 import pytest
 
 from onceproof.model.cell import Cell, Trial
@@ -38,7 +40,10 @@ def wanting(tmp_path):
         write_json(run.run_file, {"trials": [trial.to_dict() for trial, _ in trials]})
         for trial, how in trials:
             if how is not None:
-                fields = {"error": "It broke." if how == BROKEN else None, "exercised": how in (RED, GREEN, PART, ODD)}
+                fields: dict[str, Any] = {
+                    "error": "It broke." if how == BROKEN else None,
+                    "exercised": how in (RED, GREEN, PART, ODD),
+                }
                 fields |= {"all_steps_tried": how != VOID, "attested": ATTESTED, "harness": "0.1.0+1", "machine": "m"}
                 an_outcome(trial, **fields).write(run.trial(trial).outcome_file)
                 anomalies = {RED: {"duplicate-id": 1}, PART: {"stale-checkpoint": 1}, ODD: {"lost-record": 1}}

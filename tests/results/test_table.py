@@ -21,9 +21,9 @@ VERDICT = encoded(ROW)
 
 
 def shown(table):
-    console = Console(file=io.StringIO(), width=200)
-    console.print(table)
-    return console.file.getvalue()
+    written = io.StringIO()
+    Console(file=written, width=200).print(table)
+    return written.getvalue()
 
 
 @pytest.mark.parametrize("verdict", ["clean", "error", "inconclusive"])
@@ -64,19 +64,20 @@ def test_a_green_cell_tells_what_its_green_is_worth(verdict, excluded, issues, s
 
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_brackets_in_a_phase_are_no_markup(monkeypatch, is_terminal):
-    console = Console(file=io.StringIO(), width=200, force_terminal=is_terminal, color_system=None)
+    written = io.StringIO()
+    console = Console(file=written, width=200, force_terminal=is_terminal, color_system=None)
     monkeypatch.setattr(terminal, "err", console)
     with terminal.progress(WILD) as report:
         report("[/phase]")
-    assert is_terminal or f"{WILD}: [/phase]" in console.file.getvalue()
+    assert is_terminal or f"{WILD}: [/phase]" in written.getvalue()
 
 
 def test_brackets_in_what_a_trial_tells_are_no_markup(monkeypatch):
-    console = Console(file=io.StringIO(), width=200)
-    monkeypatch.setattr(trials, "out", console)
+    written = io.StringIO()
+    monkeypatch.setattr(trials, "out", Console(file=written, width=200))
     witness = Witness("duplicate-id", 0, 7, (1,), (WILD,), WILD, WILD)
     trials._print_trial(an_answer(reason=WILD, folder=WILD), [witness])
-    assert console.file.getvalue().count(WILD) == 5
+    assert written.getvalue().count(WILD) == 5
 
 
 @pytest.mark.parametrize(

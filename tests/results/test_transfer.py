@@ -32,7 +32,7 @@ def filled(tmp_path):
     return url
 
 
-def rows(url: str) -> dict[str, list[dict]]:
+def rows(url: str) -> dict[str, list[dict[str, object]]]:
     """All rows of all tables, without the ids that the database assigns."""
     with database(url) as engine, engine.connect() as connection:
         return {

@@ -21,6 +21,7 @@ from onceproof.scenarios.declared import Application, application_of
 from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
+from tests.present import present
 from tests.specimens.files import a_plan
 
 ORDERS = str(Path(__file__).parents[2] / "examples" / "orders")
@@ -40,7 +41,7 @@ def test_a_fault_of_brokers_on_those_of_somebody_else_is_not_told_to_take_more_o
     ("trial", "prefix"), [(OURS, ""), (ON_EXTERNAL, ON_EXTERNAL.topic(""))], ids=["ours", "external"]
 )
 def test_on_brokers_of_somebody_else_all_names_begin_as_those_of_any_trial(trial, prefix):
-    named = {role: planned.declared.name for role, planned in SCENARIO.system(trial).topics.items()}
+    named = {role: present(planned.declared).name for role, planned in SCENARIO.system(trial).topics.items()}
     roles = ("orders", "payments", "accepted-orders", "paid-orders", "revenue")
     assert named == {role: prefix + role for role in roles}
     assert {message.topic for message in SCENARIO.workload(trial).messages} == {prefix + "orders", prefix + "payments"}
@@ -150,7 +151,7 @@ def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_n
         == "a command's stores are only read on the class path of its release, which is its own"
     )
     assert "topology" in plan.not_looked_at["replay"]
-    assert plan.roles["out"].declared.promises == ("differential",)
+    assert present(plan.roles["out"].declared).promises == ("differential",)
     assert "-s3.9.1-claimed-" in trial.key
     assert decoded(type(trial), trial.to_dict()) == trial
     assert type(trial.cell).parse(trial.cell.key) == trial.cell

@@ -48,7 +48,8 @@ def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
 @pytest.mark.parametrize(("variant", "some"), [("DEFAULT_CONFIG", False), ("REVIVED", True)])
 def test_versions_that_a_deletion_has_ended_already_come_in_one_variant_only(variant, some):
     made = generated(an_as_of_trial(variant, keys=20))
-    deleted, ended = {}, 0
+    deleted: dict[int, int] = {}
+    ended = 0
     for now, record in enumerate(made):
         if record.value == DELETION:
             deleted[record.key] = max(record.at, deleted.get(record.key, record.at))

@@ -3,14 +3,17 @@
 import time
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onceproof.faults.directory import checkpointed
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import NotUnderstoodError, UsageError
+from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.readers.checks import check_dedup, check_enumerator
 from onceproof.readers.state import compare_state
@@ -21,13 +24,13 @@ from onceproof.scenarios.crash import (
     VARIANTS,
     StateWatch,
     _uncommitted,
-    checkpointed,
     config,
     databases,
     initialised,
     observe,
     workload,
 )
+from tests.present import present
 from tests.specimens.dedup import SPECIMENS
 
 SCENARIO = SCENARIOS["crash"]
@@ -105,20 +108,24 @@ def test_every_entry_that_the_store_lacks_is_found(made, data):
     assert check_dedup({**topics, "seen-contents": kept}, facts).anomalies == ({"lost-state": lost} if lost else {})
 
 
-ENUMERATED = {
-    "input": [(0, 0, 7, 7), (0, 1, 4, 4)],
-    "output": [(0, 0, 7, 0), (0, 3, 4, 1)],
-    "counter-changelog": [(0, 0, 0, 0), (0, 3, 0, 1)],
-    "ids-changelog": [(0, 0, 7, 0), (0, 3, 4, 1)],
-    "counter-contents": [(0, 0, 0, 0)],
-    "ids-contents": [(0, 0, 7, 0)],
+ENUMERATED: dict[str, list[Record]] = {
+    "input": [Record(0, 0, 7, 7), Record(0, 1, 4, 4)],
+    "output": [Record(0, 0, 7, 0), Record(0, 3, 4, 1)],
+    "counter-changelog": [Record(0, 0, 0, 0), Record(0, 3, 0, 1)],
+    "ids-changelog": [Record(0, 0, 7, 0), Record(0, 3, 4, 1)],
+    "counter-contents": [Record(0, 0, 0, 0)],
+    "ids-contents": [Record(0, 0, 7, 0)],
 }
 ENDS = {"partitions": 1, "exactly_once": 1, "counter_end": 2, "ids_end": 2}
 
 
 def test_both_stores_of_the_enumerator_are_compared():
     assert check_enumerator(ENUMERATED, ENDS).anomalies == {}
-    ahead = {**ENUMERATED, "counter-contents": [(0, 0, 0, 1)], "ids-contents": [(0, 0, 7, 0), (0, 1, 4, 1)]}
+    ahead = {
+        **ENUMERATED,
+        "counter-contents": [Record(0, 0, 0, 1)],
+        "ids-contents": [Record(0, 0, 7, 0), Record(0, 1, 4, 1)],
+    }
     assert {(w.anomaly, w.offsets) for w in check_enumerator(ahead, ENDS).witnesses} == {
         ("uncommitted-state", ("counter-changelog/0@0",)),
         ("uncommitted-state", ("ids-contents/0@1",)),
@@ -126,7 +133,8 @@ def test_both_stores_of_the_enumerator_are_compared():
 
 
 def test_the_enumerators_own_promises_are_kept_in_sight():
-    counted_back = {**ENUMERATED, "output": [(0, 0, 7, 0), (0, 3, 4, 0)], "ids-changelog": [(0, 0, 7, 0), (0, 3, 4, 0)]}
+    twice = [Record(0, 0, 7, 0), Record(0, 3, 4, 0)]
+    counted_back = {**ENUMERATED, "output": twice, "ids-changelog": twice}
     assert check_enumerator(counted_back, ENDS).anomalies == {"changelog-output-mismatch": 1, "duplicate-id": 1}
 
 
@@ -258,13 +266,20 @@ def test_a_checkpoint_file_of_another_form_is_an_error(text):
         checkpointed(text)
 
 
-class Notes(list):
+class Notes(list[dict[str, object]]):
+    """It stands in for the part of a `ScenarioContext` that notes events."""
+
     def note(self, event, **fields):
         self.append({"event": event, **fields})
 
 
+def notes() -> Any:
+    """A scenario's context that keeps what is noted."""
+    return Notes()
+
+
 def test_a_checkpoint_that_comes_while_one_watches_is_told(tmp_path):
-    watch, lab = StateWatch(tmp_path, time.time), Notes()
+    watch, lab = StateWatch(tmp_path, time.time), notes()
     watch.look()
     (tmp_path / ".checkpoint").write_text("0\n1\na-t1-seen-changelog 0 5\n")
     watch.look()
@@ -281,7 +296,7 @@ def test_offsets_in_rocksdb_are_noticed(tmp_path):
     rocksdb = tmp_path / "rocksdb" / "seen"
     rocksdb.mkdir(parents=True)
     (rocksdb / "OPTIONS-000007").write_text('[CFOptions "default"]\n[CFOptions "offsets"]\n')
-    watch, lab = StateWatch(tmp_path, time.time), Notes()
+    watch, lab = StateWatch(tmp_path, time.time), notes()
     watch.look()
     watch.tell(lab)
     assert (lab[0]["in_rocksdb"], lab[0]["present"], lab[0]["age_ms"]) == (True, 0, None)
@@ -389,13 +404,13 @@ def test_the_configuration_follows_the_variant(variant, name, value):
 
 @pytest.mark.parametrize("streams", ["3.3.2", "4.3.1"])
 def test_a_release_that_has_no_switch_for_its_state_updater_is_refused(streams):
-    assert "has no switch" in SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", streams))
+    assert "has no switch" in present(SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", streams)))
     assert SCENARIO.refuse(cell("DEFAULT_CONFIG", streams)) is None
-    assert "has no switch" in SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", "4.1.2", restart_on=streams))
+    assert "has no switch" in present(SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", "4.1.2", restart_on=streams)))
 
 
 def test_only_a_static_member_gets_an_assignment_that_an_old_release_cannot_decode():
-    assert "cannot decode" in SCENARIO.refuse(cell("DEFAULT_CONFIG", "3.6.2", restart_on="3.0.0"))
+    assert "cannot decode" in present(SCENARIO.refuse(cell("DEFAULT_CONFIG", "3.6.2", restart_on="3.0.0")))
     assert SCENARIO.refuse(cell("DYNAMIC_MEMBERSHIP", "3.6.2", restart_on="3.0.0")) is None
 
 
@@ -419,7 +434,7 @@ def test_every_variant_says_what_it_changes_and_can_be_run(variant):
 )
 def test_transactional_stores_take_the_releases_that_have_them(variant, streams, restart_on, why):
     refused = SCENARIO.refuse(cell(variant, streams, restart_on=restart_on))
-    assert refused is None if why is None else why in refused
+    assert refused is None if why is None else why in present(refused)
 
 
 @pytest.mark.parametrize("name", PARAMETERS)

@@ -1,6 +1,7 @@
 """KAFKA-17299, KIP-1034: the independent reader's judgement on the specimens, and what is generated."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def test_specimen(specimen):
 
 
 def test_runs_of_good_records_and_of_poison_whose_keys_stay_in_their_partition():
-    parameters = {"committed": 50, "records": 30, "good": 5, "poison": 10}
+    parameters: dict[str, Any] = {"committed": 50, "records": 30, "good": 5, "poison": 10}
     made = workload(a_trial("4.4.0", scenario="dead-letters", **parameters))
     assert len(made.first) == 50
     assert all(value >= 0 for _, value in made.first)

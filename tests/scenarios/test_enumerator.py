@@ -13,6 +13,7 @@ from onceproof.readers.enumerator import check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.enumerator import FIRST, PARAMETERS, SECOND, VARIANTS, config, standbys_synced, workload
+from tests.present import present
 from tests.specimens.enumerator import SPECIMENS, Specimen
 
 DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
@@ -41,8 +42,11 @@ def healthy_topics(draw):
     """What a correct application leaves behind: any input, any partitions."""
     partitions = draw(st.integers(1, 6))
     keys = draw(st.lists(st.integers(-20, 20), max_size=60))
-    offsets, counters, ids = Counter(), Counter(), {}
-    made = {role: [] for role in ("input", "output", "counter-changelog", "ids-changelog")}
+    offsets, counters = Counter[int](), Counter[int]()
+    ids: dict[int, int] = {}
+    made: dict[str, list[tuple[int, int, int, int]]] = {
+        role: [] for role in ("input", "output", "counter-changelog", "ids-changelog")
+    }
     for key in keys:
         p = partition_of_key(key, partitions)
         place = (p, offsets[p])
@@ -125,9 +129,9 @@ def test_a_fault_of_the_disk_strikes_no_stores_in_memory(fault, refused):
 
 
 def test_stores_in_memory_can_go_back_to_a_release_that_cannot_open_those_on_disk():
-    back = Cell("enumerator", "DEFAULT_CONFIG", *map(Release.parse, ("4.3.1", "3.9.1", "4.2.0")))
+    back = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1), Release(4, 2, 0))
     refusal = SCENARIOS["enumerator"].refusal
-    assert "cannot open them" in refusal(back, DEFAULTS)
+    assert "cannot open them" in present(refusal(back, DEFAULTS))
     assert refusal(back, {**DEFAULTS, "stores": "in-memory"}) is None
 
 

@@ -86,5 +86,5 @@ def test_an_issue_is_named_only_if_it_explains_one_of_the_anomalies():
 )
 def test_a_result_that_stays_as_a_row_changed_twice_is_known_where_the_fix_of_kafka_16407_is(streams, variant, left):
     stale = Witness("unexpected-record", 0, 7, (), ("output/0@1",), "", "")
-    came = [(0, 1, 7, 3, None), (0, 2, 7, 150, None), (0, 3, 7, 1_000_150, None)]
+    came = [(0, 1, 7, 3, 0), (0, 2, 7, 150, 0), (0, 3, 7, 1_000_150, 0)]
     assert unexplained_in(trial("foreign-key-join", variant, streams), [stale], [], lambda: came) == left

@@ -65,7 +65,7 @@ def test_of_several_partitions_each_of_the_left_one_asks_for_every_key_last_and_
 
 
 def test_a_left_join_with_null_keys_is_refused():
-    trial = a_trial("4.3.1", "LEFT", scenario="foreign-key-join", **{"no.key": True})
+    trial = a_trial("4.3.1", "LEFT", scenario="foreign-key-join", no_key=True)
     with pytest.raises(UsageError, match=r"add --set no\.key=false\."):
         SCENARIO.validate(trial)
 

@@ -1,6 +1,7 @@
 """KIP-904: the independent reader's judgement on the specimens, what is generated, and what counts as mixed."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_a_sum_is_as_old_as_the_youngest_record_of_its_group(timestamp, anomalie
 
 
 def test_each_key_has_a_value_before_it_changes():
-    asked = {"keys": 300, "records": 2_000}
+    asked: dict[str, Any] = {"keys": 300, "records": 2_000}
     made = workload(a_trial("3.4.1", scenario="grouped-table", restart_on="4.3.1", **asked))
     assert [key for key, _ in made.first] == list(range(300))
     assert {key for key, _ in made.second} <= set(range(300))

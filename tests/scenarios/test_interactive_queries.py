@@ -23,7 +23,7 @@ def test_specimen(specimen):
 def test_the_values_of_a_key_are_its_numbers():
     made = workload(a_trial("4.4.0", scenario=NAME, keys=3, first=20, records=30))
     assert (len(made.first), len(made.second)) == (20, 30)
-    seen = Counter()
+    seen = Counter[int]()
     for key, value in [*made.first, *made.second]:
         seen[key] += 1
         assert value == seen[key]

@@ -2,11 +2,12 @@
 
 import pytest
 
+from onceproof.faults.rolling_bounce import STATIC
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
-from onceproof.scenarios.base import PROTOCOL, STATIC
+from onceproof.scenarios.base import PROTOCOL
 
 OF_GROUPS = sorted(name for name, scenario in SCENARIOS.items() if PROTOCOL in scenario.parameters)
 

@@ -35,7 +35,8 @@ SCENARIO = SCENARIOS["multirunner"]
 def trial(variant="DEFAULT_CONFIG", seed=7, parameters=None):
     restart_on = Release.parse("4.3.1") if variant.startswith("ROLLING") else None
     releases = ("4.3.1", "4.3.1") if variant == "STREAMS_PROTOCOL" else ("3.3.1", "3.9.1")
-    cell = Cell("multirunner", variant, *map(Release.parse, releases), restart_on)
+    streams, broker = map(Release.parse, releases)
+    cell = Cell("multirunner", variant, streams, broker, restart_on)
     return Trial("20260101T000000-abcd", cell, 1, seed, parameters or {})
 
 
@@ -63,10 +64,10 @@ class Application:
     """A correct application: it finds in its store what was put last."""
 
     def __init__(self):
-        self.last = defaultdict(int)
-        self.ends = Counter()
-        self.output = []
-        self.changelog = []
+        self.last: dict[int, int] = defaultdict(int)
+        self.ends = Counter[int]()
+        self.output: list[tuple[int, int, int, int]] = []
+        self.changelog: list[tuple[int, int, int, int]] = []
 
     def process(self, record, gap=1):
         p, _, key, number = record
@@ -79,7 +80,7 @@ class Application:
 @st.composite
 def inputs(draw):
     partitions = draw(st.integers(1, 4))
-    ends, numbers, records = Counter(), Counter(), []
+    ends, numbers, records = Counter[int](), Counter[int](), []
     for key in draw(st.lists(st.integers(0, 8), min_size=1, max_size=40)):
         p = partition_of_key(key, partitions)
         numbers[key] += 1
@@ -161,7 +162,8 @@ def test_a_program_that_cannot_be_run_is_refused(text, said):
 @given(st.integers(), st.integers(2, 5))
 def test_a_drawn_program_never_stops_the_last_instance_that_runs(seed, instances):
     program = draw_program(random.Random(seed), instances)
-    running, most = set(), 0
+    running: set[int] = set()
+    most = 0
     for number in program:
         running ^= {number}
         assert running

@@ -37,7 +37,8 @@ def test_only_what_is_there_is_deleted():
     made = workload(a_trial("4.3.1", scenario="table-join", keys=50, records=2_000))
     assert made == workload(a_trial("4.3.1", scenario="table-join", keys=50, records=2_000))
     assert len(made.second) == 2_000
-    there, deleted = set(), 0
+    there: set[tuple[int, bool]] = set()
+    deleted = 0
     for key, value in (*made.first, *made.second):
         side = value > 0
         if abs(value) == DELETED:

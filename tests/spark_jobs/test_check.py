@@ -1,6 +1,7 @@
 """Every specimen must be judged exactly, all of them in one run as separate trials."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,7 @@ NOW = datetime(2026, 11, 21, 8, 45, tzinfo=UTC)
 
 
 def rows_of(trial: str, specimen: Specimen) -> list[tuple[Any, ...]]:
-    roles = {
+    roles: dict[str, Sequence[Sequence[int | None]]] = {
         "input": [(*record, record[-1]) for record in specimen.input],
         "output": specimen.output,
         "counter-changelog": specimen.counter,

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from onceproof.model.anomaly import Comparison
 from onceproof.readers.segments import compare_segments
 from spark_jobs import tables
-from spark_jobs.check import in_memory
+from spark_jobs.transforms.comparisons import in_memory
 from spark_jobs.transforms.segments import check_segments, within
 from tests.specimens.segments import SPECIMENS
 

@@ -18,9 +18,8 @@ from onceproof.readers.joins import as_of as read_as_of
 from onceproof.readers.punctuations import compare_punctuations as read_punctuations
 from onceproof.readers.state import compare_state as read_state
 from onceproof.readers.windows import compare_windows as read_windows
-from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks, contents
-from spark_jobs.transforms.comparisons import comparison_findings
+from spark_jobs.transforms.comparisons import comparison_findings, in_memory
 from spark_jobs.transforms.joins import as_of
 from spark_jobs.transforms.punctuations import compare_punctuations
 from spark_jobs.transforms.state import compare_state
@@ -150,6 +149,14 @@ def _by_specimen(rows: DataFrame, made_of: Callable[[dict[str, Any]], Any]) -> d
     return found
 
 
+def _records(trial: Any, role: str) -> list[Record]:
+    return [Record(*record) for record in trial.topics[role]]
+
+
+def _topics(trial: Any) -> dict[str, list[Record]]:
+    return {role: _records(trial, role) for role in trial.topics}
+
+
 def _witness(columns: dict[str, Any]) -> Witness:
     return Witness(**{**columns, "ids": tuple(columns["ids"]), "offsets": tuple(columns["offsets"])})
 
@@ -229,11 +236,7 @@ def test_both_models_of_windows_judge_what_is_drawn_alike(spark: SparkSession) -
     for row in compare_windows(checks.numbered(records, stated), stated).collect():
         found[row.trial][_comparison(row)] += 1
     expected = {
-        number: Counter(
-            read_windows(
-                *([Record(*record) for record in trial.topics[role]] for role in ("input", "output")), trial.facts
-            )
-        )
+        number: Counter(read_windows(_records(trial, "input"), _records(trial, "output"), trial.facts))
         for number, trial in trials.items()
     }
     differing = [(number, one, other) for number in trials if (one := found[number]) != (other := expected[number])]
@@ -252,10 +255,7 @@ def test_both_models_of_a_join_as_of_a_time_give_what_is_drawn_alike(spark: Spar
     for row in as_of(inputs.withColumn("gives", f.lit(None).cast("long")), stated).collect():
         found[row.trial][row.partition, row.offset] = row.gives
     expected = {
-        number: {
-            record[:2]: record.value
-            for record in read_as_of([Record(*record) for record in trial.topics["input"]], trial.retention)
-        }
+        number: {record[:2]: record.value for record in read_as_of(_records(trial, "input"), trial.retention)}
         for number, trial in trials.items()
     }
     assert found == expected
@@ -269,10 +269,11 @@ def test_both_models_of_punctuations_judge_what_is_drawn_alike(spark: SparkSessi
     found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
     for row in compare_punctuations(checks.numbered(records, stated), stated).collect():
         found[row.trial][_comparison(row)] += 1
-    roles = ("input", "output", "buffer-changelog")
     expected = {
         number: Counter(
-            read_punctuations(*([Record(*record) for record in trial.topics[role]] for role in roles), trial.facts)
+            read_punctuations(
+                _records(trial, "input"), _records(trial, "output"), _records(trial, "buffer-changelog"), trial.facts
+            )
         )
         for number, trial in trials.items()
     }
@@ -302,7 +303,10 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
         },
         facts={"partitions": 1, "exactly_once": 1, "counter_end": 9, "ids_end": 2},
     )
-    contents = {"counter-contents": [(0, 0, 0, 6)], "ids-contents": [(0, 0, 4, 8), (0, 1, 3, 1)]}
+    contents: dict[str, list[tuple[int, int, int, int | None]]] = {
+        "counter-contents": [(0, 0, 0, 6)],
+        "ids-contents": [(0, 0, 4, 8), (0, 1, 3, 1)],
+    }
     trials = {0: healthy, 1: replace(healthy, topics={**healthy.topics, **contents})}
     found: dict[int, set[Comparison]] = defaultdict(set)
     records, stated = frames(spark, trials, dict.fromkeys(trials, "enumerator"))
@@ -310,7 +314,7 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
         found[row.trial].add(_comparison(row))
     for number, trial in trials.items():
         assert found[number] == {
-            c for store in ("counter", "ids") for c in read_state(store, trial.topics, trial.facts)
+            c for store in ("counter", "ids") for c in read_state(store, _topics(trial), trial.facts)
         }
     assert {c.anomaly for c in found[0]} == {None}
     assert {(c.anomaly, c.place) for c in found[1]} == {

@@ -6,12 +6,14 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
+from onceproof.model.anomaly import Witness
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_table_join
 from spark_jobs.transforms import checks
 from spark_jobs.transforms.comparisons import comparison_findings
 from tests.spark_jobs.test_comparisons import _witness, frames
-from tests.specimens.table_join import FIVE, SIX, SPECIMENS, Specimen
+from tests.specimens.foreign_key_join import Specimen
+from tests.specimens.table_join import FIVE, SIX, SPECIMENS
 
 pytestmark = pytest.mark.spark
 KEYS = (5, 6, 15, 16, 25, 5_005)
@@ -32,7 +34,7 @@ def drawn(seed: int) -> Specimen:
 def test_both_readers_say_the_same(spark: SparkSession) -> None:
     trials = dict(enumerate([*SPECIMENS, *map(drawn, range(25))], 1))
     tables = checks.check(*frames(spark, trials, dict.fromkeys(trials, "table-join"))).tables
-    found = {trial: Counter() for trial in trials}
+    found: dict[int, Counter[Witness]] = {trial: Counter() for trial in trials}
     for row in comparison_findings(tables["comparisons"]).collect():
         fields = row.asDict()
         found[fields.pop("trial")][_witness(fields)] += 1

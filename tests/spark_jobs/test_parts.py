@@ -15,6 +15,7 @@ from spark_jobs import collect_and_check as application
 from spark_jobs import parts, tables
 from spark_jobs.parts import LOOK_EVERY, complete, make_ahead
 from tests.conftest import a_trial
+from tests.present import present
 from tests.specimens.files import a_plan, an_outcome
 
 
@@ -58,7 +59,7 @@ class Run:
         """All of it: what was in the tables of the run, by table."""
         complete(self.folder, make_ahead(self.folder, self.perform, self.end_one), self.perform)
         return {
-            name: sorted(row["trial"] for row in rows_of(self.folder.table(name), ["trial"]))
+            name: sorted(row["trial"] for row in present(rows_of(self.folder.table(name), ["trial"])))
             for name in ("records", *tables.CHECKED)
         }
 

@@ -22,6 +22,11 @@ SPARK_CLASS = str(Path(sys.executable).with_name("spark-class"))
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"}
 
 
+def answers(port: str) -> bool:
+    """Whether Spark's page is there."""
+    return trouble(f"http://127.0.0.1:{port}/json/") is None
+
+
 @pytest.fixture
 def master(tmp_path: Path, project: Path) -> Iterator[str]:
     """A master and a worker as processes of their own, on loopback."""
@@ -40,7 +45,7 @@ def master(tmp_path: Path, project: Path) -> Iterator[str]:
             started.append(process)
             await_condition(
                 f"Spark's {name.lower()}",
-                lambda at=at: trouble(f"http://127.0.0.1:{at}/json/") is None,
+                partial(answers, at),
                 timeout=60,
                 last_seen=partial(tail, tmp_path / f"{name}.log"),
                 interval=0.2,

@@ -6,15 +6,16 @@ from dataclasses import asdict
 import pytest
 
 from onceproof.readers.stores import compare_stores
-from spark_jobs.check import in_memory
 from spark_jobs.transforms import checks, stores
+from spark_jobs.transforms.comparisons import in_memory
 from tests.specimens.stores import CHANGELOG, SPECIMENS
 
 pytestmark = pytest.mark.spark
 
 
 def test_spark_judges_every_specimen_as_the_reader(spark, tmp_path):
-    records, stated, expected = [], [], Counter()
+    records, stated = [], []
+    expected: Counter[tuple[object, ...]] = Counter()
     for trial, specimen in enumerate(SPECIMENS):
         dumps = specimen.write(tmp_path / str(trial))
         stated.append(checks.stated(f"trial {trial}", trial, "dedup", 2, {}, dumps))

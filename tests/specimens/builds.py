@@ -2,7 +2,7 @@
 
 import re
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from onceproof.lab.artifacts import STREAMS, broker_class_path, dumper_class_path, streams_class_path
@@ -22,7 +22,7 @@ def place(repository: Path, artifact: str, version: str, extension: str = "jar")
     return repository / "org/apache/kafka" / artifact / version / f"{artifact}-{version}.{extension}"
 
 
-def write_jar(file: Path, entries: dict[str, str | bytes]) -> None:
+def write_jar(file: Path, entries: Mapping[str, str | bytes]) -> None:
     """A jar with these entries."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(file, "w") as jar:
@@ -51,18 +51,18 @@ def patch(repository: Path, release: str, commit: str, other: str = "", classes:
             target = place(repository, artifact, release, file.suffix[1:])
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(file.read_bytes())
-    with zipfile.ZipFile(jars[f"{STREAMS}-{release}.jar"]) as jar:
-        entries = {name: jar.read(name) for name in jar.namelist() if not name.endswith("/")}
+    with zipfile.ZipFile(jars[f"{STREAMS}-{release}.jar"]) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
     if other:
         old = next(
             jar for jar in streams_class_path(HERE, Release.parse(other)) if jar.name == f"{STREAMS}-{other}.jar"
         )
-        with zipfile.ZipFile(old) as jar:
+        with zipfile.ZipFile(old) as archive:
             brought = [
-                name for name in jar.namelist() if re.match(rf"(.*/)?({'|'.join(classes)})(\$.*)?\.class$", name)
+                name for name in archive.namelist() if re.match(rf"(.*/)?({'|'.join(classes)})(\$.*)?\.class$", name)
             ]
             assert brought, f"{other} has none of {', '.join(classes)}"
-            entries |= {name: jar.read(name) for name in brought}
+            entries |= {name: archive.read(name) for name in brought}
     entries[VERSIONS] = f"commitId={commit}\nversion={release}\n".encode()
     write_jar(place(repository, STREAMS, release), entries)
 

@@ -6,6 +6,7 @@ More `mutations`, of the same form: each says by its own reasoning what must be 
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 from onceproof.model.record import Record
 from onceproof.scenarios import table_join
@@ -179,8 +180,17 @@ def unexpected_id(clean: Clean, rng: random.Random) -> Mutation:
 
 
 Mutate = Callable[[Clean, random.Random], Mutation]
+
+
+class MutateRole(Protocol):
+    """A mutation of the records of one role."""
+
+    def __call__(self, clean: Clean, rng: random.Random, /, role: str) -> Mutation:
+        """The clean trial with it."""
+
+
 # For each check, the roles with what can be wrong in them besides what `mutations` has.
-CONTENTS: dict[str, dict[str, tuple[Callable[[Clean, random.Random, str], Mutation], ...]]] = {
+CONTENTS: dict[str, dict[str, tuple[MutateRole, ...]]] = {
     "as-of-join": {"output": (unexpected_entry,), "versions-changelog": ()},
     "copy": {"output": (unexpected_entry,)},
     "dead-letters": {"output": (), "dead-letters": ()},

@@ -120,7 +120,7 @@ ANOMALOUS = [
         HEALTHY,
         name="lost-record: nobody got an answer, and nothing was deleted",
         output=[],
-        changelog=PUTS,
+        changelog=[*PUTS],
         output_end=0,
         witnesses=[
             answered("lost-record", 1, "input/0@4", "nothing"),

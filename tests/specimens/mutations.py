@@ -34,9 +34,9 @@ class Clean:
     topics: Mapping[str, Sequence[Record]]
 
     @cached_property
-    def by_key(self) -> dict[str, dict[int, list[Record]]]:
+    def by_key(self) -> dict[str, dict[int | None, list[Record]]]:
         """The records of each role, by key."""
-        found: dict[str, dict[int, list[Record]]] = {}
+        found: dict[str, dict[int | None, list[Record]]] = {}
         for role, records in self.topics.items():
             found[role] = defaultdict(list)
             for record in records:
@@ -67,7 +67,8 @@ class Clean:
     def result_of(self, key: int | None) -> tuple[Record, Record | None]:
         """For a key of the left table of `foreign-key-join`: its last record, and the right one that it asks for."""
         left = self.by_key["input"][key or 0][-1]
-        return left, (self.by_key["input"].get((left.value or 0) - 1) or [None])[-1] if left.value else None
+        right = self.by_key["input"].get(left.value - 1) if left.value else None
+        return left, right[-1] if right else None
 
     def versions_of(self, key: int | None) -> list[Record]:
         """The records of the input of `as-of-join` that change a key of its table."""
@@ -221,7 +222,7 @@ def a_gap(mutation: Mutation, rng: random.Random, role: str, partition: int) -> 
     return rng.choice([*gaps, offsets[-1] + 2])
 
 
-def lost(mutation: Mutation, key: int, *, once: bool = False) -> None:
+def lost(mutation: Mutation, key: int | None, *, once: bool = False) -> None:
     """A key has fewer records in the output than it should."""
     went_in = sorted(mutation.clean.by_key["input"][key])
     left = len(mutation.clean.by_key[out(mutation.clean)][key]) - 1
@@ -229,7 +230,7 @@ def lost(mutation: Mutation, key: int, *, once: bool = False) -> None:
     mutation.found("lost-record", went_in[0][0], key, [at("input", went_in[0])], records(expected), records(left))
 
 
-def surplus(mutation: Mutation, key: int, *, once: bool = False) -> None:
+def surplus(mutation: Mutation, key: int | None, *, once: bool = False) -> None:
     """A key has more records in the output than it should; one was added."""
     role = out(mutation.clean)
     came_out = sorted([*mutation.clean.by_key[role][key], *mutation.added[role]])
@@ -256,7 +257,7 @@ def an_id(clean: Clean, key: int) -> int:
 
 def two_keys(clean: Clean, rng: random.Random) -> tuple[int, int]:
     """Two keys of the output."""
-    first, second = rng.sample(sorted(clean.by_key["output"]), 2)
+    first, second = rng.sample(sorted(filter(None, clean.by_key["output"])), 2)
     return first, second
 
 
@@ -621,7 +622,7 @@ def repeated_key(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
-def committed(clean: Clean) -> dict[int, Record]:
+def committed(clean: Clean) -> dict[int | None, Record]:
     """For each key of the store `seen`, the last record of its changelog before the kill."""
     return {r[2]: r for r in clean.topics["seen-changelog"] if r[1] < clean.facts["seen_end"]}
 
@@ -660,7 +661,7 @@ def lost_state(clean: Clean, rng: random.Random) -> Mutation:
 # --- deleter -------------------------------------------------------------------------------------------------
 
 
-def request(clean: Clean, key: int) -> Record:
+def request(clean: Clean, key: int | None) -> Record:
     """The request to delete a key."""
     return next(r for r in clean.by_key["input"][key] if r[3] == DELETE)
 
@@ -935,7 +936,7 @@ def no_join(clean: Clean, rng: random.Random, *, total: bool) -> Mutation:
 def added_twice(clean: Clean, rng: random.Random) -> Mutation:
     """A change was added to a total twice."""
     mutation = Mutation("a total with a change twice", clean)
-    old = rng.choice([of_key[-1] for key, of_key in clean.by_key["output"].items() if key >= FIRST_TOTAL])
+    old = rng.choice([of_key[-1] for key, of_key in clean.by_key["output"].items() if (key or 0) >= FIRST_TOTAL])
     new = mutation.replace("output", old, (old.value or 0) + 7)
     mutation.found("wrong-value", new.partition, new.key, [at("output", new)], old.value, new.value)
     return mutation
@@ -1054,11 +1055,11 @@ def no_version(clean: Clean, rng: random.Random) -> Mutation:
 
 def last_version(clean: Clean, rng: random.Random) -> Mutation:
     """Who asked got the last version, and not the one of its time."""
-    old, number = None, 0
-    while not number or number == (old.value or 0) % 2**32:  # type: ignore[union-attr]
+    while True:
         old = an_answer(clean, rng, found=True)
         number = -(clean.versions_of(old.key)[-1].value or 0)
-    assert old is not None
+        if number and number != (old.value or 0) % 2**32:
+            break
     return answered(Mutation("the last version", clean), old, number)
 
 
@@ -1083,8 +1084,8 @@ def lost_window(clean: Clean, rng: random.Random) -> Mutation:
     gone = rng.choice(clean.topics["output"])
     mutation.remove("output", gone)
     window, inside = clean.window_of(gone)
-    texts = (f"{records(number)} of {window}" for number in (1, 0))
-    mutation.found("lost-record", gone.partition, gone.key, [at("input", inside[-1])], *texts)
+    expected, observed = (f"{records(number)} of {window}" for number in (1, 0))
+    mutation.found("lost-record", gone.partition, gone.key, [at("input", inside[-1])], expected, observed)
     return mutation
 
 

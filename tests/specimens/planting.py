@@ -571,8 +571,8 @@ def _finish(
         found, faults = reader.finish(ends)
         read |= found
         corrupt += faults
-    for role, *place in read_contents(folder.contents):
-        read[role].append(Record(*place))
+    for role, partition, offset, key, value in read_contents(folder.contents):
+        read[role].append(Record(partition, offset, key, value))
     findings = CHECKS[planted.check](read, planted.facts)
     findings.add([*corrupt, *compare_stores(folder.dumps(), read), *observations(run, planted)])
     seen = {role: list(read[role]) for role in planted.logs.roles.values()}
@@ -589,12 +589,11 @@ class Segments(Dump):
     def __init__(self, cluster: EmbeddedCluster, planted: Sequence[Planted], folder: Path) -> None:
         """Start it."""
         self.planted = planted
+        self._folder = cluster.folder
         super().__init__(cluster, planted[0].logs, folder)
 
     def _runs(self) -> Iterator[str]:
-        files = dict.fromkeys(
-            place for trial in self.planted for place in segment_files(self._cluster.folder, trial.logs)
-        )
+        files = dict.fromkeys(place for trial in self.planted for place in segment_files(self._folder, trial.logs))
         for options, wanted in (
             ((), lambda role: role == "input"),
             (("--print-data-log",), lambda role: role not in ("input", OFFSETS, COORDINATOR)),
@@ -634,6 +633,10 @@ def read_logs(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Plante
 
 def _lacks_marker(entries: Sequence[Entry]) -> bool:
     """Whether a log that belongs to a transaction has no marker of it yet."""
-    decided = Counter((e.of_role, e.of_partition, e.producer) for e in entries if e.role == COORDINATOR)
-    marked = Counter((e.role, e.partition, e.producer) for e in entries if e.kind in (COMMIT, ABORT))
+    decided = Counter[tuple[str | None, int | None, int]](
+        (e.of_role, e.of_partition, e.producer) for e in entries if e.role == COORDINATOR
+    )
+    marked = Counter[tuple[str | None, int | None, int]](
+        (e.role, e.partition, e.producer) for e in entries if e.kind in (COMMIT, ABORT)
+    )
     return bool(decided - marked)

@@ -6,6 +6,7 @@ store's changelog, and commits its position in the input. A marker takes up an o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.record import Record
@@ -77,7 +78,7 @@ class Specimen:
         """Its entries without some."""
         return [entry for entry in self.entries if entry not in gone]
 
-    def changed(self, old: Entry, **fields: object) -> list[Entry]:
+    def changed(self, old: Entry, **fields: Any) -> list[Entry]:
         """Its entries, one of them with other fields."""
         return [replace(entry, **fields) if entry == old else entry for entry in self.entries]
 

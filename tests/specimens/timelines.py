@@ -12,7 +12,7 @@ from tests.specimens.mutations import Clean, Mutation
 
 Fields = dict[str, Any]
 STARTED = {"source": "driver", "event": "instance", "name": "instance-1", "action": "started", "release": "4.3.1"}
-UNCAUGHT = {
+UNCAUGHT: Fields = {
     "source": "instance-1",
     "event": "uncaught",
     "thread": "onceproof-t-instance-1-StreamThread-1",

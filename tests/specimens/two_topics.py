@@ -137,7 +137,9 @@ LOOK_ALIKES = [
     ),
     bent(
         "partitions come out in any order, with gaps",
-        sorted((p, 10 * offset, *rest) for p, offset, *rest in HEALTHY.output)[::-1],  # type: ignore[misc]
+        sorted((p, 10 * offset, key, value, entry, made) for p, offset, key, value, entry, made in HEALTHY.output)[
+            ::-1
+        ],
     ),
     replace(HEALTHY, name="an entry is put again", entries=[*HEALTHY.entries, (1, 2, 2, 73, 102)]),
     Specimen(name="empty topics", input=[], entries=[], output=[]),

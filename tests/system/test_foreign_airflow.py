@@ -19,6 +19,7 @@ from onceproof.model.json_file import read_json
 from onceproof.pipeline.api import AirflowApi
 from onceproof.processes.waiting import await_condition
 from onceproof.settings import get_settings
+from tests.present import present
 from tests.wheels import ROOT, build_wheel, install, outside
 
 pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(3600)]
@@ -87,7 +88,7 @@ def foreign(request, wheel, tmp_path_factory):
     )
     dags = folder / "airflow" / "dags"
     dags.mkdir(parents=True)
-    (dags / "onceproof_dags.py").write_text(dedent(re.search(r" *```python\n(.*?)```", PAGE, re.DOTALL)[1]))
+    (dags / "onceproof_dags.py").write_text(dedent(present(re.search(r" *```python\n(.*?)```", PAGE, re.DOTALL))[1]))
     prepared = re.findall(r"^ *(airflow (?:pools|connections) .*)$", PAGE, re.MULTILINE)
     assert len(prepared) == 2
     for line in ("airflow db migrate", *prepared):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
 from onceproof.results.database import CellRow
+from tests.present import present
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
@@ -21,9 +23,9 @@ class Ran:
     """A run that has ended."""
 
     code: int
-    result: dict
+    result: dict[str, Any]
     said: str
-    beside: subprocess.CompletedProcess  # a second run, begun while it was under way
+    beside: subprocess.CompletedProcess[str]  # a second run, begun while it was under way
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def ran(home):
         text=True,
         env=environment,
     )
-    said = first.stderr.readline()
+    said = present(first.stderr).readline()
     beside = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     out, err = first.communicate(timeout=1500)
     assert out, said + err

@@ -25,15 +25,20 @@ def broker(tmp_path_factory):
         yield started
 
 
-def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen:
+def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen[str]:
     """`onceproof run` of an affected and a fixed release, once each, or more often where a verdict needs it."""
     file = broker.folder / "client.properties"
     file.write_text(properties)
     command = [sys.executable, "-m", "onceproof.cli", "run", "--brokers", str(file), "--json", "--risk", "0.5"]
     asked = ["--scenario", "enumerator", "--variant", "DEFAULT_CONFIG"]
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*command, *asked, "--streams", "3.3.1", "--streams", "3.4.1"], env=environment, **pipes)
+    return subprocess.Popen(
+        [*command, *asked, "--streams", "3.3.1", "--streams", "3.4.1"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_is_nowhere(broker, home):

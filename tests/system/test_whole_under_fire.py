@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from onceproof.model.errors import ExitCode
 from onceproof.processes.waiting import await_condition
 from tests.homes import Home, Tree, left_after
+from tests.present import present
 
 pytestmark = [pytest.mark.system, pytest.mark.night, pytest.mark.timeout(1800)]
 
@@ -24,10 +26,10 @@ class Ran:
     """A run that was interrupted and resumed, beheaded and resumed."""
 
     code: int
-    result: dict
+    result: dict[str, Any]
     said: str
-    interrupted: subprocess.CompletedProcess
-    beheaded: subprocess.CompletedProcess
+    interrupted: subprocess.CompletedProcess[str]
+    beheaded: subprocess.CompletedProcess[str]
     left: list[str]  # processes, 10 s after it was beheaded
     finished: list[dict[str, str]]  # digests of outcomes that say something: once it was interrupted, and in the end
 
@@ -46,7 +48,7 @@ def ran(home, tmp_path_factory):
         text=True,
         env=environment,
     )
-    said = first.stderr.readline()
+    said = present(first.stderr).readline()
     # Asked of the files, as what is said comes a little later, and trials are short: the control is still to be driven.
     await_condition("a trial to end", runs.finished, timeout=300, interval=0.2)
     first.send_signal(signal.SIGINT)

@@ -1,7 +1,7 @@
 """Rounds of work on an application: the first one at once, and another one each time that it has changed."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def _watch(folder: Path) -> Iterator[threading.Event]:
             raise HarnessError(f"{folder} cannot be watched: {failed[0]}; run it without --watch.")
 
 
-def rounds(folder: Path) -> Iterator[None]:
+def rounds(folder: Path) -> Generator[None]:
     """Yield at once, and then whenever an application has changed since its last round began; never ends by itself."""
     while True:
         application_of.cache_clear()
