@@ -24,7 +24,7 @@ from tests.fakes.world import fake_driver
 
 LEFT = {
     True: "what came after the last commit was on its disk",
-    False: "nothing that is known to have come after the last commit was on its disk",
+    False: "no uncommitted change is known to have reached its disk",
 }
 NOBODY = 65_534  # a user
 

@@ -129,7 +129,7 @@ def advise(question: Question) -> Advice:
     gained, left = _gained(question, question.target), _gained(question, question.current, question.target)
     against = tuple(_against(question, gained))
     answer = _answer(against, gaps)
-    better = tuple(map(str, better_targets(question))) if gained else ()
+    better = better_targets(question)
     stay = [issue for issue in question.issues if issue.is_in(question.current) and issue.is_in(question.target)]
     way = [issue for issue in question.issues if issue.is_between(question.current, question.target)]
     return Advice(
@@ -140,8 +140,8 @@ def advise(question: Question) -> Advice:
         int(answer.exit_code),
         _headline(question, answer, against, gaps, len(left), len(way)),
         against,
-        tuple(_to_do(question, gained, left, way, better, gaps)),
-        better,
+        tuple(_to_do(question, gained, way, better, gaps)),
+        tuple(map(str, better)),
         tuple(_issue(question, issue) for issue in left),
         tuple(_issue(question, issue) for issue in gained),
         tuple(_issue(question, issue) for issue in stay),
@@ -192,7 +192,8 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
     for change in question.topology.grave if question.topology else ():
         yield Said(f"Your topology changes: {change.told} ({'; '.join(change.effects)}).", (COMPARED,))
     for issue in gained:
-        yield Said(f"{target} has {issue.key}, which {current} has not: {issue.symptom}", _row(question, issue))
+        text = f"{target} has {issue.key}, which {current} has not: {issue.symptom} When: {issue.condition}"
+        yield Said(text, _row(question, issue))
     for issue in _carried(question):
         yield Said(
             f"What a crash on {current} leaves behind is trusted by {target}, too ({issue.key}): {issue.symptom}",
@@ -226,19 +227,12 @@ def _carried(question: Question) -> list[KnownIssue]:
 def _to_do(
     question: Question,
     gained: Sequence[KnownIssue],
-    left: Sequence[KnownIssue],
     way: Iterable[KnownIssue],
-    better: Sequence[str],
+    better: Sequence[Release],
     gaps: Iterable[Gap],
 ) -> Iterator[Said]:
     current, target = question.current, question.target
-    if better:
-        rows = tuple(_of_row(issue) for issue in gained)
-        keys = _listed([issue.key for issue in gained])
-        kept = [issue.key for issue in left if issue.is_in(Release.parse(better[-1]))]
-        text = f"Rather go to {' or '.join(better)}, which gains nothing that is known. {target} gains {keys}."
-        but = f" {better[-1]} keeps {_listed(kept)}, which {target} leaves behind." if kept else ""
-        yield Said(text + but, rows)
+    yield from (_alternative(question, one) for one in better)
     for issue in gained:
         yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
     for issue in _carried(question):
@@ -270,22 +264,47 @@ def _to_do(
         yield Said(text, tuple(dict.fromkeys(sources)))
 
 
+def _alternative(question: Question, other: Release) -> Said:
+    """A release that may be better than the target: the issues that only one of them has."""
+    target = question.target
+    (has, gains), (target_has, target_gains) = _burden(question, other), _burden(question, target)
+    only, only_target = _gained(question, other, target), _gained(question, target, other)
+    numbers = f"It has {has} known issues, {gains} of them new; {target} has {target_has}, {target_gains} of them new."
+    differ = [
+        f"Only {release} has {_listed([issue.key for issue in issues])}."
+        for release, issues in ((other, only), (target, only_target))
+        if issues
+    ]
+    text = " ".join([f"Consider {other}. {numbers}", *differ])
+    return Said(text, tuple(_of_row(issue) for issue in (*only, *only_target)))
+
+
 def _listed(keys: Sequence[str]) -> str:
     """Keys, some of which have commas, in a sentence."""
     return "; ".join(keys)
 
 
 def better_targets(question: Question) -> list[Release]:
-    """A release that gains no known issue: the newest of the target's line, or of the nearest later line that has one.
+    """The newest better release of the target's line, and the best of all, if there are any.
 
-    If none after the target does, the newest on the way to it. On the way back it lies between the two anyhow.
+    A release is better if it has fewer known issues than the target, or as many, of which fewer are new. A way back
+    ends before the current release, and a way on begins after it.
     """
     current, target = question.current, question.target
-    last = current if question.is_back else LATER
-    sound = [one for one in sorted(question.releases) if not one.is_candidate and not _gained(question, one)]
-    if later := [one for one in sound if target < one < last]:
-        return [one for one in later if one.line == later[0].line][-1:]
-    return [one for one in sound if current < one < target][-1:]
+    lowest, highest = (target, current) if question.is_back else (current, LATER)
+    sound = [
+        one
+        for one in question.releases
+        if not one.is_candidate and lowest < one < highest and _burden(question, one) < _burden(question, target)
+    ]
+    of_line = sorted(one for one in sound if one.line == target.line)[-1:]
+    least = sorted(sorted(sound, reverse=True), key=lambda one: _burden(question, one))[:1]
+    return list(dict.fromkeys([*of_line, *least]))
+
+
+def _burden(question: Question, release: Release) -> tuple[int, int]:
+    """How many known issues a release has, and how many of them the current one has not."""
+    return sum(issue.is_in(release) for issue in question.issues), len(_gained(question, release))
 
 
 # --- issues and cells ------------------------------------------------------------------------------------------------

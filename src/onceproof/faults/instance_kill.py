@@ -84,7 +84,7 @@ class InstanceKill(DirectoryFaultRun):
         }
         left = {
             True: "what came after the last commit was on its disk",
-            False: "nothing that is known to have come after the last commit was on its disk",
+            False: "no uncommitted change is known to have reached its disk",
             None: "it had no store on disk",
         }[self._on_disk]
         description = f"{self._name} was killed with {', '.join(self._tasks)}: {left}; {self._afterwards_text()}"

@@ -9,7 +9,7 @@ STRIKE_AGAIN = (
 )
 STRIKE_HARDER = (
     "The crash had nothing to forget, so this green says little about it. For a harder one give larger records "
-    "(generate: size = 1000) and a longer commit.interval.ms (2000), as the examples do."
+    "(generate: size = 1000), a longer commit.interval.ms (2000), and no record cache (statestore.cache.max.bytes = 0)."
 )
 RUN_ALONE = "Run it again on a machine that has less to do."
 PROMISE_MORE = (
