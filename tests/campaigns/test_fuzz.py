@@ -338,6 +338,21 @@ def test_a_release_without_a_bug_is_green(tmp_path):
     assert done.cases > 100
 
 
+def test_what_was_searched_is_counted_by_operation_and_setting_and_goes_on(tmp_path):
+    before = fuzzed(tmp_path, Meant("filterTable"), 200)
+    done = fuzzed(tmp_path, Meant("filterTable"), 200, state=begun(tmp_path, "last", "h"))
+    drawn = [draw(1, number, NEWEST) for number in range(done.cases)]
+    for name in ("foreignKeyJoin", "filterTable", "2 tasks by a schedule", "processing.guarantee=exactly_once_v2"):
+        assert done.searched[name].cases == sum(name in (*case.operations, *case.settings) for case in drawn)
+        assert done.searched[name].cases > before.searched[name].cases
+    tasks = ("one task", "2 tasks by a schedule")
+    assert [sum(done.searched[name].cases for name in tasks), done.red] == [
+        done.cases,
+        done.searched["filterTable"].red,
+    ]
+    assert 0 < done.searched["tableJoin"].judged < done.searched["tableJoin"].cases
+
+
 def test_a_bug_is_found_and_shrunk_to_what_it_takes(tmp_path):
     done = fuzzed(tmp_path, Meant("filterTable"), 400)
     assert done.exit_code is ExitCode.ANOMALY
@@ -383,18 +398,22 @@ def test_a_fuzzing_goes_on_where_it_was_and_only_by_what_began_it(tmp_path):
 
 def test_a_finding_gets_a_ticket_with_the_releases_that_have_it(tmp_path):
     found = fuzzed(tmp_path, Meant("filterTable"), 400)
-    fixed = Release(3, 9, 2)
+    line = [Release(3, 9, patch) for patch in range(5)]
+    times: list[Release] = []
 
     @contextmanager
     def opened(release: Release) -> Iterator[Meant]:
-        yield Meant() if release == fixed else Meant("filterTable")
+        times.append(release)
+        yield Meant() if release in line[:3] else Meant("filterTable")
 
-    releases = [NEWEST, fixed, OLDER]
-    done = tried(found, releases, opened, lambda _: None)
+    done = tried(found, [NEWEST, *line, OLDER], opened, lambda _: None)
+    assert sorted(times) == [OLDER, *(line[at] for at in (0, 2, 3, 4)), NEWEST]  # each once, and one was not needed
     plain = [finding for finding in done.findings if "versioned" not in finding.case]
-    assert plain[0].releases == {"3.4.0": "red", "3.9.2": "green", "4.4.0": "red"}
+    red = {"3.4.0": "red", "3.9.3": "red", "3.9.4": "red", "4.4.0": "red"}
+    assert plain[0].releases == {**red, "3.9.0": "green", "3.9.2": "green"}
     ticket = (tmp_path / f"r/findings/{plain[0].number}/ticket.md").read_text()
-    assert "- **Affects**: 3.4.0, 4.4.0.\n- **Not affected**: 3.9.2.\n- **Cannot run it**: none.\n" in ticket
+    assert "- **Affects**: 3.4.0, 3.9.3, 3.9.4, 4.4.0.\n- **Not affected**: 3.9.0, 3.9.2.\n" in ticket
+    assert "| 3.9 | 3.9.2 | 3.9.3 | 3.9.4 | — |\n" in ticket
     assert all(f"- [{other.number}](../{other.number}/ticket.md)" in ticket for other in plain[1:])
 
 
@@ -407,5 +426,5 @@ def test_what_only_differs_from_another_release_gets_no_ticket(tmp_path):
 
 def test_a_test_is_printed_for_each_case_that_can_be_drawn():
     for case in DRAWN:
-        for leaf in case.leaves if case.partitions == 1 else ():
+        for leaf in case.leaves:
             assert f'"{leaf.name}", Produced' in unit_test(case, leaf.name, "drawn")

@@ -45,6 +45,7 @@ def test_without_a_finding_it_says_so_and_what_was_not_judged(fuzz):
     assert code == 0
     assert "every case puts out what its operations mean" in printed
     assert "not judged, 3 outputs: it is not determined" in printed
+    assert "foreignKeyJoin  40     38      2" in printed
     assert fuzz("--streams", "3.9.1", findings=(), cases=0)[1] == 3
 
 

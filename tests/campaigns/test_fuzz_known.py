@@ -6,7 +6,7 @@ import pytest
 
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, SHORT, VERSIONED, Case, Record, Step
 from onceproof.campaigns.fuzz.known import CAUSES, causes_in, explained
-from onceproof.campaigns.fuzz.relational import Difference, Judged
+from onceproof.campaigns.fuzz.relational import Difference, Judged, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 
@@ -110,9 +110,10 @@ def test_two_issues_of_one_output_explain_it_together():
 
 
 def versioned(*changes: tuple[int, str | None]) -> tuple[tuple[Step, ...], tuple[Record, ...]]:
+    """Changes of a key; those with a foreign key b are of another one."""
     table = Step("t", "table", ("rows",), {"store": VERSIONED, "history": SHORT})
     asks = Step("f", "lookup", ("s", "t"), {"left": True})
-    records = tuple(Record("rows", BEGIN + at, "a", value) for at, value in changes)
+    records = tuple(Record("rows", BEGIN + at, head(value) or "a", value) for at, value in changes)
     return (table, Step("s", "stream", ("asked",)), asks), (*records, Record("asked", BEGIN + 9_000, "b", "x|0"))
 
 
@@ -126,11 +127,15 @@ def test_a_deletion_as_of_the_time_of_its_value_explains_only_what_comes_late():
 
 
 def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_older_version_behind_it():
-    steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "a|2"))
+    steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "b|2"))
     is_restored = red_if(lambda case: case.restored, red(topic="f"))
     case = Case(steps, records, reopened=(4,), restored=True)
     assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ("KIP-889, restored (no JIRA)",)
-    for changes in ([(10, "a|0"), (30, None), (40, "a|1"), (5_000, "a|2")], [(10, "a|0"), (30, None), (20, "a|1")]):
+    for changes in (
+        [(10, "a|0"), (30, None), (40, "a|1"), (5_000, "b|2")],  # it came later, not late
+        [(10, "a|0"), (30, None), (20, "a|1")],  # nothing has expired
+        [(10, "a|0"), (30, None), (20, "a|1"), (5_000, "a|2")],  # the key has another version by then
+    ):
         steps, records = versioned(*changes)
         case = Case(steps, records, reopened=(len(changes),), restored=True)
         assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ()

@@ -103,6 +103,9 @@ TWO_TASKS = Case(
 )
 
 
+RED_SCHEDULE = 0  # by which the task of the old key answers last
+
+
 def test_two_tasks_that_answer_in_either_order_show_kafka_18713_where_it_is(tmp_path):
     seen = {}
     for release in (Release(3, 9, 0), BROUGHT):
@@ -215,7 +218,11 @@ def test_a_known_issue_of_the_newest_release_is_recognised(case, key, tmp_path):
 def printed(case: Case, topic: str, release: Release, folder: Path) -> str:
     """The failure of its printed test on a release; an empty text if it passes."""
     source = folder / f"{NAME}.java"
-    source.write_text(unit_test(case, topic, "Written by hand."))
+    turns: list[str] = []
+    if case.partitions > 1:
+        with Lane(HERE, release, folder / "lane.log") as lane:
+            turns = lane.run(case.encoded)["turns"]
+    source.write_text(unit_test(case, topic, "Written by hand.", turns))
     class_path = joined(*replay_class_path(HERE, release), *launcher())
     classes = compiled([source], class_path, folder / str(release))
     [said] = ran(release, classes, folder / f"report {release}").values()
@@ -225,6 +232,12 @@ def printed(case: Case, topic: str, release: Release, folder: Path) -> str:
 def test_a_printed_test_fails_where_the_case_is_red_and_passes_where_it_is_green(tmp_path):
     assert printed(SAME_KEY, "joined", BEFORE, tmp_path) == ""
     assert "expected: <{}> but was: <{a=a|0/a|0}>" in printed(SAME_KEY, "joined", BROUGHT, tmp_path)
+
+
+def test_a_printed_test_of_two_tasks_takes_their_turns(tmp_path):
+    late = replace(TWO_TASKS, schedule=RED_SCHEDULE)
+    assert "but was: <{k=b|0/-}>" in printed(late, "joined", Release(3, 9, 0), tmp_path)
+    assert printed(late, "joined", BROUGHT, tmp_path) == ""
 
 
 def test_a_printed_test_opens_stores_again(tmp_path):
@@ -240,7 +253,7 @@ def test_a_printed_test_restores(tmp_path):
 
 def test_every_case_of_the_snapshot_is_printed_so_that_it_compiles(tmp_path):
     sources = []
-    for number, case in enumerate(case for case in snapshot() if case.partitions == 1):
+    for number, case in enumerate(snapshot()):
         sources.append(tmp_path / f"{NAME}{number}.java")
         text = unit_test(case, case.leaves[0].name, "Drawn.")
         sources[-1].write_text(text.replace(f"class {NAME} ", f"class {NAME}{number} "))

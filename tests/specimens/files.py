@@ -5,7 +5,7 @@ from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import Bisected
 from onceproof.campaigns.fuzz.fuzzing import Finding as FuzzFinding
-from onceproof.campaigns.fuzz.fuzzing import Fuzzed
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Searched
 from onceproof.campaigns.fuzz.relational import Difference
 from onceproof.campaigns.search.log import Exploration, Finding, Known
 from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
@@ -263,6 +263,7 @@ def a_fuzzing(**fields: Any) -> Fuzzed:
         cases=100,
         seconds=10.0,
         red=2,
+        searched={"foreignKeyJoin": Searched(cases=40, judged=38, red=2)},
         left_out={"it is not determined": 3},
         findings=(finding,),
         folder="fuzzings/1",

@@ -1,11 +1,13 @@
 """The command that searches without brokers, by topologies that it draws."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
-from onceproof.campaigns.fuzz.fuzzing import Fuzzed
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Searched
 from onceproof.cli.asking import JsonOption, exact_releases, new_run_id, seed_or_random
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
@@ -32,7 +34,7 @@ def fuzz(
         str | None, typer.Option(metavar="ID|last", help="Go on with this fuzzing, as it was asked for.")
     ] = None,
     tickets: Annotated[
-        bool, typer.Option("--tickets", help="Run each finding on the ends of all release lines, and write its ticket.")
+        bool, typer.Option("--tickets", help="Bisect each finding over all releases, and write its ticket.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,6 +65,13 @@ def fuzz(
     raise typer.Exit(fuzzed.exit_code)
 
 
+def _searched(searched: Mapping[str, Searched]) -> Table:
+    table = Table("searched", *("cases", "judged", "red"), box=None, pad_edge=True)
+    for name, one in searched.items():
+        table.add_row(name, f"{one.cases:,}", f"{one.judged:,}", f"{one.red:,}")
+    return table
+
+
 def print_fuzzed(fuzzed: Fuzzed) -> None:
     """The result of a fuzzing, for people."""
     against = f" against {fuzzed.against}" if fuzzed.against else ""
@@ -75,9 +84,8 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
         out.print(f"[bold red]finding {finding.number}[/]: {finding.title} ({found})", soft_wrap=True)
         for difference in finding.differences:
             out.print(f"  {difference.topic}, {difference.kind}: {difference.shown}", markup=False, soft_wrap=True)
-        if finding.releases:
-            red = [release for release, shown in finding.releases.items() if shown == "red"]
-            out.print(f"  red on {', '.join(red)}", markup=False, soft_wrap=True)
+        if finding.bisected:
+            out.print(f"  {finding.bisected}", markup=False, soft_wrap=True)
         out.print(f"  {finding.folder}", markup=False, soft_wrap=True)
     for known in fuzzed.issues:
         seen = f"{known.reds:,} red, the first one case {known.case_number}, after {known.after:,.0f} s"
@@ -85,6 +93,8 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
     if not fuzzed.findings:
         others = ", but for known issues" if fuzzed.issues else ""
         out.print(f"[green]every case puts out what its operations mean{others}[/]")
+    if fuzzed.searched:
+        out.print(_searched(fuzzed.searched))
     for reason, count in fuzzed.left_out.items():
         out.print(f"  [yellow]not judged[/], {count:,} outputs: {reason}", soft_wrap=True)
     out.print(f"Folder  {fuzzed.folder}", markup=False, soft_wrap=True)

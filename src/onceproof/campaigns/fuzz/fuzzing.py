@@ -27,7 +27,7 @@ class Bench(Protocol):
     """Where cases are run."""
 
     def run(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        """`outputs` by topic, or `failed`, of an encoded case.
+        """`outputs` by topic and `turns` of its tasks, or `failed`, of an encoded case.
 
         Raises:
             HarnessError: there is no answer.
@@ -49,6 +49,7 @@ class Finding:
         case: the smallest one, as text.
         folder: of `case.json`, the test, and the application.
         releases: on which its case was run: `red`, `green`, or `lacks` where it cannot be run; None if it was on none.
+        bisected: the releases where it begins and ends, in a sentence; None if it was not bisected.
     """
 
     number: int
@@ -61,6 +62,7 @@ class Finding:
     case: str
     folder: str
     releases: Mapping[str, str] | None = None
+    bisected: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +87,21 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Searched:
+    """How much was searched of an operation or a setting.
+
+    Attributes:
+        cases: that had it and were run; one of several tasks is one schedule.
+        judged: of these, those of which an output was judged.
+        red: of these, those that were red, by a known issue or not.
+    """
+
+    cases: int = 0
+    judged: int = 0
+    red: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fuzzed(JsonFile):
     """`fuzzed.json`: what is fuzzed, and what it came to so far.
 
@@ -98,6 +115,7 @@ class Fuzzed(JsonFile):
         cases: that were run; the next one has this number.
         seconds: of fuzzing.
         red: cases that are red, those of known issues among them.
+        searched: by operation and by setting (`Case.settings`) the cases that had it.
         left_out: outputs that nothing can be said of, by the reason.
         issues: known ones of the registry that explain reds.
         findings: each another smallest case, which no known issue explains.
@@ -114,6 +132,7 @@ class Fuzzed(JsonFile):
     cases: int = 0
     seconds: float = 0.0
     red: int = 0
+    searched: Mapping[str, Searched] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
     issues: tuple[Known, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -152,6 +171,7 @@ class Fuzzer:
     _signatures: list[Signature] = field(default_factory=list)  # of the findings
     _shrunk: Counter[Signature] = field(default_factory=Counter)
     _left_out: Counter[str] = field(default_factory=Counter)
+    _searched: dict[str, Searched] = field(default_factory=dict)
     _causes: tuple[Cause, ...] = ()
 
     def __post_init__(self) -> None:
@@ -165,6 +185,7 @@ class Fuzzer:
             HarnessError: a case got no answer, or the disk is full.
         """
         self._left_out.update(self.state.left_out)
+        self._searched.update(self.state.searched)
         for finding in self.state.findings:
             self._remember(Case.decoded(json.loads(Path(finding.folder, "case.json").read_text())), finding.differences)
         begin, before, reported = self.clock(), self.state.seconds, self.clock()
@@ -173,6 +194,7 @@ class Fuzzer:
             case = draw(self.state.seed, number, Release.parse(self.state.streams), self.state.without)
             judged = self._judged(case)
             self._left_out.update(judged.left_out.values())
+            self._enter(case, judged)
             self.state = replace(self.state, cases=number + 1, seconds=round(before + self.clock() - begin, 1))
             if judged.differences:
                 self._take(number, case, judged)
@@ -186,6 +208,15 @@ class Fuzzer:
                 self.state = replace(self.state, seconds=round(before + now - begin, 1))
                 self._write()
                 return self.state
+
+    def _enter(self, case: Case, judged: Judged) -> None:
+        """Count a case under all that it has."""
+        is_judged = len(judged.left_out) < len(case.leaves)
+        for name in (*case.operations, *case.settings):
+            had = self._searched.get(name, Searched())
+            self._searched[name] = Searched(
+                cases=had.cases + 1, judged=had.judged + is_judged, red=had.red + bool(judged.differences)
+            )
 
     def _judged(self, case: Case) -> Judged:
         """The judgement of a case."""
@@ -275,8 +306,8 @@ class Fuzzer:
         origin = f"{self.state.streams}: `onceproof fuzz --seed {self.state.seed}`, case {number}."
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "case.json", json.dumps(case.encoded, indent=2))
-        if case.partitions == 1:
-            _write(folder / f"{NAME}.java", unit_test(case, topic, origin))
+        turns = self.bench.run(case.encoded).get("turns", ()) if case.partitions > 1 else ()
+        _write(folder / f"{NAME}.java", unit_test(case, topic, origin, turns))
         write_application(case, folder / "app", list(dict.fromkeys(one.topic for one in shown.differences)))
         title = f"{', '.join(shown.kinds)} of {', '.join(step.operation for step in case.steps)}"
         finding = Finding(
@@ -306,7 +337,7 @@ class Fuzzer:
         self.state = replace(self.state, findings=tuple(found))
 
     def _write(self) -> None:
-        self.state = replace(self.state, left_out=dict(self._left_out))
+        self.state = replace(self.state, left_out=dict(self._left_out), searched=dict(sorted(self._searched.items())))
         self.state.write(self.path / "fuzzed.json")
 
 
@@ -317,9 +348,7 @@ def _covers(one: Signature, other: Signature) -> bool:
 
 def _page(finding: Finding, origin: str) -> str:
     lines = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
-    files = "`app` is for `onceproof app run`."
-    if Path(finding.folder, f"{NAME}.java").exists():
-        files = f"`{NAME}.java` asserts what must be. {files}"
+    files = f"`{NAME}.java` asserts what must be. `app` is for `onceproof app run`."
     return f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n{files}\n"
 
 

@@ -8,6 +8,7 @@ burst takes apart, `;` between them.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -24,8 +25,10 @@ VERSIONED_SINCE, ON_CLOSE_SINCE = Release(3, 5, 0), Release(3, 3, 0)
 CLOCK = "clock"  # the topic of what is no record: it advances the clock of the machine
 SCHEDULES = 4  # that are tried of each reduction
 EVERY = 100  # milliseconds between two punctuations
+EXACTLY_ONCE = "processing.guarantee"
 # Properties that are drawn, and the release that brought each.
 PROPERTIES: Mapping[str, tuple[str, Release]] = {
+    EXACTLY_ONCE: ("exactly_once_v2", Release(3, 0, 0)),
     "enable.transactional.statestores": ("true", Release(4, 4, 0)),
     "dsl.store.format": ("HEADERS", Release(4, 3, 0)),
 }
@@ -278,6 +281,7 @@ class Case:
         reopened = ["stores restored" if self.restored else "stores opened again"] if self.reopened else []
         tasks = "one task" if self.partitions == 1 else f"{self.partitions} tasks by a schedule"
         properties = [f"{name}={PROPERTIES[name][0]}" for name in self.properties]
+        properties += [] if EXACTLY_ONCE in self.properties else [f"{EXACTLY_ONCE}=at_least_once"]
         return (tasks, *sorted(stores), *cached, *optimized, *reopened, *properties)
 
     def __str__(self) -> str:
@@ -308,28 +312,40 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     random = Random(f"{seed} {number}")
     if random.random() < 0.3:
         return _by_tasks(random, without)
-    is_closed, is_restored = random.random() < 0.25, random.random() < 0.5
+    is_of_versions = release.since(VERSIONED_SINCE) and random.random() < 0.2
+    is_closed = random.random() < (0.6 if is_of_versions else 0.25)
+    is_restored = random.random() < (0.7 if is_of_versions else 0.5)
     stores = [ROCKSDB, DSL] if is_closed and not is_restored else [MEMORY, MEMORY, DSL]
     if release.since(VERSIONED_SINCE):
-        stores.append(VERSIONED)
+        stores += [VERSIONED] * (6 if is_of_versions else 1)
     operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
     steps = _steps(random, stores, [one for one in operations if one not in without], without)
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
     if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
         steps = tuple(_without_on_close(step) for step in steps)
-    if random.random() < 0.5:
+    if random.random() < (0.9 if is_of_versions else 0.5):
         steps = tuple(_forgetful(step) for step in steps)
-    is_ordered = random.random() < 0.4 or any(_takes_order(step, is_closed) for step in steps)
+    is_forgetful = any(step.options.get("history") == SHORT for step in steps)
+    takes_order = any(_takes_order(step, is_closed) for step in steps)
+    is_ordered = random.random() < (0.1 if is_forgetful else 0.4) or takes_order
     records = _records(random, steps, is_ordered)
     can_be_closed = is_closed and not any(_forgets(step, is_restored) for step in steps)
-    reopened = (random.randrange(1, len(records)),) if can_be_closed else ()
+    reopened = (_restart(random, records),) if can_be_closed else ()
     if is_closed and not reopened:
         steps = tuple(_in_memory(step) for step in steps)
     optimized = random.random() < 0.3
     there = [name for name, (_, since) in PROPERTIES.items() if release.since(since)]
+    if reopened and not is_restored:  # a store that has written nothing has no checkpoint, and the task is to be wiped
+        there.remove(EXACTLY_ONCE)
     properties = tuple(name for name in there if random.random() < 0.25)
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
+
+
+def _restart(random: Random, records: Sequence[Record]) -> int:
+    """The place of a restart: after the first record behind a leap, by which a history has been outlived, or any."""
+    leapt = [at for at, (one, other) in enumerate(pairwise(records), 2) if other.timestamp - one.timestamp > LEAP // 2]
+    return next((at for at in leapt if at < len(records)), random.randrange(1, len(records)))
 
 
 def _by_tasks(random: Random, without: Collection[str]) -> Case:
@@ -337,7 +353,15 @@ def _by_tasks(random: Random, without: Collection[str]) -> Case:
     operations = [one for one in BY_TASKS if one not in without]
     steps = _steps(random, [MEMORY], operations, {*without, "globalTable"})
     records = _records(random, steps, is_ordered=random.random() < 0.4)
-    return Case(steps, records, optimized=random.random() < 0.3, partitions=2, schedule=random.randrange(1_000_000))
+    properties = (EXACTLY_ONCE,) if random.random() < 0.25 else ()
+    return Case(
+        steps,
+        records,
+        optimized=random.random() < 0.3,
+        properties=properties,
+        partitions=2,
+        schedule=random.randrange(1_000_000),
+    )
 
 
 def _by_the_time_of_records(step: Step) -> Step:
@@ -509,23 +533,26 @@ def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, o
 
 def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[Record, ...]:
     sources = [step for step in steps if step.is_source]
-    leaps = (LEAP,) if any(step.options.get("history") == SHORT for step in steps) else ()
+    is_forgetful = any(step.options.get("history") == SHORT for step in steps)
+    lateness = (0, 0, 15, 50, 90) if is_forgetful else (0, 0, 0, 15, 50, 120)
+    count = random.randint(3, MOST_RECORDS)
     has_clock = any(step.options.get("clock") == "wall" for step in steps)
     records: list[Record] = []
     now = BEGIN
-    for _ in range(random.randint(3, MOST_RECORDS)):
+    for number in range(count):
+        leaps = (LEAP, LEAP) if is_forgetful and number > count // 2 else ()  # over a history that there is by then
         source = random.choice(sources)
         now += random.choice((0, 0, 5, 10, 10, 20, 40, 90, *leaps))
         if has_clock and records and random.random() < 0.2:
             records.append(Record(CLOCK, now, "", str(random.choice((30, 100, 250)))))
-        late = 0 if is_ordered else random.choice((0, 0, 0, 15, 50, 120))
-        value = _value(random, source)
+        late = 0 if is_ordered else random.choice(lateness)
+        value = _value(random, source, 0.4 if is_forgetful else 0.15)
         records.append(Record(source.operands[0], max(BEGIN, now - late), random.choice(KEYS), value))
     return tuple(records)
 
 
-def _value(random: Random, source: Step) -> str | None:
-    if random.random() < (0.05 if source.makes is Kind.STREAM else 0.15):
+def _value(random: Random, source: Step, deleted: float) -> str | None:
+    if random.random() < (0.05 if source.makes is Kind.STREAM else deleted):
         return None
     if source.operation == "burst":
         parts = [_one(random)]

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from onceproof.campaigns.fuzz.grammar import BEGIN, CLOCK, LEAP, NEVER, OF_WINDOWS, Case, Record, Step, topics_of
-from onceproof.campaigns.fuzz.relational import Difference, Judged, Model, above, head
+from onceproof.campaigns.fuzz.relational import Difference, Event, Judged, Model, above, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 
 ROWS = ("missing", "unexpected", "wrong")  # kinds of differences of tables
 KEEPS_ROWS = ("filterTable", "mapTable", "suppress")  # behind which a difference is of the same kind
 EMPTY_BATCH = 1  # millisecond by which a deletion comes later than its value
+SEGMENT = 2_000  # milliseconds, of a versioned store with so short a history: it expires as a whole
 UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a store that was opened again
 
 
@@ -215,7 +216,7 @@ def _opened_again(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 
 def _restored(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
-    """Versioned tables of which a deletion that is followed by an older version has expired when they are restored."""
+    """Versioned tables of which a deletion, behind which an older version came, has expired when they are restored."""
     return [
         step
         for step in steps
@@ -224,14 +225,20 @@ def _restored(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 
 def _has_expired(case: Case, step: Step) -> bool:
-    """Whether the time at which such a deletion was is out of the history before the table is restored."""
-    changes = [event for event in Model(case).changes(step) if event.place < case.reopened[0]]
+    """Whether a key ends with such a deletion, whose segment has expired before the table is restored."""
+    changes = [event for event in Model(case).taken(step) if event.place < case.reopened[0]]
     now = max((event.timestamp for event in changes), default=BEGIN)
+    first = (now - step.options["history"]) // SEGMENT * SEGMENT
+    last = {change.key: change for change in sorted(changes, key=lambda change: change.timestamp)}
     return any(
-        one.value is None and other.key == one.key and other.timestamp < one.timestamp < now - step.options["history"]
-        for place, one in enumerate(changes)
-        for other in changes[place + 1 :]
+        end.value is None and end.timestamp < first and any(_is_behind(other, end) for other in changes[place + 1 :])
+        for place, end in enumerate(changes)
+        if end is last[end.key]
     )
+
+
+def _is_behind(other: Event, deletion: Event) -> bool:
+    return other.key == deletion.key and other.value is not None and other.timestamp < deletion.timestamp
 
 
 def _kept_open(case: Case, _: Sequence[Step]) -> Case:

@@ -263,6 +263,75 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 """
+# Two tasks are two drivers. What one writes to an internal topic waits until the test has its task take it.
+TASKS = """
+    private final Map<String, Queue<TestRecord<byte[], byte[]>>> waiting = new HashMap<>();
+
+    private TopologyTestDriver task(int task, Properties config, Instant start) throws ReflectiveOperationException {{
+        TopologyTestDriver driver = new TopologyTestDriver(topology(config), config, start);
+        Field field = TopologyTestDriver.class.getDeclaredField("producer");
+        field.setAccessible(true);
+        @SuppressWarnings("unchecked")
+        MockProducer<byte[], byte[]> producer = (MockProducer<byte[], byte[]>) field.get(driver);
+        field.set(driver, new MockProducer<byte[], byte[]>() {{
+            @Override
+            public synchronized List<ProducerRecord<byte[], byte[]>> history() {{
+                List<ProducerRecord<byte[], byte[]>> rest = new ArrayList<>();
+                for (ProducerRecord<byte[], byte[]> record : producer.history()) {{
+                    if (record.topic().startsWith("fuzz-") && !record.topic().endsWith("-changelog")) {{
+                        int to = Math.floorMod(Arrays.hashCode(record.key()), {partitions});
+                        waiting.computeIfAbsent(record.topic() + " " + task + " " + to, way -> new ArrayDeque<>())
+                                .add(new TestRecord<>(
+                                        record.key(), record.value(), record.headers(), record.timestamp()));
+                    }} else {{
+                        rest.add(record);
+                    }}
+                }}
+                return rest;
+            }}
+
+            @Override
+            public synchronized void clear() {{
+                producer.clear();
+            }}
+
+            @Override
+            public void close() {{
+                producer.close();
+            }}
+        }});
+        return driver;
+    }}
+
+    /** Has a task take what waits longest in a topic, from one task and for this one; a fix may send less. */
+    private boolean pass(TopologyTestDriver to, String way) {{
+        TestRecord<byte[], byte[]> next = waiting.getOrDefault(way, new ArrayDeque<>()).poll();
+        if (next != null) {{
+            String topic = way.substring(0, way.indexOf(' '));
+            to.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()).pipeInput(next);
+        }}
+        return next != null;
+    }}
+
+    /** Has the tasks take all that still waits; a fix may send more. */
+    private void passAll(TopologyTestDriver... tasks) {{
+        boolean isDone = false;
+        while (!isDone) {{
+            isDone = new ArrayList<>(waiting.keySet())
+                    .stream().noneMatch(way -> pass(tasks[way.charAt(way.length() - 1) - '0'], way));
+        }}
+    }}
+"""
+TASKS_IMPORTS = """
+import java.lang.reflect.Field;
+import java.util.ArrayDeque;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Queue;
+import org.apache.kafka.clients.producer.MockProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+"""
 SUPPLIERS = {
     (Kind.TABLE, MEMORY): 'Stores.inMemoryKeyValueStore("{0}-store")',
     (Kind.TABLE, "rocksdb"): 'Stores.persistentTimestampedKeyValueStore("{0}-store")',
@@ -431,16 +500,19 @@ def _materialized(step: Step, value: str, serde: str) -> str:
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
-def unit_test(case: Case, topic: str, origin: str) -> str:
+def unit_test(case: Case, topic: str, origin: str, turns: Sequence[str] = ()) -> str:
     """A test on TopologyTestDriver that asserts what a topic must have.
 
     Args:
         case: that is red.
         topic: whose output is wrong: the name of a leaf.
         origin: a sentence that says where the case comes from.
+        turns: of several tasks, as the lane took them: the last word is the task that takes the next record of the
+            input, or what waits on the way that all the words name.
     """
     leaf = next(step for step in case.leaves if step.name == topic)
-    throws = "Exception" if case.reopened else "IOException"
+    is_of_tasks = case.partitions > 1
+    throws = "Exception" if case.reopened or is_of_tasks else "IOException"
     remembers = any(step.operation == "remember" for step in case.steps)
     config = "\n".join(f"        config.put({literal(k)}, {literal(v)});" for k, v in case.config.items())
     return "\n".join(
@@ -448,7 +520,8 @@ def unit_test(case: Case, topic: str, origin: str) -> str:
             IMPORTS.strip()
             + (REMEMBER_IMPORTS if remembers else "")
             + TEST_IMPORTS
-            + (RESTORING_IMPORTS if case.restored else ""),
+            + (RESTORING_IMPORTS if case.restored else "")
+            + (TASKS_IMPORTS if is_of_tasks else ""),
             f"/** {origin} */",
             f"class {NAME} {{",
             HELPERS + (REMEMBER if remembers else ""),
@@ -456,10 +529,12 @@ def unit_test(case: Case, topic: str, origin: str) -> str:
             topology(case),
             "        return builder.build(config);",
             "    }",
-            TEST.format(config=config, output=topic) + (RESTORING if case.restored else ""),
+            TEST.format(config=config, output=topic)
+            + (RESTORING if case.restored else "")
+            + (TASKS.format(partitions=case.partitions) if is_of_tasks else ""),
             "    @Test",
             f"    void {topic}_has_what_its_operations_mean(@TempDir Path folder) throws {throws} {{",
-            *_drivers(case),
+            *(_tasks(case, turns) if is_of_tasks else _drivers(case)),
             *_asserted(case, leaf),
             "    }",
             "}",
@@ -483,8 +558,7 @@ def _drivers(case: Case) -> Iterator[str]:
             if record.topic == CLOCK:
                 yield f"            driver.advanceWallClockTime(ms({record.value}));"
                 continue
-            words = f"{literal(record.topic)}, {record.timestamp}L, {literal(record.key)}, {literal(record.value)}"
-            yield f"            {pipe}(driver, {words});"
+            yield f"            {pipe}(driver, {_words(record)});"
         yield "            take(driver);"
         if end != len(case.records):
             kept = f'keep(driver, config{part}, folder.resolve("elsewhere"))'
@@ -492,6 +566,26 @@ def _drivers(case: Case) -> Iterator[str]:
         yield "        }"
         if end != len(case.records) and not case.restored:
             yield f'        copy({state}, folder.resolve("{part + 1}"));'
+
+
+def _words(record: Record) -> str:
+    return f"{literal(record.topic)}, {record.timestamp}L, {literal(record.key)}, {literal(record.value)}"
+
+
+def _tasks(case: Case, turns: Sequence[str]) -> Iterator[str]:
+    """The turns of several tasks, one by one."""
+    numbers = range(case.partitions)
+    yield f"        Instant start = Instant.ofEpochMilli({case.records[0].timestamp}L);"
+    opened = [f'TopologyTestDriver task{n} = task({n}, config(folder.resolve("{n}")), start)' for n in numbers]
+    yield f"        try ({'; '.join(opened)}) {{"
+    inputs = iter(case.records)
+    for turn in turns:
+        topic, _, task = turn.rpartition(" ")
+        called = f"pass(task{task}, {literal(turn)})" if topic else f"pipe(task{task}, {_words(next(inputs))})"
+        yield f"            {called};"
+    yield f"            passAll({', '.join(f'task{n}' for n in numbers)});"
+    yield from (f"            take(task{n});" for n in numbers)
+    yield "        }"
 
 
 def _asserted(case: Case, leaf: Step) -> Iterator[str]:

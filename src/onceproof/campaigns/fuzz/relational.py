@@ -64,6 +64,14 @@ class Table:
         return self.rows(place).get(key)
 
 
+def _taken(events: Sequence[Event], history: int) -> Sequence[Event]:
+    taken: list[Event] = []
+    for event in events:
+        if event.timestamp >= max((one.timestamp for one in taken), default=0) - history:
+            taken.append(event)
+    return taken
+
+
 class Versioned(Table):
     """A table with versions: the latest by timestamp counts, and a stream finds what was valid at its time."""
 
@@ -71,11 +79,7 @@ class Versioned(Table):
         """A table of all changes, but for those that are older than its history when they come."""
         super().__init__(lambda place: self._until(place, None))
         self.history = history
-        taken: list[Event] = []
-        for event in events:
-            if event.timestamp >= max((one.timestamp for one in taken), default=0) - history:
-                taken.append(event)
-        self.events = taken
+        self.events = _taken(events, history)
 
     def row(self, place: int, key: str, timestamp: int) -> str | None:
         """The version that was valid at the timestamp, as far as it has come by then; a latest one never expires."""
@@ -154,6 +158,10 @@ class Model:
     def changes(self, step: Step) -> tuple[Event, ...]:
         """All changes of a table that is a source, or is made of a stream."""
         return self._events(step) if step.is_source else self.stream(step.operands[0]).events
+
+    def taken(self, step: Step) -> Sequence[Event]:
+        """The changes that a versioned table takes: those that are not older than its history when they come."""
+        return _taken(self.changes(step), step.options["history"])
 
     def _events(self, step: Step) -> tuple[Event, ...]:
         [topic] = step.operands

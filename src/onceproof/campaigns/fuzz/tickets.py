@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from onceproof.campaigns.bisection.boundaries import COLUMNS, Bisected, Bisection, Probe, lines_of, row
 from onceproof.campaigns.fuzz.fuzzing import Bench, Finding, Fuzzed
 from onceproof.campaigns.fuzz.grammar import Case
 from onceproof.campaigns.fuzz.printing import NAME
@@ -15,6 +16,8 @@ from onceproof.model.json_file import replacing
 from onceproof.model.release import Release
 
 RED, GREEN, LACKS = "red", "green", "lacks"
+BOUNDARIES = COLUMNS[:-1]  # no chance takes part, so that no good release is a bad one that was missed
+TRIALS = 10_000  # of a bisection at most; a case gives the same each time, so that a release runs it once
 DIFFERS = "differs"
 
 
@@ -24,13 +27,15 @@ def tried(
     opened: Callable[[Release], AbstractContextManager[Bench]],
     report: Callable[[str], object] = print,
 ) -> Fuzzed:
-    """Run the case of each finding on releases, and write a ticket into its folder.
+    """Bisect each finding over releases, and write a ticket into its folder.
 
-    One that only differs from another release is left out, as the model finds nothing in it.
+    The ends of each line of releases run it, and of those in between as many as it takes to find where it begins and
+    ends (`bisection.boundaries`). One that only differs from another release is left out, as the
+    model finds nothing in it.
 
     Args:
         state: what was found.
-        releases: on which each case is run.
+        releases: that are searched.
         opened: opens a release, once for all findings.
         report: takes a sentence for each release.
 
@@ -40,19 +45,44 @@ def tried(
     """
     judged = [one for one in state.findings if DIFFERS not in {difference.kind for difference in one.differences}]
     cases = {one.number: Case.decoded(json.loads(Path(one.folder, "case.json").read_text())) for one in judged}
-    shown: dict[int, dict[str, str]] = {number: {} for number in cases}
-    for release in sorted(releases):
-        report(f"running {len(cases)} findings on {release}")
-        with opened(release) as bench:
-            for finding in judged:
-                kinds = {difference.kind for difference in finding.differences}
-                shown[finding.number][str(release)] = _shown(bench, cases[finding.number], release, kinds)
-    done = {finding.number: replace(finding, releases=shown[finding.number]) for finding in judged}
-    for finding in done.values():
-        like = [other for other in done.values() if _is_alike(finding, other) and other.number != finding.number]
+    shown: dict[Release, dict[int, str]] = {}
+
+    def shown_by(release: Release) -> dict[int, str]:
+        if release not in shown:
+            report(f"running {len(cases)} findings on {release}")
+            with opened(release) as bench:
+                shown[release] = {one.number: _shown(bench, cases[one.number], release, _kinds(one)) for one in judged}
+        return shown[release]
+
+    lines = lines_of(releases)
+    bisected = {number: _bisected(lines, shown_by, number) for number in cases}
+    done: dict[int, Finding] = {}
+    for finding in judged:
+        seen = {str(release): of[finding.number] for release, of in sorted(shown.items())}
+        done[finding.number] = replace(finding, releases=seen, bisected=bisected[finding.number].summary)
+    for number, finding in done.items():
+        like = [other for other in done.values() if _is_alike(finding, other) and other.number != number]
         with replacing(Path(finding.folder, "ticket.md")) as draft:
-            draft.write_text(_ticket(finding, cases[finding.number], like), encoding="utf-8")
+            draft.write_text(_ticket(finding, cases[number], bisected[number], like), encoding="utf-8")
     return replace(state, findings=tuple(done.get(finding.number, finding) for finding in state.findings))
+
+
+def _kinds(finding: Finding) -> set[str]:
+    return {difference.kind for difference in finding.differences}
+
+
+def _bisected(
+    lines: Mapping[str, Sequence[Release]], shown_by: Callable[[Release], Mapping[int, str]], number: int
+) -> Bisected:
+    """The releases where a finding begins and ends to be red."""
+
+    def probe(release: Release) -> Probe:
+        seen = shown_by(release)[number]
+        return Probe(seen == RED, seen == GREEN, "The release cannot run the case." if seen == LACKS else "")
+
+    search = Bisection(lines, probe, budget=TRIALS)
+    search.run()
+    return search.result
 
 
 def _shown(bench: Bench, case: Case, release: Release, kinds: set[str]) -> str:
@@ -67,17 +97,22 @@ def _shown(bench: Bench, case: Case, release: Release, kinds: set[str]) -> str:
 
 def _is_alike(one: Finding, other: Finding) -> bool:
     """Whether two may be one bug: they show the same on the same releases."""
-    return one.releases == other.releases and {d.kind for d in one.differences} == {d.kind for d in other.differences}
+    return one.releases == other.releases and _kinds(one) == _kinds(other)
 
 
-def _ticket(finding: Finding, case: Case, like: Sequence[Finding]) -> str:
+def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Finding]) -> str:
     differences = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
-    test = f"`{NAME}.java` beside this ticket asserts it." if case.partitions == 1 else "It takes two tasks."
     lines = [
         f"# {finding.title}",
         "",
         "- **Project**: Kafka. **Component**: streams. **Type**: Bug.",
         *(f"- **{label}**: {', '.join(_of(finding, shown)) or 'none'}." for label, shown in _LABELS.items()),
+        "",
+        bisected.summary,
+        "",
+        f"| {' | '.join(name.replace('_', ' ') for name in BOUNDARIES)} |",
+        f"| {' | '.join('--' for _ in BOUNDARIES)} |",
+        *(f"| {' | '.join(row(boundary)[: len(BOUNDARIES)])} |" for boundary in bisected.boundaries),
         "",
         "## Steps to reproduce",
         "",
@@ -85,7 +120,7 @@ def _ticket(finding: Finding, case: Case, like: Sequence[Finding]) -> str:
         str(case),
         "```",
         "",
-        test,
+        f"`{NAME}.java` beside this ticket asserts it.",
         "",
         "## Observed, and not what the operations mean",
         "",

@@ -64,20 +64,16 @@ def resumed(name: str) -> Fuzzed:
 
 
 def with_tickets(state: Fuzzed, report: Callable[[str], object] = print) -> Fuzzed:
-    """Run each finding on the first and last release of each line, and write its ticket.
+    """Bisect each finding over all published releases, and write its ticket.
 
     Raises:
         UsageError: Maven does not say what is published.
         HarnessError: a JVM could not be run, or ended.
     """
     installation, folder = get_settings().installation, Path(state.folder)
-    lines: dict[str, list[Release]] = {}
-    for release in sorted(published_releases(installation)):
-        if release.since(OLDEST):
-            lines.setdefault(release.line, []).append(release)
-    ends = {end for line in lines.values() for end in (line[0], line[-1])}
-    ends.add(Release.parse(state.streams))
-    done = tried(state, ends, lambda release: Lane(installation, release, folder / f"{release}.log"), report)
+    releases = {release for release in published_releases(installation) if release.since(OLDEST)}
+    releases.add(Release.parse(state.streams))
+    done = tried(state, releases, lambda release: Lane(installation, release, folder / f"{release}.log"), report)
     done.write(folder / "fuzzed.json")
     return done
 

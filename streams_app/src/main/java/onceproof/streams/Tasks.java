@@ -51,8 +51,8 @@ final class Tasks implements AutoCloseable {
      * Process all records of the input in their order, and whatever follows from them, in any order that brokers allow.
      *
      * @param isSettled whether a record of the input is taken only when nothing waits
-     * @return the turns: an empty text for the next record of the input; else the topic and the partitions of origin and
-     *     destination, of what has waited there longest
+     * @return the turns, each ends with the partition whose task takes the next record of the input, or, behind its topic
+     *     and the partition of its origin, the one that waits there longest
      */
     List<String> process(
             List<JsonNode> inputs, boolean isSettled, Function<JsonNode, TestRecord<byte[], byte[]>> read) {
@@ -69,13 +69,14 @@ final class Tasks implements AutoCloseable {
                 return turns;
             }
             int choice = schedule.nextInt(choices);
-            turns.add(choice == ready.size() ? "" : ready.get(choice));
             if (choice == ready.size()) {
                 JsonNode input = rest.remove();
                 TestRecord<byte[], byte[]> record = read.apply(input);
+                turns.add(String.valueOf(partitionOf(record.key())));
                 pipe(driverOf(record.key()), input.get(0).textValue(), record);
             } else {
                 Waiting next = waiting.get(ready.get(choice)).remove();
+                turns.add(ready.get(choice));
                 pipe(driverOf(next.record.key()), next.topic, next.record);
             }
         }
