@@ -701,6 +701,75 @@ def test_records_that_were_read_and_not_committed_are_lost_where_they_are_purged
     assert set(found["anomalies"]) <= {"lost-record"}
 
 
+SKIPS = """
+package skips;
+
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.Produced;
+
+/** Records whose number is not even have no valid time, so Kafka Streams skips them. */
+public class Skips implements Supplier<Topology> {
+    private static final Serde<String> S = Serdes.String();
+
+    @Override
+    public Topology get() {
+        StreamsBuilder builder = new StreamsBuilder();
+        Consumed<String, String> skipping = Consumed.with(S, S).withTimestampExtractor((record, time) ->
+                Integer.parseInt((String) record.value()) % 2 == 0 ? record.timestamp() : -1);
+        builder.stream("in", skipping).to("out", Produced.with(S, S));
+        return builder.build();
+    }
+}
+"""
+SKIPS_FILE = """
+class = "skips.Skips"
+sources = ["src"]
+instances = 1
+fault = "bounce"
+
+[[input]]
+topic = "in"
+config = { "cleanup.policy" = "compact", "message.timestamp.type" = "LogAppendTime" }
+generate = { records = 8000, key = "k-{n}", value = "{n}" }
+
+[[output]]
+topic = "out"
+promises = ["differential", "replay", "unique"]
+config = { "cleanup.policy" = "compact,delete" }
+"""
+
+
+def skips(folder, text=SKIPS_FILE):
+    """An application that half of its records hold no valid time for, so that they are skipped: the last ones, too."""
+    source = folder / "src" / "skips" / "Skips.java"
+    source.parent.mkdir(parents=True)
+    source.write_text(SKIPS)
+    (folder / "onceproof.toml").write_text(text)
+    return folder
+
+
+@pytest.mark.night
+@pytest.mark.broker
+def test_records_that_are_skipped_hold_up_nothing(tmp_path):
+    code, [green] = app_run(skips(tmp_path), "--streams", "4.4.0", "--seed", "1")
+    assert (code, green["judgement"]) == (0, "green"), green["reason"]
+    assert (green["records"], green["promises"]["unique"]) == (8_000, 4_000)
+
+
+@pytest.mark.broker
+def test_brokers_keep_to_the_configuration_of_a_topic(tmp_path):
+    text = SKIPS_FILE.replace('"cleanup.policy" = "compact,delete"', '"max.message.bytes" = 60')
+    code, [bad] = app_run(skips(tmp_path, text), "--streams", "4.4.0", "--seed", "1")
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert bad["anomalies"].keys() == {"thread-died"}
+    assert "RecordTooLargeException" in bad["witnesses"][0]["observed"]
+
+
 @pytest.mark.night
 @pytest.mark.broker
 def test_two_faults_at_once_strike_two_instances(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from onceproof.campaigns.application.verbs import app_run, default_releases
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.lab.plan import plan_of
-from onceproof.lab.trial import _new_topics
+from onceproof.lab.trial import KEPT, _new_topics
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
 from onceproof.model.files import since
@@ -59,6 +59,20 @@ def test_topics_have_as_many_partitions_as_they_say_and_else_as_many_as_all(tmp_
     assert plan.sizes == {"orders": 5, "payments": 2, "accepted-orders": 2, "paid-orders": 2, "revenue": 1}
     assert plan.topics_of("input") == {"orders": 5, "payments": 2}
     assert plan.topics_of("sums-repartition") == {OURS.topic("sums-repartition"): 2}
+
+
+def test_topics_are_created_with_their_configuration_and_keep_all_records(tmp_path):
+    folder = shutil.copytree(ORDERS, tmp_path / "orders")
+    file = folder / "onceproof.toml"
+    config = 'config = { "cleanup.policy" = "compact", "max.message.bytes" = 2_000_000 }'
+    file.write_text(file.read_text().replace('topic = "orders"', f'topic = "orders"\n{config}'))
+    trial = a_trial("4.3.1", scenario="app", application=str(folder))
+    plan = plan_of(PreparedTrial(trial), FakeCluster())
+    created = {topic.topic: topic.config for topic in _new_topics(plan, FakeCluster())}
+    assert created["orders"] == {**KEPT, "cleanup.policy": "compact", "max.message.bytes": "2000000"}
+    assert created["payments"] == KEPT
+    plan.write(tmp_path / "trial.json")
+    assert type(plan).read(tmp_path / "trial.json") == plan
 
 
 def test_an_output_is_still_when_it_has_not_grown_for_the_time_since_it_was_last_seen_to():

@@ -23,6 +23,11 @@ def phase(text):
     return f"[[phase]]\n{text}\n"
 
 
+def config(name, value):
+    """The configuration of the input."""
+    return WHOLE.replace(GENERATE, GENERATE + f'config = {{ "{name}" = "{value}" }}\n')
+
+
 SLOW_3 = phase('start = 3\nproperties = { "commit.interval.ms" = 9 }')
 
 
@@ -53,6 +58,15 @@ def test_what_is_not_said_has_its_default(tmp_path):
         ("class = ", "is no TOML"),
         (WHOLE.replace('class = "a.B#topology"\n', ""), "it takes either a class that gives the topology, or a command"),
         (WHOLE.replace("a.B#topology", "a b"), r'class = "a b": string should match'),
+        (config("cleanup.policy", "shrink"), "cleanup.policy cannot be 'shrink'; it takes delete, compact, or both"),
+        (config("max.message.bytes", "many"), "max.message.bytes cannot be 'many'; it takes a whole number of bytes"),
+        (config("retention.ms", "1"), "by retention.ms brokers remove records that are still to be judged, leave it"),
+        (config("segment.bytes", "1"), "by segment.bytes brokers remove records that are still to be judged"),
+        (config("preallocate", "true"), "preallocate cannot be set here; choose from cleanup.policy, compression.type"),
+        (
+            config("cleanup.policy", "compact").replace('key = "k{n}", ', ""),
+            "a topic with cleanup.policy = compact takes no record without a key: generate a key",
+        ),
         (WHOLE + QUERY * 2, "the store counts is asked twice"),
         (COMMAND + WHOLE.replace(HEAD, "") + QUERY, "query is for a class: the stores of a command are its own"),
         (
@@ -158,6 +172,12 @@ FILE = HEAD + INPUT + 'key = "long"\nfile = "in.jsonl"\n' + OUTPUT
 )  # fmt: skip
 def test_a_record_that_does_not_fit_is_named_by_its_line(tmp_path, line, sentence):
     assert sentence in refused(tmp_path, FILE, **{"in": line})
+
+
+def test_a_topic_that_is_compacted_takes_no_record_without_a_key(tmp_path):
+    compacted = FILE.replace('file = "in.jsonl"', 'file = "in.jsonl"\nconfig = { "cleanup.policy" = "compact" }')
+    reported = refused(tmp_path, compacted, **{"in": '{"key": 1, "value": "a"}\n{"value": "b"}'})
+    assert "line 2: it has no key, which in asks for, as its cleanup.policy is compact" in reported
 
 
 def test_records_of_a_file_are_as_they_stand(tmp_path):

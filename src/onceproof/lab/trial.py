@@ -30,6 +30,8 @@ from onceproof.scenarios.prepared import PreparedTrial
 
 NOTICED_WITHIN = 2.0  # the death of a broker
 BEGUN = TrialProgress()
+# Topics whose records may be of any time keep all of them: those of a segment that is not closed are never compacted.
+KEPT = {"retention.ms": "-1", "segment.ms": str((1 << 63) - 1)}
 
 
 def provision(
@@ -67,8 +69,9 @@ def _new_topics(plan: TrialPlan, cluster: Cluster) -> Iterator[NewTopic]:
     for name, planned in plan.roles.items():
         if planned.declared and planned.declared.plays == CHANGELOG:
             continue  # Kafka Streams knows how many partitions it needs
-        if planned.declared:  # its records may be of any time
-            yield NewTopic(planned.declared.name, plan.partitions_of(name), config={"retention.ms": "-1"})
+        if planned.declared:
+            config = {**KEPT, **planned.declared.config}
+            yield NewTopic(planned.declared.name, plan.partitions_of(name), config=config)
         elif planned.may_refuse:
             replicas = [[1, cluster.dead_broker()]] * partitions
             config = {"min.insync.replicas": "1"}

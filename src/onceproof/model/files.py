@@ -172,6 +172,7 @@ class Declared:
     ignored: tuple[str, ...] = ()  # fields of its JSON on which runs without a fault do not agree
     compare: str = "records"  # no more than that of an output: all `records` of a key, its `final` value, or the `keys`
     partitions: int | None = None  # None: as many as the trial says
+    config: Mapping[str, str] = field(default_factory=dict)  # of the topic
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,14 @@ def _answers_of(query: Query) -> str:
 
 def _read(one: InputTopic, named: str, declares: Declaration) -> Declared:
     plays = "global" if one.is_global else "input"
-    return Declared(named + one.topic, plays, one.key, one.value, partitions=one.partitions or declares.partitions)
+    return Declared(
+        named + one.topic,
+        plays,
+        one.key,
+        one.value,
+        partitions=one.partitions or declares.partitions,
+        config=one.written_config,
+    )
 
 
 def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None, declares: Declaration) -> Declared:
@@ -209,6 +216,7 @@ def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None, dec
         tuple(oracle.ignored.get(one.topic, ())) if oracle else (),
         one.compare,
         one.partitions or declares.partitions,
+        one.written_config,
     )
 
 

@@ -35,6 +35,20 @@ LEAST_HEAP = 32  # MB with which an instance starts
 # Configuration of ours, which an instance takes out of Kafka Streams': what its JVM may have at most, as -Xmx takes it,
 # and the start whose class path it has.
 HEAP, PHASE = "onceproof.heap", "onceproof.phase"
+# The configuration that a topic can have: what values look like, and that for people.
+CLEANUP, COMPACT = "cleanup.policy", "compact"
+NUMBER = (r"[1-9]\d{0,9}", "a whole number of bytes")
+TOPIC_CONFIG = {
+    CLEANUP: ("delete|compact|compact, ?delete|delete, ?compact", "delete, compact, or both with a comma"),
+    "compression.type": (
+        "uncompressed|gzip|snappy|lz4|zstd|producer",
+        "uncompressed, gzip, snappy, lz4, zstd, producer",
+    ),
+    "max.message.bytes": NUMBER,
+    "message.timestamp.type": ("CreateTime|LogAppendTime", "CreateTime or LogAppendTime"),
+}
+# By these brokers delete or compact records, which are judged when all are there.
+REMOVING = ("retention.", "local.retention.", "segment.", "delete.retention.", "max.compaction.", "min.cleanable.")
 PREFIX = "{prefix}"  # in a property: what the topics' names begin with
 
 
@@ -64,12 +78,25 @@ def _heap(text: str) -> str:
     return text
 
 
+def _of_a_topic(config: dict[str, Any]) -> dict[str, Any]:
+    for name, value in config.items():
+        if name.startswith(REMOVING):
+            raise ValueError(f"by {name} brokers remove records that are still to be judged, leave it out")
+        if name not in TOPIC_CONFIG:
+            raise ValueError(f"{name} cannot be set here; choose from {', '.join(TOPIC_CONFIG)}")
+        pattern, takes = TOPIC_CONFIG[name]
+        if not re.fullmatch(pattern, _text(value)):
+            raise ValueError(f"{name} cannot be {value!r}; it takes {takes}")
+    return config
+
+
 Serde = Annotated[str, AfterValidator(_serde)]
 Topic = Annotated[str, StringConstraints(pattern=r"^[\w.\-]{1,200}$")]
 Value = str | int | float | bool
 Class = Annotated[str, StringConstraints(pattern=rf"^{CLASS}$")]
 Coordinates = Annotated[str, StringConstraints(pattern=rf"^{COORDINATES}$")]
 Heap = Annotated[str, StringConstraints(pattern=r"^\d+[mg]$"), AfterValidator(_heap)]
+TopicConfig = Annotated[dict[str, Value], AfterValidator(_of_a_topic)]
 Properties = Annotated[dict[str, Value], AfterValidator(_not_ours)]
 Written = str | dict[str, Any]  # a record as a line of JSON, or as a row
 
@@ -99,13 +126,29 @@ class Generated(_Table):
 Partitions = Annotated[int, Field(ge=1, le=100)]
 
 
-class InputTopic(_Table):
-    """A topic that the application reads, and what is produced to it."""
+class _Topic(_Table):
+    """A topic of the application."""
 
     topic: Topic
     key: Serde = "string"
     value: Serde = "string"
     partitions: Partitions | None = None  # None: as all topics
+    config: TopicConfig = {}
+
+    @property
+    def written_config(self) -> dict[str, str]:
+        """Its configuration, as brokers take it."""
+        return {name: _text(value) for name, value in self.config.items()}
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether brokers refuse records without a key."""
+        return COMPACT in self.written_config.get(CLEANUP, "")
+
+
+class InputTopic(_Topic):
+    """A topic that the application reads, and what is produced to it."""
+
     is_global: bool = Field(default=False, alias="global")  # read into a global table or store
     file: Path | None = None
     generate: Generated | None = None
@@ -114,21 +157,19 @@ class InputTopic(_Table):
     def _one_source(self) -> "InputTopic":
         if (self.file is None) == (self.generate is None):
             raise ValueError("it takes either a file of records or what to generate")
+        if self.is_compacted and self.generate is not None and self.generate.key is None:
+            raise ValueError(f"a topic with {CLEANUP} = {COMPACT} takes no record without a key: generate a key")
         return self
 
 
-class OutputTopic(_Table):
+class OutputTopic(_Topic):
     """A topic that the application writes to, and what must hold for it."""
 
-    topic: Topic
-    key: Serde = "string"
-    value: Serde = "string"
     promises: tuple[Literal["differential", "replay", "replay-newest", "unique", "each-input-once"], ...] = (
         "differential",
     )
     of: Topic | None = None  # the input of `each-input-once`, if there are several
     compare: Literal["records", "final", "keys"] = "records"  # key by key, as far as runs without a fault agree
-    partitions: Partitions | None = None
 
 
 class Query(_Table):
@@ -448,6 +489,8 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
             fields[name] = encode(serde, value)
         except ValueError as error:
             raise ValueError(f"the {name} {error}, which the serde {serde} of {one.topic} asks for") from None
+    if one.is_compacted and fields["key"] is None:
+        raise ValueError(f"it has no key, which {one.topic} asks for, as its {CLEANUP} is {COMPACT}")
     named = read.headers.items() if isinstance(read.headers, dict) else read.headers
     headers = tuple((name, text.encode() if isinstance(text, str) else text) for name, text in named)
     return _Drawn(fields["key"], fields["value"], read.timestamp, headers)
