@@ -182,15 +182,15 @@ def settings() -> str:
 
 def _parameter(name: str, parameter: Parameter) -> str:
     choices = f"; one of {codes(parameter.choices)}" if parameter.choices else ""
-    least = "" if parameter.least is None else f"; at least {parameter.least:g}"
+    bounds = f"; {parameter.bounds}" if parameter.bounds else ""
     default = parameter.default if parameter.default != "" else "empty"
     default = str(default).lower() if isinstance(default, bool) else default
-    return f"{code(name)} (default {code(default)}): {literal(parameter.description)}{choices}{least}"
+    return f"{code(name)} (default {code(default)}): {literal(parameter.description)}{choices}{bounds}"
 
 
 def scenarios() -> str:
     """Every scenario with its variants and parameters."""
-    of_faults = {name for fault in FAULTS.values() for name in fault.parameters}
+    of_faults = {name for fault in FAULTS.values() for name in fault.parameters.described()}
     parts = []
     for one in SCENARIOS.values():
         parts.append(f"## {one.name}")
@@ -206,7 +206,7 @@ def scenarios() -> str:
             )
         )
         parts.append("Parameters:")
-        own = {name: parameter for name, parameter in one.parameters.items() if name not in of_faults}
+        own = {name: parameter for name, parameter in one.settable.items() if name not in of_faults}
         parts.append(bullets(_parameter(name, parameter) for name, parameter in own.items()))
     return page(
         "Scenarios, variants and parameters",
@@ -225,7 +225,7 @@ def faults() -> str:
     head = "| scenario | " + " | ".join(str(number) for number in range(1, len(FAULTS) + 1)) + " |"
     rows = [head, "|---" * (len(FAULTS) + 1) + "|"]
     for one in SCENARIOS.values():
-        choices = one.parameters[FAULT].choices if FAULT in one.parameters else ()
+        choices = {fault.name for fault in one.faults}
         rows.append(f"| {code(one.name)} | " + " | ".join("●" if name in choices else "" for name in FAULTS) + " |")
     numbered = "\n".join(f"{number}. [{code(name)}](#{name})" for number, name in enumerate(FAULTS, 1))
     parts = [numbered, "\n".join(rows)]
@@ -234,7 +234,7 @@ def faults() -> str:
         since = f" It needs Kafka Streams {fault.since} or later." if fault.since else ""
         brokers = f" It needs {fault.nodes} brokers or more." if fault.nodes > 1 else ""
         parts.append(paragraph(f"The scenario must have this: {literal(fault.needs)}.{since}{brokers}"))
-        parts.append(bullets(_parameter(name, parameter) for name, parameter in fault.parameters.items()))
+        parts.append(bullets(_parameter(name, parameter) for name, parameter in fault.parameters.described().items()))
     return page(
         "Faults and scenarios",
         "`onceproof trial SCENARIO --fault NAME` injects a fault. A dot says that the scenario allows the fault with "

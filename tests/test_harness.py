@@ -68,9 +68,7 @@ def test_an_edit_of_a_scenario_changes_its_own_version_and_those_of_scenarios_th
 
 def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(package):
     def allows(name: str) -> set[str]:
-        return {
-            one for one in ALL if "fault" in (p := scenarios.scenario(one).parameters) and name in p["fault"].choices
-        }
+        return {one for one in ALL if faults.FAULTS[name] in scenarios.scenario(one).faults}
 
     for name in ("partition", "topology-pause", "disk-full"):
         file = package / "faults" / f"{faults.FAULTS.modules[name].rpartition('.')[2]}.py"

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from onceproof.faults import FAULTS, NONE
+from onceproof.faults import FAULTS
 from onceproof.installation import PROJECT
 from onceproof.model.errors import HarnessError
 from onceproof.scenarios import SCENARIOS, app, module_of, scenario
@@ -68,8 +68,7 @@ class Sources:
         Raises:
             UsageError: there is no such scenario.
         """
-        fault = scenario(name).parameters.get("fault")
-        allowed = [FAULTS.modules[choice] for choice in (fault.choices if fault else ()) if choice != NONE]
+        allowed = [FAULTS.modules[fault.name] for fault in scenario(name).faults]
         return self._imported([module_of(name), *allowed]) | self.of_all
 
     @cached_property

@@ -25,7 +25,7 @@ def test_each_schedule_is_a_trial_that_can_be_run(name):
         scenario(name).validate(trial)
         assert trial.cell.restart_on is None
         fault_name = scenario(name).values(trial).get("fault", "none")
-        of_others = {p for fault in FAULTS.values() if fault.name != fault_name for p in fault.parameters}
+        of_others = {p for fault in FAULTS.values() if fault.name != fault_name for p in fault.parameters.described()}
         assert not of_others & dict(schedule.parameters).keys()
 
 
@@ -36,13 +36,13 @@ def test_a_scenario_that_takes_two_releases_is_not_searched_on_one():
 
 def test_every_fault_of_a_scenario_is_drawn_but_one_that_cannot_be_had_or_takes_two_releases():
     faults = story("enumerator", NEWEST, BROKER, ["partition"]).domains["fault"]
-    assert {*faults, "partition", "rolling-bounce"} == {*scenario("enumerator").parameters["fault"].choices}
+    assert {*faults, "partition", "rolling-bounce"} == {*scenario("enumerator").settable["fault"].choices}
     assert not {"partition", "rolling-bounce"} & {*faults}
 
 
 def test_values_are_those_that_are_declared_and_those_of_variants():
     domains = story("crash", NEWEST, BROKER).domains
-    assert domains["stores"] == tuple(scenario("crash").parameters["stores"].choices)
+    assert domains["stores"] == tuple(scenario("crash").settable["stores"].choices)
     assert domains["commit.interval.ms"] == (30_000, 500, 9_000)
     assert domains["static.membership"] == (True, False)
     assert "java" not in domains

@@ -71,7 +71,7 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 
 
 def test_a_parameter_of_any_scenario_can_be_set(dag):
-    texts = [f"{name}=1" for scenario in SCENARIOS.values() for name in scenario.parameters]
+    texts = [f"{name}=1" for scenario in SCENARIOS.values() for name in scenario.settable]
     assert dag.params.get_param("set").resolve(texts) == texts
 
 

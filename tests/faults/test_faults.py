@@ -252,7 +252,7 @@ def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
 def held(path: Path, nature: Nature) -> FaultOutcome:
     """The fault in a group of two that works, and gets more to do."""
     driver = fake_driver(a_trial("4.3.1", "PAUSED"), path, nature)
-    driver.lab.parameters = {**driver.lab.parameters, held_rebalance.SECONDS: 10.0}
+    driver.lab.parameters = {**driver.lab.parameters, "held-rebalance.seconds": 10.0}
     for name in ("instance-1", "instance-2"):
         driver.lab.instances.start(name, config=held_rebalance.config({}))
     driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
@@ -488,9 +488,9 @@ ALL = {**SCENARIOS, app.NAME: app.SCENARIO}
 def test_every_fault_is_allowed_somewhere_and_has_its_row_and_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
     for fault in FAULTS.values():
-        allowing = {name: what for name, what in ALL.items() if "fault" in what.parameters}
-        where = [name for name, what in allowing.items() if fault.name in what.parameters["fault"].choices]
+        described = fault.parameters.described()
+        where = [name for name, what in ALL.items() if fault in what.faults]
         assert where
-        assert all(fault.parameters.items() <= ALL[name].parameters.items() for name in where)
+        assert all(described.items() <= ALL[name].settable.items() for name in where)
         assert [line for line in page.splitlines() if line.startswith(f"| `{fault.name}` |")]
-        assert all(f"`{parameter}`" in page for parameter in fault.parameters)
+        assert all(f"`{parameter}`" in page for parameter in described)

@@ -59,7 +59,7 @@ def test_the_trial_that_must_show_it_can_be_asked_for(shown) -> None:
     assert shown.scenario in SCENARIOS
     assert scenario(shown.scenario).variant(shown.variant)
     for name, value in shown.parameters.items():
-        assert scenario(shown.scenario).parameters[name].parse(name, str(value)) == value
+        assert scenario(shown.scenario).settable[name].parse(str(value)) == value
 
 
 @given(line=st.sampled_from(LINES), end=st.integers(0, 700), start=st.integers(0, 300))

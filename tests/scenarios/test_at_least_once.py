@@ -13,7 +13,7 @@ from onceproof.model.release import Release
 from onceproof.readers.answers import FALSE, TRUE
 from onceproof.readers.checks import check_deleter as check
 from onceproof.scenarios import SCENARIOS
-from onceproof.scenarios.at_least_once import DELETE, PARAMETERS, PUT, VARIANTS, config, workload
+from onceproof.scenarios.at_least_once import DELETE, PUT, VARIANTS, config, workload
 from tests.present import present
 from tests.specimens.deleter import SPECIMENS
 
@@ -159,9 +159,9 @@ def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     SCENARIO.validate(trial(variant.name))
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
-    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+    assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_every_default_can_be_given(name):
         ("keys=", "a whole number"),
         ("keys=0", "at least 1"),
         ("published=both", "one of changelog, output"),
-        ("guarantee=at_most_once", "one of at_least_once, exactly_once_v2"),
+        ("guarantee=at_most_once", "one of exactly_once_v2, at_least_once"),
         ("delete=never", "one of at-once, downstream"),
         ("caching=1", "true or false"),
     ],

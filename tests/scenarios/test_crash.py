@@ -20,7 +20,6 @@ from onceproof.readers.state import compare_state
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import TRANSACTIONAL
 from onceproof.scenarios.crash import (
-    PARAMETERS,
     VARIANTS,
     StateWatch,
     _uncommitted,
@@ -437,9 +436,9 @@ def test_transactional_stores_take_the_releases_that_have_them(variant, streams,
     assert refused is None if why is None else why in present(refused)
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
-    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+    assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 
 
 @pytest.mark.parametrize(

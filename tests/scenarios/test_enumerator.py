@@ -12,11 +12,9 @@ from onceproof.model.release import Release
 from onceproof.readers.enumerator import check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.enumerator import FIRST, PARAMETERS, SECOND, VARIANTS, config, standbys_synced, workload
+from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, config, standbys_synced, workload
 from tests.present import present
 from tests.specimens.enumerator import SPECIMENS, Specimen
-
-DEFAULTS = {name: parameter.default for name, parameter in PARAMETERS.items()}
 
 
 def topics(specimen: Specimen):
@@ -124,15 +122,15 @@ def test_every_variant_says_what_it_changes(variant):
 @pytest.mark.parametrize(("fault", "refused"), [("disk-full", True), ("state-lost", True), ("instance-kill", False)])
 def test_a_fault_of_the_disk_strikes_no_stores_in_memory(fault, refused):
     cell = Cell("enumerator", "IN_MEMORY", Release.parse("4.3.1"), Release.parse("3.9.1"))
-    reason = SCENARIOS["enumerator"].refusal(cell, {**DEFAULTS, "stores": "in-memory", "fault": fault})
+    reason = SCENARIOS["enumerator"].refuse_trial(Trial("", cell, 1, 1, {"fault": fault}))
     assert (reason is not None and reason.startswith(f"the fault {fault} is of stores on disk")) == refused
 
 
 def test_stores_in_memory_can_go_back_to_a_release_that_cannot_open_those_on_disk():
     back = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1), Release(4, 2, 0))
-    refusal = SCENARIOS["enumerator"].refusal
-    assert "cannot open them" in present(refusal(back, DEFAULTS))
-    assert refusal(back, {**DEFAULTS, "stores": "in-memory"}) is None
+    refuse = SCENARIOS["enumerator"].refuse_trial
+    assert "cannot open them" in present(refuse(Trial("", back, 1, 1)))
+    assert refuse(Trial("", back, 1, 1, {"stores": "in-memory"})) is None
 
 
 def an_instance(tasks, position=None):

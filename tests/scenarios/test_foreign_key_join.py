@@ -79,7 +79,7 @@ def test_foreign_keys_may_be_of_no_right_record(absent, there):
 
 
 def test_a_share_of_more_than_all_is_refused():
-    with pytest.raises(UsageError, match=r"absent is 1\.5, but must be a share from 0 to 1\."):
+    with pytest.raises(UsageError, match=r"absent is 1\.5, but must be from 0 to 1: share of"):
         SCENARIO.validate(a_trial("4.3.1", scenario="foreign-key-join", absent=1.5))
 
 

@@ -40,7 +40,7 @@ def test_nobody_asks_for_no_key_in_the_control():
 
 
 def test_a_share_of_more_than_all_is_refused():
-    with pytest.raises(UsageError, match=r"no\.key is 1\.5, but must be a share from 0 to 1\."):
+    with pytest.raises(UsageError, match=r"no\.key is 1\.5, but must be from 0 to 1: share of"):
         SCENARIO.validate(a_trial("4.3.1", scenario="global-join", no_key=1.5))
 
 

@@ -69,7 +69,7 @@ def test_each_key_has_a_value_before_it_changes():
 )
 def test_what_cannot_be_run_is_refused(releases, variant, parameters, reason):
     trial = a_trial(releases[0], variant, scenario="grouped-table", restart_on=releases[1], **parameters)
-    judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    judgement = SCENARIO.refuse_trial(trial)
     assert (judgement or "").startswith(reason or "")
     assert (judgement is None) == (reason is None)
 

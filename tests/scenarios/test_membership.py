@@ -2,6 +2,7 @@
 
 import pytest
 
+from onceproof.faults import bounce
 from onceproof.faults.rolling_bounce import STATIC
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
@@ -9,7 +10,7 @@ from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import PROTOCOL
 
-OF_GROUPS = sorted(name for name, scenario in SCENARIOS.items() if PROTOCOL in scenario.parameters)
+OF_GROUPS = sorted(name for name, scenario in SCENARIOS.items() if PROTOCOL in scenario.settable)
 
 
 @pytest.mark.parametrize("scenario", OF_GROUPS)
@@ -65,7 +66,4 @@ def test_instances_are_configured_as_their_membership_says(scenario, fault):
 
 
 def test_each_scenario_whose_group_a_fault_can_strike_has_them():
-    faults = {
-        name: one.parameters["fault"].choices or () for name, one in SCENARIOS.items() if "fault" in one.parameters
-    }
-    assert {name for name, choices in faults.items() if "bounce" in choices} == {*OF_GROUPS}
+    assert {name for name, one in SCENARIOS.items() if bounce.FAULT in one.faults} == {*OF_GROUPS}

@@ -15,7 +15,6 @@ from onceproof.readers.checks import check_counting as check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.multirunner import (
-    PARAMETERS,
     STEPS,
     TOGETHER,
     VARIANTS,
@@ -252,9 +251,9 @@ def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     SCENARIO.validate(trial(variant.name))
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
-    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+    assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 
 
 @pytest.mark.parametrize(
@@ -268,7 +267,7 @@ def test_every_default_can_be_given(name):
         ("standbys=-1", "at least 0"),
         ("rate=fast", "a number"),
         ("caching=perhaps", "true or false"),
-        ("stores=paper", "one of in-memory, rocksdb"),
+        ("stores=paper", "one of rocksdb, in-memory"),
         ("guarantee=exactly_once", "one of exactly_once_v2, at_least_once"),
     ],
 )

@@ -67,7 +67,7 @@ def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
 )
 def test_what_cannot_be_run_is_refused(variant, parameters, reason):
     trial = a_punctuators_trial(variant, **parameters)
-    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    refusal = SCENARIO.refuse_trial(trial)
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)
 

@@ -19,7 +19,6 @@ from onceproof.scenarios.quota import (
     ALL,
     CHANGELOG,
     FAILURES,
-    PARAMETERS,
     VARIANTS,
     Log,
     Requests,
@@ -320,9 +319,9 @@ def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     SCENARIO.validate(trial(variant.name))
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
-    assert SCENARIO.parse([f"{name}={PARAMETERS[name].default}"]) == {name: PARAMETERS[name].default}
+    assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 
 
 @pytest.mark.parametrize(

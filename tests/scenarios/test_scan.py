@@ -6,11 +6,11 @@ import pytest
 
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_scans as check
-from onceproof.scenarios.scan import DELETE, PUT, scans_behind_others, workload
+from onceproof.scenarios.scan import DELETE, PUT, Parameters, scans_behind_others, workload
 from tests.conftest import a_trial
 from tests.specimens.scans import SPECIMENS
 
-OWN = {"reach": 2, "all.every": 10, "partitions": 2}
+PARAMETERS = Parameters.of({"reach": 2, "all.every": 10, "partitions": 2})
 
 
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
@@ -42,4 +42,4 @@ def test_each_key_is_put_once_and_then_deleted_once():
 )
 def test_a_scan_can_find_a_ghost_behind_a_key_that_is_in_the_store(there, deleted, scans):
     puts, deletes = ([(key, value) for key in keys] for keys, value in ((there, PUT), (deleted, DELETE)))
-    assert scans_behind_others(puts, deletes, OWN) == scans
+    assert scans_behind_others(puts, deletes, PARAMETERS) == scans

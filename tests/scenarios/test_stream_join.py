@@ -8,7 +8,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_stream_join as check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.stream_join import PARAMETERS, SCENARIO, facts, workload
+from onceproof.scenarios.stream_join import SCENARIO, facts, values, workload
 from tests.conftest import a_trial
 from tests.specimens.stream_join import SPECIMENS
 
@@ -29,7 +29,7 @@ def test_numbers_grow_in_each_partition_and_the_last_one_closes_all_windows(part
     for key, value in made.second:
         numbers[partition_of_key(key, partitions)].append(abs(value))
     assert numbers.keys() == set(range(partitions))
-    waits = sum(int(PARAMETERS[name].default) for name in ("window", "grace"))
+    waits = sum(int(SCENARIO.settable[name].default) for name in ("window", "grace"))
     for of_partition in numbers.values():
         assert of_partition == sorted(set(of_partition))
         assert of_partition[-1] == 200 + waits + 1
@@ -77,9 +77,9 @@ def test_in_a_join_that_is_not_symmetric_all_partitions_stay_in_step():
     trial = a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", records=200)
     assert [abs(value) for _, value in workload(trial).second] == [*range(1, 201), 521, 521]
     assert SCENARIO.app(trial)["before.ms"] == 20
-    assert facts(SCENARIO.values(trial)) == {"window": 300, "before": 20, "grace": 20, "join": 2}
+    assert facts(values(trial)) == {"window": 300, "before": 20, "grace": 20, "join": 2}
     symmetric = a_trial("4.3.1", scenario="stream-join")
     assert "before.ms" not in SCENARIO.app(symmetric)
-    assert facts(SCENARIO.values(symmetric))["before"] == 100
+    assert facts(values(symmetric))["before"] == 100
     with pytest.raises(UsageError, match=r"before is 301, but may be window \(300\) at most"):
         SCENARIO.validate(a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", before=301))

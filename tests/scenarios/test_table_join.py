@@ -79,7 +79,7 @@ def test_a_key_is_where_its_total_is():
 )
 def test_what_cannot_be_run_is_refused(parameters, reason):
     trial = a_trial("4.3.1", scenario="table-join", **parameters)
-    judgement = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    judgement = SCENARIO.refuse_trial(trial)
     assert (judgement or "").startswith(reason or "")
     assert (judgement is None) == (reason is None)
 

@@ -7,7 +7,7 @@ import pytest
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_windows as check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.windows import SCENARIO, facts, generated, workload
+from onceproof.scenarios.windows import SCENARIO, facts, generated, values, workload
 from tests.conftest import a_trial
 from tests.specimens.windows import SPECIMENS
 
@@ -52,7 +52,7 @@ def test_a_last_record_of_each_partition_closes_all_other_windows(partitions):
 def test_the_topology_is_told_what_the_checks_are_told():
     for variant in SCENARIO.variants:
         trial = a_windows_trial(variant)
-        reported, known = SCENARIO.app(trial), facts(SCENARIO.values(trial))
+        reported, known = SCENARIO.app(trial), facts(values(trial))
         finals = reported["suppressed"] or reported["on.close"]
         assert (reported["size.ms"], reported["grace.ms"], finals) == (
             known["size"],
@@ -79,7 +79,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
 )
 def test_what_cannot_be_run_is_refused(variant, parameters, reason):
     trial = a_windows_trial(variant, **parameters)
-    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    refusal = SCENARIO.refuse_trial(trial)
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)
 
@@ -124,6 +124,6 @@ def test_what_comes_out_now_and_then_is_closed_twice_with_the_same_records():
 )
 def test_sessions_that_cannot_be_extended_are_refused(parameters, reason):
     trial = a_windows_trial("EXTENDED", **parameters)
-    refusal = SCENARIO.refusal(trial.cell, SCENARIO.values(trial))
+    refusal = SCENARIO.refuse_trial(trial)
     assert (refusal or "").startswith(reason or "")
     assert (refusal is None) == (reason is None)

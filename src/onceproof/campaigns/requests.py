@@ -15,7 +15,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from onceproof.faults import rolling_bounce
+from onceproof.faults import NONE, rolling_bounce
 from onceproof.model.decoding import half_sentence
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER, MAX_TRIALS
@@ -27,7 +27,7 @@ from onceproof.scenarios import CATALOGUE, app
 WORDS = "or newest, previous, or a line such as 4.3, which is its newest patch"
 MAX_SEED = 2**31 - 1
 VARIANTS = sorted({variant for offer in CATALOGUE.values() for variant in offer.variants})
-FAULTS = [name for name in app.PARAMETERS["fault"].choices if name != rolling_bounce.NAME]
+FAULTS = [NONE, *(fault.name for fault in app.SCENARIO.faults if fault is not rolling_bounce.FAULT)]
 T = TypeVar("T")
 
 

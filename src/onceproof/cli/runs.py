@@ -59,7 +59,7 @@ def list_(
     shown = [scenario(name) for name in names] or list(SCENARIOS.values())
     for one in shown:
         _list_scenario(one)
-    _list_faults({name for one in shown if FAULT in one.parameters for name in one.parameters[FAULT].choices})
+    _list_faults({fault.name for one in shown for fault in one.faults})
     if not names:
         _list_matrices()
 
@@ -71,9 +71,9 @@ def _list_scenario(one: Scenario) -> None:
     for variant in one.variants.values():
         table.add_row(variant.name, variant.description)
     out.print(table)
-    of_faults = {name for fault in FAULTS.values() for name in fault.parameters}
+    of_faults = {name for fault in FAULTS.values() for name in fault.parameters.described()}
     table = Table("parameter", "default", "what it is", box=None)
-    for name, parameter in one.parameters.items():
+    for name, parameter in one.settable.items():
         if name not in of_faults:
             may_be = f": {', '.join(parameter.choices)}" if name == FAULT else ""
             table.add_row(name, str(parameter.default), f"{parameter.description}{may_be}")
@@ -86,7 +86,7 @@ def _list_faults(names: Collection[str]) -> None:
     for fault in FAULTS.values():
         if fault.name in names:
             table.add_row(fault.name, "", "", fault.effect)
-            for name, parameter in fault.parameters.items():
+            for name, parameter in fault.parameters.described().items():
                 table.add_row("", name, str(parameter.default), parameter.description)
     if table.row_count:
         out.print(table, "")

@@ -1,7 +1,6 @@
 """The faults that can strike an application, one module each."""
 
-from collections.abc import Mapping
-from typing import Any
+from pydantic import Field
 
 from onceproof.faults import (
     bounce,
@@ -24,7 +23,7 @@ from onceproof.faults import (
 from onceproof.faults.base import Fault
 from onceproof.model.entry_points import Registry
 from onceproof.model.errors import UsageError
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.model.release import Release
 
 _MODULES = (
@@ -77,30 +76,35 @@ def fault(name: str) -> Fault:
         raise UsageError(f"There is no fault {name!r}; choose from {', '.join(FAULTS)}.") from None
 
 
-def parameters_of(*faults: Fault) -> dict[str, Parameter]:
-    """The parameters of a scenario that allows these faults: which of them strikes, and the faults' own."""
-    choices = (NONE, *(one.name for one in faults))
-    return {
-        "fault": Parameter(NONE, "the fault that is injected instead of the scenario's own steps", choices=choices),
-        "nodes": Parameter(1, "brokers, of a trial that has brokers of its own", least=1),
-        **{name: parameter for one in faults for name, parameter in one.parameters.items()},
-    }
+def fault_or_none(name: str) -> Fault | None:
+    """The fault of this name; None for `none`.
 
-
-def chosen(values: Mapping[str, Any]) -> Fault | None:
-    """The fault that strikes in a trial with these values of its parameters, if one does."""
-    name = values.get("fault", NONE)
+    Raises:
+        UsageError: there is none.
+    """
     return None if name == NONE else fault(name)
 
 
-def refuse_fault(streams: Release, values: Mapping[str, Any]) -> str | None:
-    """Why the fault that strikes cannot strike this release, or takes more brokers, if it does."""
-    injected = chosen(values)
+class Injection(BaseParameters):
+    """For a scenario that allows faults: which of them is injected. Its `faults` say what there is to choose from."""
+
+    fault: str = Field(NONE, description="the fault that is injected instead of the scenario's own steps")
+    nodes: int = Field(1, ge=1, description="brokers, of a trial that has brokers of its own")
+
+    @property
+    def injected(self) -> Fault | None:
+        """The fault that is injected, if one is."""
+        return fault_or_none(self.fault)
+
+
+def refuse_fault(streams: Release, values: Injection) -> str | None:
+    """Why the fault that is injected cannot strike this release, or takes more brokers, if it does."""
+    injected = values.injected
     if injected is None:
         return None
     if injected.since and streams < injected.since:
         return f"the fault {injected.name} needs Kafka Streams {injected.since} or later, and not {streams}."
-    if values["nodes"] < injected.nodes:
-        lacks = f"needs {injected.nodes} brokers, and not {values['nodes']}"
+    if values.nodes < injected.nodes:
+        lacks = f"needs {injected.nodes} brokers, and not {values.nodes}"
         return f"the fault {injected.name} {lacks}: add --nodes {injected.nodes}."
     return None

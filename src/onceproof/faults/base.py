@@ -10,14 +10,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
 from onceproof.model.files import FaultOutcome
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, time_of_line
 
@@ -268,7 +268,7 @@ class Fault:
     undone: str  # how, in one sentence
     needs: str  # what a scenario needs for it to bite, in one clause
     new_run: Callable[[FaultContext], FaultRun]
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    parameters: type[BaseParameters] = BaseParameters
     nodes: int = 1  # the least number of brokers
     since: Release | None = None  # the first Kafka Streams that can do it; None: all can
     lasts: float = 8.0  # seconds for which records must last, at any time

@@ -8,27 +8,36 @@ transaction must be committed or aborted as a whole.
 from collections.abc import Mapping
 from typing import Any
 
-from onceproof.faults.base import Fault
-from onceproof.faults.leader import NODES, LeaderFaultRun, leads
+from pydantic import Field
+
+from onceproof.faults.base import Fault, FaultContext
+from onceproof.faults.leader import NODES, LeaderFaultRun, LeaderParameters
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import named
 
 NAME = "broker-kill"
-ORDERLY = f"{NAME}.orderly"
-PARAMETERS = {
-    **leads(NAME),
-    ORDERLY: Parameter(False, f"whether `{NAME}` asks the broker to shut down cleanly (SIGTERM) instead"),
-}
+
+
+class Parameters(LeaderParameters):
+    """What the broker leads, and how it ends."""
+
+    model_config = named(NAME)
+    orderly: bool = Field(False, description=f"whether `{NAME}` asks the broker to shut down cleanly (SIGTERM) instead")
 
 
 class BrokerKill(LeaderFaultRun):
     """The leader of a partition dies."""
 
-    name = NAME
+    parameters = Parameters
+
+    def __init__(self, lab: FaultContext) -> None:
+        """Nothing is done yet."""
+        super().__init__(lab)
+        self._orderly = Parameters.of(lab.parameters).orderly
 
     def inject(self, node: int) -> None:
         """Kill it."""
-        self.lab.brokers.kill(node, orderly=self.lab.parameters[ORDERLY])
+        self.lab.brokers.kill(node, orderly=self._orderly)
 
     def undo(self, node: int) -> None:
         """Start it again."""
@@ -36,11 +45,11 @@ class BrokerKill(LeaderFaultRun):
 
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """Whether it was out of sync, when it was in sync again, and how it ended."""
-        return {**super().proof(back_ms), "orderly": self.lab.parameters[ORDERLY]}
+        return {**super().proof(back_ms), "orderly": self._orderly}
 
     def description(self) -> str:
         """How it ended."""
-        return "was shut down" if self.lab.parameters[ORDERLY] else "was killed"
+        return "was shut down" if self._orderly else "was killed"
 
     def back_text(self, back_ms: int | None) -> str:
         """When it was in sync."""
@@ -53,7 +62,7 @@ FAULT = Fault(
     undone="It is started again over its data.",
     needs="it takes three brokers, and topics that two of them may serve",
     new_run=BrokerKill,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     nodes=NODES,
     seen_outside=True,
     requires=frozenset({Capability.KILL_NODE}),

@@ -9,32 +9,40 @@ the others do not have.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import Fault, FaultContext, log_lines
-from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, leads
+from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, LeaderParameters
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import named
 from onceproof.model.phrases import FOLLOWS
 
 NAME = "broker-pause"
 SESSION = 3.0  # seconds after which the controller misses a broker of ours, see lab/cluster.py
-SECONDS = f"{NAME}.seconds"
-PARAMETERS = {
-    **leads(NAME),
-    SECONDS: Parameter(
-        7.0, f"seconds for which the fault `{NAME}` stops a broker, at least", least=SESSION + 1, also=(14.0,)
-    ),
-}
+
+
+class Parameters(LeaderParameters):
+    """What the broker leads, and for how long it is stopped."""
+
+    model_config = named(NAME)
+    seconds: float = Field(
+        7.0,
+        ge=SESSION + 1,
+        examples=[14.0],
+        description=f"seconds for which the fault `{NAME}` stops a broker, at least",
+    )
 
 
 class BrokerPause(LeaderFaultRun):
     """The leader of a partition is frozen."""
 
-    name = NAME
+    parameters = Parameters
 
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self.patience = lab.parameters[SECONDS] + PATIENCE
+        self._seconds = Parameters.of(lab.parameters).seconds
+        self.patience = self._seconds + PATIENCE
         self._woken = 0.0  # epoch seconds
         self._log_end = 0
 
@@ -49,7 +57,7 @@ class BrokerPause(LeaderFaultRun):
         The application may wait until it wakes, since clients wait for the answer to an open request.
         """
         self.went_on()
-        return self.has_moved() and self.lab.now() - self.injected_at >= self.lab.parameters[SECONDS]
+        return self.has_moved() and self.lab.now() - self.injected_at >= self._seconds
 
     def undo(self, node: int) -> None:
         """Thaw it."""
@@ -97,7 +105,7 @@ FAULT = Fault(
     undone="It goes on (SIGCONT), as a zombie.",
     needs="it takes three brokers, and topics that two of them may serve",
     new_run=BrokerPause,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     nodes=NODES,
     seen_outside=True,
     lasts=12.0,

@@ -11,8 +11,10 @@ A pause of the garbage collector during a deployment does the same.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, log_lines
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.phrases import FENCED
 
 NAME = "held-rebalance"
@@ -21,12 +23,14 @@ TRANSACTION = 4.0  # seconds after which a transaction is aborted
 PURGE = 0.1  # seconds between two purges of repartition topics
 PATIENCE = 60.0  # seconds beyond the time for which it is held up, for the new instance to ask to join, too
 
-SECONDS = f"{NAME}.seconds"
-PARAMETERS = {
-    SECONDS: Parameter(
-        10.0, f"seconds for which the fault `{NAME}` holds a rebalance up, at least", least=TRANSACTION + 1
+
+class Parameters(BaseParameters):
+    """For how long a rebalance is held up."""
+
+    model_config = named(NAME)
+    seconds: float = Field(
+        10.0, ge=TRANSACTION + 1, description=f"seconds for which the fault `{NAME}` holds a rebalance up, at least"
     )
-}
 
 
 def config(_: Mapping[str, Any]) -> dict[str, str]:
@@ -44,7 +48,8 @@ class HeldRebalance(FaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self.patience = lab.parameters[SECONDS] + PATIENCE
+        self._seconds = Parameters.of(lab.parameters).seconds
+        self.patience = self._seconds + PATIENCE
         self._frozen: Instance | None = None
         self._joined: Instance | None = None
         self._others: list[Instance] = []
@@ -74,7 +79,7 @@ class HeldRebalance(FaultRun):
     def took_effect(self) -> bool:
         """Whether the rebalance has been held up for long enough, and somebody who went on was fenced."""
         asked = self._reached("REBALANCING")
-        long_enough = asked is not None and self.lab.now() - asked >= self.lab.parameters[SECONDS]
+        long_enough = asked is not None and self.lab.now() - asked >= self._seconds
         return long_enough and bool(self._fenced())
 
     def heal(self) -> None:
@@ -139,7 +144,7 @@ FAULT = Fault(
     undone="It goes on (SIGCONT), and the rebalance ends.",
     needs="it takes a second instance that goes on meanwhile, and transactions to be fenced",
     new_run=HeldRebalance,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     config=config,
     lasts=25.0,
 )

@@ -7,26 +7,30 @@ struck. There are three brokers, three replicas of each partition, and two of th
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
 
 from onceproof.faults.base import FaultContext, FaultRun, NoTargetError, Replicas, processed
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.model.phrases import TRANSACTIONAL_ID
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
 
 NODES = 3
 PATIENCE = 45.0  # seconds that the brokers have to elect another leader, and then to catch up
-TRANSACTIONS, GROUP, INPUT, CHANGELOG = "transaction-coordinator", "group-coordinator", "input", "changelog"
+Led = Literal["transaction-coordinator", "group-coordinator", "input", "changelog"]
+TRANSACTIONS: Led = "transaction-coordinator"
+GROUP: Led = "group-coordinator"
 Partition = tuple[str, int]
 
 
-def leads(name: str, default: str = TRANSACTIONS) -> dict[str, Parameter]:
-    """The parameter of a fault that says what the broker it strikes leads."""
-    described = f"the partition whose leader the fault `{name}` hits"
-    return {f"{name}.leads": Parameter(default, described, choices=(TRANSACTIONS, GROUP, INPUT, CHANGELOG))}
+class LeaderParameters(BaseParameters):
+    """What the broker leads that a fault strikes."""
+
+    leads: Led = Field(TRANSACTIONS, description="the partition whose leader the fault hits")
 
 
-def partition_led(led: str, lab: FaultContext) -> Partition:
+def partition_led(led: Led, lab: FaultContext) -> Partition:
     """The partition whose leader a fault strikes; drawn if there are several.
 
     Raises:
@@ -59,13 +63,13 @@ def _partitions(topic: str, replicas: Mapping[Partition, Replicas]) -> int:
 class LeaderFaultRun(FaultRun):
     """A fault of the broker that leads a partition, so that another one leads it."""
 
-    name: ClassVar[str]  # of the fault
+    parameters: ClassVar[type[LeaderParameters]]  # of the fault
     patience = PATIENCE
 
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self.leads: str = lab.parameters[f"{self.name}.leads"]
+        self.leads = self.parameters.of(lab.parameters).leads
         self.partition: Partition = ("", 0)
         self.node: int | None = None
         self.led: list[Partition] = []  # by the node

@@ -10,16 +10,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onceproof.faults.base import Fault, Replicas
-from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, leads
+from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, LeaderParameters
 from onceproof.model.capability import Capability
+from onceproof.model.parameter import named
 
 NAME = "leader-election"
+
+
+class Parameters(LeaderParameters):
+    """What the broker leads."""
+
+    model_config = named(NAME)
 
 
 class LeaderElection(LeaderFaultRun):
     """The leader of a partition gives up everything it leads."""
 
-    name = NAME
+    parameters = Parameters
 
     def inject(self, node: int) -> None:
         """Have others lead everything it leads; one is drawn for each partition."""
@@ -59,7 +66,7 @@ FAULT = Fault(
     undone="It is elected again.",
     needs="it takes three brokers, and topics that two of them may serve",
     new_run=LeaderElection,
-    parameters=leads(NAME),
+    parameters=Parameters,
     nodes=NODES,
     seen_outside=True,
     requires=frozenset({Capability.MOVE_LEADERS}),

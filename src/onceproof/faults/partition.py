@@ -15,6 +15,8 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from onceproof.faults.base import (
     Fault,
     FaultContext,
@@ -25,10 +27,10 @@ from onceproof.faults.base import (
     log_lines,
     processed,
 )
-from onceproof.faults.leader import GROUP, leads, partition_led
+from onceproof.faults.leader import GROUP, Led, partition_led
 from onceproof.faults.pause import SESSION
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.phrases import DISCONNECTED, FENCED, TIMED_OUT, Phrase
 
 NAME = "partition"
@@ -37,8 +39,22 @@ REQUEST = 3.0  # seconds after which a client gives up on a request
 ANSWERED_WITHIN = 1.0  # seconds that a link has to let an answer pass, in addition to the delay
 RESET_FOR, RESET_EVERY = 0.3, 1.0  # seconds for which connections are reset, and between two such times
 
-KIND, LEADS, SECONDS, MS = f"{NAME}.kind", f"{NAME}.leads", f"{NAME}.seconds", f"{NAME}.ms"
-TRANSACTION = f"{NAME}.transaction.timeout.ms"
+
+class Parameters(BaseParameters):
+    """What becomes of the link to which broker, and for how long."""
+
+    model_config = named(NAME)
+    kind: LinkFault = Field(
+        "cut",
+        description=f"what `{NAME}` does to the link: nothing passes, connections are reset now and then, or all comes "
+        "late",
+    )
+    leads: Led = Field(GROUP, description="the partition whose leader the fault hits")
+    seconds: float = Field(7.0, ge=SESSION + 1, description=f"seconds for which `{NAME}` disturbs the link, at least")
+    ms: int = Field(300, ge=1, description=f"milliseconds by which `{NAME}` of the kind `latency` delays what is sent")
+    transaction_timeout_ms: int = Field(
+        4_000, ge=1_000, examples=[60_000], description=f"transaction timeout under the fault `{NAME}`"
+    )
 
 
 class LinkFailure(FaultRun):
@@ -50,8 +66,8 @@ class LinkFailure(FaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self.patience = lab.parameters[SECONDS] + PATIENCE
-        self._leads: str = lab.parameters[LEADS]
+        self._parameters = Parameters.of(lab.parameters)
+        self.patience = self._parameters.seconds + PATIENCE
         self._instance: Instance | None = None
         self._log_end = 0
         self._tasks: list[str] = []
@@ -73,7 +89,7 @@ class LinkFailure(FaultRun):
         instance = self.lab.instances.running.get(self.lab.links.instance or "")
         if instance is None or not instance.tasks("active"):
             raise NoTargetError("it takes an instance with an active task that goes through the proxy, but none did")
-        topic, number = partition_led(self._leads, self.lab)
+        topic, number = partition_led(self._parameters.leads, self.lab)
         self._place = f"{topic}-{number}"
         replicas = self.lab.brokers.replicas().get((topic, number))
         if replicas is None or replicas.leader is None:
@@ -95,7 +111,7 @@ class LinkFailure(FaultRun):
             self.go_on(self.node)
         others = [other for name, other in self.lab.instances.running.items() if name != self.name]
         self._taken_over |= {task for other in others for task in other.tasks("active") if task in self._tasks}
-        return self.lab.now() - self._began >= self.lab.parameters[SECONDS] and not any(self.unfelt())
+        return self.lab.now() - self._began >= self._parameters.seconds and not any(self.unfelt())
 
     def heal(self) -> None:
         """Let everything pass."""
@@ -151,7 +167,7 @@ class LinkFailure(FaultRun):
             "kind": self.kind,
             "instance": self.name,
             "node": self.node,
-            "leads": self._leads,
+            "leads": self._parameters.leads,
             "partition": self._place,
             "disturbed_ms": lasted,
             "toxics": sorted(self.toxics),
@@ -168,7 +184,7 @@ class LinkFailure(FaultRun):
         if self._taken_over:
             tasks = ", ".join(sorted(self._taken_over))
             ending = f"Others took over {tasks}; {self.name}{' was fenced and' if fenced else ''} went on."
-        whom = f"node {self.node}, which led {self._place} ({self._leads}),"
+        whom = f"node {self.node}, which led {self._place} ({self._parameters.leads}),"
         return proof, missing, f"{self.sentence(whom, f'{lasted:,} ms')} {ending}"
 
 
@@ -274,7 +290,7 @@ class Latency(LinkFailure):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self.ms = lab.parameters[MS]
+        self.ms = self._parameters.ms
         self._answered_ms: int | None = None
 
     def go_on(self, node: int) -> None:
@@ -303,17 +319,6 @@ def _node_of(text: str) -> str | None:
 
 
 KINDS: Mapping[str, type[LinkFailure]] = {failure.kind: failure for failure in (Cut, Reset, Latency)}
-PARAMETERS = {
-    KIND: Parameter(
-        Cut.kind,
-        f"what `{NAME}` does to the link: nothing passes, connections are reset now and then, or all comes late",
-        choices=tuple(KINDS),
-    ),
-    **leads(NAME, GROUP),
-    SECONDS: Parameter(7.0, f"seconds for which `{NAME}` disturbs the link, at least", least=SESSION + 1),
-    MS: Parameter(300, f"milliseconds by which `{NAME}` of the kind `{Latency.kind}` delays what is sent", least=1),
-    TRANSACTION: Parameter(4_000, f"transaction timeout under the fault `{NAME}`", least=1_000, also=(60_000,)),
-}
 
 
 def config(values: Mapping[str, Any]) -> dict[str, str]:
@@ -323,7 +328,7 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
         "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
         "consumer.request.timeout.ms": request,
         "producer.request.timeout.ms": request,
-        "producer.transaction.timeout.ms": str(values[TRANSACTION]),
+        "producer.transaction.timeout.ms": str(Parameters.of(values).transaction_timeout_ms),
     }
 
 
@@ -332,8 +337,8 @@ FAULT = Fault(
     effect="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
     undone="All passes as before.",
     needs="it takes an instance whose work others can take over, and transactions to be fenced",
-    new_run=lambda lab: KINDS[lab.parameters[KIND]](lab),
-    parameters=PARAMETERS,
+    new_run=lambda lab: KINDS[Parameters.of(lab.parameters).kind](lab),
+    parameters=Parameters,
     config=config,
     requires=frozenset({Capability.CUT_LINK}),
 )

@@ -12,26 +12,36 @@ commit.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, log_lines
 from onceproof.faults.takeover import Takeover
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.phrases import FENCED
 
 SESSION = 4.0  # seconds after which a member is missed
 PATIENCE = 20.0  # seconds beyond the pause, or beyond the transaction's timeout, that the group is given
 
-SECONDS, TRANSACTION = "pause.seconds", "pause.transaction.timeout.ms"
-PARAMETERS = {
-    SECONDS: Parameter(7.0, "seconds for which the fault `pause` stops an instance, at least", least=SESSION + 1),
-    TRANSACTION: Parameter(4_000, "transaction timeout under the fault `pause`", least=1_000, also=(60_000,)),
-}
+NAME = "pause"
+
+
+class Parameters(BaseParameters):
+    """For how long an instance is stopped, and for how long a transaction may be open."""
+
+    model_config = named(NAME)
+    seconds: float = Field(
+        7.0, ge=SESSION + 1, description=f"seconds for which the fault `{NAME}` stops an instance, at least"
+    )
+    transaction_timeout_ms: int = Field(
+        4_000, ge=1_000, examples=[60_000], description=f"transaction timeout under the fault `{NAME}`"
+    )
 
 
 def config(values: Mapping[str, Any]) -> dict[str, str]:
     """Timeouts that a pause can outlast."""
     return {
         "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        "producer.transaction.timeout.ms": str(values[TRANSACTION]),
+        "producer.transaction.timeout.ms": str(Parameters.of(values).transaction_timeout_ms),
     }
 
 
@@ -43,8 +53,9 @@ class Pause(FaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
+        self._parameters = Parameters.of(lab.parameters)
         # Who is stopped in the middle of a commit blocks its heirs until its transaction times out.
-        self.patience = max(lab.parameters[SECONDS], lab.parameters[TRANSACTION] / 1_000) + PATIENCE
+        self.patience = max(self._parameters.seconds, self._parameters.transaction_timeout_ms / 1_000) + PATIENCE
         self._zombie: Instance | None = None
         self._log_end = 0
         self._stopped = self._woken = 0.0  # epoch seconds
@@ -64,7 +75,7 @@ class Pause(FaultRun):
 
     def took_effect(self) -> bool:
         """Whether others process all of its tasks, and it has been frozen for long enough."""
-        long_enough = self.lab.now() - self._stopped >= self.lab.parameters[SECONDS]
+        long_enough = self.lab.now() - self._stopped >= self._parameters.seconds
         return self._takeover.is_complete() and long_enough
 
     def heal(self) -> None:
@@ -128,11 +139,11 @@ class Pause(FaultRun):
 
 
 FAULT = Fault(
-    name="pause",
+    name=NAME,
     effect="An instance stands still (SIGSTOP), beyond its session and its transaction.",
     undone="It goes on (SIGCONT), as a zombie.",
     needs="it takes a second instance that goes on with the tasks, and transactions to be fenced",
     new_run=Pause,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     config=config,
 )

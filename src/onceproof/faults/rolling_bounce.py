@@ -13,9 +13,11 @@ of them. An instance alone in its group would have them all.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, NoTargetError, tasks_come_back
 from onceproof.model.errors import KafkaFailedError
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.release import Release
 
 NAME = "rolling-bounce"
@@ -27,22 +29,34 @@ PATIENCE = 300.0  # seconds that all bounces may take
 
 BACK, UPGRADE_FROM = f"{NAME}.back", f"{NAME}.upgrade.from"
 STATIC = "static.membership"  # a parameter of the scenario
-PARAMETERS = {
-    BACK: Parameter(False, f"whether `{NAME}` goes all the way back to the first release, too"),
-    UPGRADE_FROM: Parameter(True, "whether `upgrade.from` is set where Kafka Streams asks for it, and bounced twice"),
-}
+
+
+class Parameters(BaseParameters):
+    """How the application goes to the other release."""
+
+    model_config = named(NAME)
+    back: bool = Field(False, description=f"whether `{NAME}` goes all the way back to the first release, too")
+    upgrade_from: bool = Field(
+        True, description="whether `upgrade.from` is set where Kafka Streams asks for it, and bounced twice"
+    )
+
+
+class StaticMembership(BaseParameters):
+    """For a scenario whose instances can be static members of their group."""
+
+    static_membership: bool = Field(False, description="whether each instance has a group.instance.id")
 
 
 def config(values: Mapping[str, Any]) -> dict[str, str]:
     """A member that leaves is missed soon, and gets tasks as soon as it is back; a static one keeps them meanwhile."""
-    if values.get(STATIC):
+    if StaticMembership.of(values).static_membership:
         return {"main.consumer.session.timeout.ms": str(int(AWAY * 1_000))}
     return tasks_come_back()
 
 
-def bounces(one: Release, other: Release, values: Mapping[str, Any]) -> tuple[tuple[Release, str | None], ...]:
+def bounces(one: Release, other: Release, parameters: Parameters) -> tuple[tuple[Release, str | None], ...]:
     """The bounces from one release to the other: for each the release and `upgrade.from`."""
-    return one.bounces_to(other) if values[UPGRADE_FROM] else ((other, None),)
+    return one.bounces_to(other) if parameters.upgrade_from else ((other, None),)
 
 
 def started_with(upgrade_from: str | None) -> dict[str, str]:
@@ -58,9 +72,10 @@ class RollingBounce(FaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        cell, parameters = lab.trial.cell, lab.parameters
+        cell, parameters = lab.trial.cell, Parameters.of(lab.parameters)
+        self._static = StaticMembership.of(lab.parameters).static_membership
         self._there = bounces(cell.streams, cell.restart_on, parameters) if cell.restart_on else ()
-        self._back = bounces(cell.running, cell.streams, parameters) if self._there and parameters[BACK] else ()
+        self._back = bounces(cell.running, cell.streams, parameters) if self._there and parameters.back else ()
         self._tasks: set[str] = set()  # that were active in any instance so far
         self._upgrade_from: dict[str, str | None] = {}  # by bounced instance
         self._bounces: list[dict[str, Any]] = []
@@ -96,7 +111,7 @@ class RollingBounce(FaultRun):
 
     def _bounce(self, name: str, release: Release, upgrade_from: str | None) -> None:
         began = self.lab.now()
-        self.lab.instances.stop(name, leave_group=not self.lab.parameters.get(STATIC))
+        self.lab.instances.stop(name, leave_group=not self._static)
         self.lab.instances.start(name, release, started_with(upgrade_from))
         self._upgrade_from[name] = upgrade_from
         milliseconds = round((self.lab.now() - began) * 1_000)
@@ -212,7 +227,7 @@ FAULT = Fault(
     undone="Nothing is undone: the application stays on the release to which it went.",
     needs="it takes two instances, and a release to go to",
     new_run=RollingBounce,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     config=config,
     lasts=20.0,
 )

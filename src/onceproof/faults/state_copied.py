@@ -12,18 +12,25 @@ both instances fence each other again and again, and make hardly any progress, u
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from onceproof.faults.base import Fault, FaultContext, log_lines
 from onceproof.faults.directory import PROCESS_FILE, DirectoryFaultRun, config
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.phrases import FENCED
 
-SOURCE = "state-copied.source"
-RUNNING, CLOSED = "running", "closed"
-PARAMETERS = {
-    SOURCE: Parameter(RUNNING, "the instance of which `state-copied` takes the copy", choices=(RUNNING, CLOSED)),
-}
+NAME = "state-copied"
+
+
+class Parameters(BaseParameters):
+    """Where the copy comes from."""
+
+    model_config = named(NAME)
+    source: Literal["running", "closed"] = Field(
+        "running", description=f"the instance of which `{NAME}` takes the copy"
+    )
 
 
 class StateCopied(DirectoryFaultRun):
@@ -32,6 +39,7 @@ class StateCopied(DirectoryFaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
+        self._source = Parameters.of(lab.parameters).source
         self._other = ""
         self._log_end = 0  # of the other's log, when the instance was started
 
@@ -39,7 +47,7 @@ class StateCopied(DirectoryFaultRun):
         """Copy the directory of another instance, and start one that holds active tasks over it."""
         victim = self._choose(others=1)
         self._other = self.lab.rng.choice(sorted(self.lab.instances.running.keys() - {victim.name}))
-        if self.lab.parameters[SOURCE] == CLOSED:
+        if self._source == "closed":
             self.lab.instances.stop(self._other, leave_group=True)
             self._copy(self._other)
             self.lab.instances.start(self._other, self.lab.trial.cell.running)
@@ -78,7 +86,7 @@ class StateCopied(DirectoryFaultRun):
         proof = {
             "instance": self._name,
             "of": self._other,
-            "source": self.lab.parameters[SOURCE],
+            "source": self._source,
             "lost": self._lost,
             "fenced": fenced,
             **self._afterwards(),
@@ -96,12 +104,12 @@ class StateCopied(DirectoryFaultRun):
 
 
 FAULT = Fault(
-    name="state-copied",
+    name=NAME,
     effect="An instance gets a copy of the state directory of another one.",
     undone="It goes on over the copy, with an id of its own.",
     needs="it takes two instances, and stores on disk",
     new_run=StateCopied,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     config=config,
     lasts=12.0,
 )

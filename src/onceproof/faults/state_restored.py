@@ -12,16 +12,25 @@ committed after the snapshot must come from the changelog in either case. The id
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import Fault, FaultContext
 from onceproof.faults.directory import DirectoryFaultRun, config
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 
-RECORDS = "state-restored.records"
-PARAMETERS = {
-    RECORDS: Parameter(
-        5_000, "records that are committed after the snapshot of `state-restored`, at least", least=1, also=(100,)
+NAME = "state-restored"
+
+
+class Parameters(BaseParameters):
+    """How old the snapshot is."""
+
+    model_config = named(NAME)
+    records: int = Field(
+        5_000,
+        ge=1,
+        examples=[100],
+        description=f"records that are committed after the snapshot of `{NAME}`, at least",
     )
-}
 
 
 class StateRestored(DirectoryFaultRun):
@@ -30,6 +39,7 @@ class StateRestored(DirectoryFaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
+        self._records = Parameters.of(lab.parameters).records
         self._committed_before = self._committed_since = 0
 
     def apply(self) -> str:
@@ -42,7 +52,7 @@ class StateRestored(DirectoryFaultRun):
     def took_effect(self) -> bool:
         """Whether the instance was started over the snapshot, which happens as soon as enough has been committed."""
         self._committed_since = self.lab.committed() - self._committed_before
-        if self._committed_since >= self.lab.parameters[RECORDS]:
+        if self._committed_since >= self._records:
             self._kill_and_put_copy()
         return self._again is not None
 
@@ -60,7 +70,7 @@ class StateRestored(DirectoryFaultRun):
         }
         if self._again is None:
             wanted = f"{self._committed_since:,} records were committed after the snapshot, and not {{:,}}"
-            return proof, [wanted.format(self.lab.parameters[RECORDS])], ""
+            return proof, [wanted.format(self._records)], ""
         description = (
             f"{self._name} was killed {self._committed_since:,} committed records after a snapshot of its state, which "
             f"was put back; {self._afterwards_text()}"
@@ -69,12 +79,12 @@ class StateRestored(DirectoryFaultRun):
 
 
 FAULT = Fault(
-    name="state-restored",
+    name=NAME,
     effect="A snapshot of the state directory of an instance is put back, from before the last commits.",
     undone="Nothing is undone: the instance goes on over the snapshot.",
     needs="it takes stores on disk",
     new_run=StateRestored,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     config=config,
     lasts=12.0,
 )

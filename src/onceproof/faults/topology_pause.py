@@ -7,16 +7,22 @@ that are being restored stand still, too. When it is resumed it goes on where it
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.release import Release
 
-SECONDS = "topology-pause.seconds"
-PARAMETERS = {
-    SECONDS: Parameter(
-        2.0, "seconds for which an instance under `topology-pause` processes nothing", least=1, also=(8.0,)
+NAME = "topology-pause"
+
+
+class Parameters(BaseParameters):
+    """For how long an instance is paused."""
+
+    model_config = named(NAME)
+    seconds: float = Field(
+        2.0, ge=1, examples=[8.0], description=f"seconds for which an instance under `{NAME}` processes nothing"
     )
-}
 
 
 class TopologyPause(FaultRun):
@@ -25,7 +31,7 @@ class TopologyPause(FaultRun):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self._seconds: float = lab.parameters[SECONDS]
+        self._seconds = Parameters.of(lab.parameters).seconds
         self.patience = self._seconds + 20.0
         self._instance: Instance | None = None
         self._active: list[str] = []  # tasks that it had
@@ -90,11 +96,11 @@ class TopologyPause(FaultRun):
 
 
 FAULT = Fault(
-    name="topology-pause",
+    name=NAME,
     effect="An instance pauses its processing (KafkaStreams.pause).",
     undone="It resumes.",
     needs="it takes an application that processes records before and after",
     new_run=TopologyPause,
-    parameters=PARAMETERS,
+    parameters=Parameters,
     since=Release(3, 3, 0),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from onceproof.faults import fault, rolling_bounce
+from onceproof.faults import Injection, fault, rolling_bounce
 from onceproof.model.entry_points import Registry
 from onceproof.model.errors import UsageError, choice
 from onceproof.model.matrix import Offer
@@ -83,7 +83,7 @@ class Catalogue(Mapping[str, Offer]):
                 tuple(one.variants),
                 one.positive_control,
                 one.refuse,
-                tuple(variant.name for variant in one.variants.values() if rolls(variant.parameters)),
+                tuple(variant.name for variant in one.variants.values() if rolls(Injection.of(variant.parameters))),
                 one.control_broker,
             )
             for name, one in SCENARIOS.items()
@@ -127,8 +127,8 @@ def parse_settings(name: str, settings: Iterable[str]) -> dict[str, Any]:
     found, texts = scenario(name), tuple(settings)
     for text in texts:
         parameter = text.partition("=")[0]
-        having = [other.name for other in SCENARIOS.values() if parameter in other.parameters]
-        if having and parameter not in found.parameters:
+        having = [other.name for other in SCENARIOS.values() if parameter in other.settable]
+        if having and parameter not in found.settable:
             has = f"only {having[0]} has" if len(having) == 1 else f"{', '.join(having)} have"
             raise UsageError(f"{text!r} sets no parameter of {name}: {has} the parameter {parameter}.")
     return found.parse(texts)
@@ -169,4 +169,4 @@ def rolling_variant(name: str, asked: str) -> str:
 
 
 def _allows(scenario_: Scenario, fault_name: str) -> bool:
-    return "fault" in scenario_.parameters and fault_name in scenario_.parameters["fault"].choices
+    return any(fault.name == fault_name for fault in scenario_.faults)

@@ -18,18 +18,20 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from onceproof.faults import (
     FAULTS,
     NONE,
     OF_DISK,
     OF_GROUPS,
+    Injection,
     bounce,
-    chosen,
+    fault_or_none,
     held_rebalance,
     instance_kill,
-    parameters_of,
     pause,
     refuse_fault,
     thread_removed,
@@ -37,10 +39,10 @@ from onceproof.faults import (
 )
 from onceproof.faults.base import Fault, is_at_rest, processed, run_fault
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import OF_APPLICATION, ORACLE, Cell, Trial
+from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import ANSWERS, CHANGELOG, Declared, Later
 from onceproof.model.oracle import Oracle
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import OneOf
 from onceproof.model.record import Token
 from onceproof.model.timeline import Event
 from onceproof.scenarios import interactive_queries
@@ -101,26 +103,31 @@ SECOND = (
 )
 PUT_OUT_WITHIN = 120.0  # seconds
 
-PARAMETERS = {
-    OF_APPLICATION: Parameter("", "folder of the application, which has an onceproof.toml"),
-    ORACLE: Parameter("", "file that has what it puts out without a fault"),
-    LIKE: Parameter(NONE, "fault whose configuration a trial without a fault has, so that nothing else differs"),
-    RESTART: Parameter(True, "whether all instances are closed cleanly and started again, before the fault"),
-    BESIDE: Parameter(
-        NONE,
-        "a second fault, which strikes another instance while the first one lasts",
-        choices=(NONE, *(one.name for one in SECOND)),
-    ),
-    **parameters_of(*OF_GROUPS, *OF_DISK, held_rebalance.FAULT, *FAULTS.added),
-}
+
+class Parameters(Injection):
+    """The parameters of this scenario."""
+
+    application: str = Field("", description="folder of the application, which has an onceproof.toml")
+    oracle: str = Field("", description="file that has what it puts out without a fault")
+    fault_config: str = Field(
+        NONE, description="fault whose configuration a trial without a fault has, so that nothing else differs"
+    )
+    restart: bool = Field(
+        True, description="whether all instances are closed cleanly and started again, before the fault"
+    )
+    beside: Annotated[str, OneOf((NONE, *(one.name for one in SECOND)))] = Field(
+        NONE, description="a second fault, which strikes another instance while the first one lasts"
+    )
+
+
 VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def _application(trial: Trial) -> Application:
-    return application_of(values(trial)[OF_APPLICATION])
+    return application_of(values(trial).application)
 
 
 def prefix(trial: Trial) -> str:
@@ -130,7 +137,7 @@ def prefix(trial: Trial) -> str:
 
 def workload(trial: Trial) -> Workload:
     """Its records: those of files as they are, generated ones drawn from the seed."""
-    messages = _messages(values(trial)[OF_APPLICATION], trial.seed, _begin(trial), prefix(trial))
+    messages = _messages(values(trial).application, trial.seed, _begin(trial), prefix(trial))
     records = [(Token.of(m.key or b"", ""), place) for place, m in enumerate(messages)]
     first = _of_globals(trial, messages)
     first += round((len(records) - first) * FIRST)
@@ -156,7 +163,7 @@ def _begin(trial: Trial) -> int:
 def system(trial: Trial) -> System:
     """Its topics, and what is promised about them."""
     declares = _application(trial).declares
-    oracle = Oracle.read(Path(path)) if (path := values(trial)[ORACLE]) else None
+    oracle = Oracle.read(Path(path)) if (path := values(trial).oracle) else None
     named = prefix(trial)
     roles = {one.topic: Role(declared=_read(one, named, declares)) for one in declares.input}
     only = next(one for one in declares.input if not one.is_global)
@@ -241,7 +248,7 @@ def config(trial: Trial) -> Mapping[str, str]:
     parameters, application = values(trial), _application(trial)
     if application.declares.command:  # which has its own; its file says what may be expected
         return {GUARANTEE: "exactly_once_v2", **application.properties("")}
-    like, second = chosen({"fault": parameters[LIKE]}), beside(parameters)
+    like, second = fault_or_none(parameters.fault_config), beside(parameters)
     return {
         GUARANTEE: "exactly_once_v2",
         **application.properties(prefix(trial)),
@@ -249,8 +256,8 @@ def config(trial: Trial) -> Mapping[str, str]:
         **(
             {SERVER: f"{INSTANCE}:1"} if application.declares.query else {}
         ),  # no client connects; it names the instance
-        **(second.config(parameters) if second else {}),
-        **(like.config(parameters) if like else {}),
+        **(second.config(parameters.by_name) if second else {}),
+        **(like.config(parameters.by_name) if like else {}),
     }
 
 
@@ -272,16 +279,17 @@ def later(trial: Trial) -> tuple[Later, ...]:
     return tuple(made)
 
 
-def beside(parameters: Mapping[str, Any]) -> Fault | None:
+def beside(parameters: Parameters) -> Fault | None:
     """The second fault, if there is one."""
-    return chosen({"fault": parameters[BESIDE]})
+    return fault_or_none(parameters.beside)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses a trial that names no application."""
-    if not parameters[OF_APPLICATION]:
+    cell, parameters = trial.cell, values(trial)
+    if not parameters.application:
         return "it needs the folder of an application: onceproof app run DIR."
-    declares = application_of(parameters[OF_APPLICATION]).declares
+    declares = application_of(parameters.application).declares
     if declares.command and (reason := _refuse_command(cell, parameters)):
         return reason
     if declares.query and (reason := _refuse_queries(parameters)):
@@ -291,7 +299,7 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
             f"{second.name} strikes another instance beside the first fault; its {FILE} has instances = "
             f"{declares.instances}."
         )
-    if second and (reason := refuse_fault(cell.streams, {**parameters, "fault": second.name})):
+    if second and (reason := refuse_fault(cell.streams, parameters.model_copy(update={"fault": second.name}))):
         return reason
     if not rolls(parameters):
         return refuse_restarts(cell)
@@ -300,9 +308,9 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     return refuse_rolling(cell, parameters)
 
 
-def _refuse_queries(parameters: Mapping[str, Any]) -> str | None:
+def _refuse_queries(parameters: Parameters) -> str | None:
     """Why clients cannot ask stores under a fault, if so."""
-    struck = (one for one in (chosen(parameters), beside(parameters)) if one)
+    struck = (one for one in (parameters.injected, beside(parameters)) if one)
     if fault := next((one for one in struck if one not in interactive_queries.FAULTS), None):
         others = ", ".join(one.name for one in interactive_queries.FAULTS)
         return (
@@ -312,11 +320,11 @@ def _refuse_queries(parameters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def _refuse_command(cell: Cell, parameters: Parameters) -> str | None:
     """Why a trial of a black box cannot be run, if so."""
     if cell.broker.is_claimed:
         return "a command is not handed credentials, nor names for its topics; leave out --brokers."
-    unseen = (one for one in (chosen(parameters), beside(parameters)) if one and not one.seen_outside)
+    unseen = (one for one in (parameters.injected, beside(parameters)) if one and not one.seen_outside)
     if fault := next(unseen, None):
         others = [one.name for one in FAULTS.values() if one.seen_outside]
         return (
@@ -328,7 +336,8 @@ def _refuse_command(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Process the first records, close cleanly, start again, let the others flow, and the fault strike."""
-    declares, fault, second = _application(lab.trial).declares, chosen(lab.parameters), beside(lab.parameters)
+    declares, parameters = _application(lab.trial).declares, values(lab.trial)
+    fault, second = parameters.injected, beside(parameters)
     lasts = sum(one.lasts for one in (fault, second) if one)
     names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
     with lab.phase("first"):
@@ -339,7 +348,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             awaited = f"more than {done:,} of {enough:,} records to be processed"
             within = AGAIN_WITHIN if declares.command else AT_WORK_WITHIN
             lab.await_(awaited, partial(_is_beyond, lab, done), within)
-    tried = _restart(lab, names, declares) if lab.parameters[RESTART] else 0
+    tried = _restart(lab, names, declares) if parameters.restart else 0
     with lab.phase("fault" if fault else "flow"):
         bulk = lab.produce("second", lab.workload.second[tried:], float(declares.rate))
         fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(lasts), second) if fault else None
@@ -361,13 +370,13 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.close_instances()
         else:
             lab.close_and_compare_state()
-    if lab.parameters[ORACLE] and (reason := phases_not_seen(declares, lab.events)):
+    if parameters.oracle and (reason := phases_not_seen(declares, lab.events)):
         return Exercise(False, reason, all_steps_tried=True)
     if unasked:
         return Exercise(False, unasked)
     if fault_outcome:
         return Exercise.of(fault_outcome)
-    return Exercise(True, RESTARTED if lab.parameters[RESTART] else WITHOUT_FAULT, all_steps_tried=True)
+    return Exercise(True, RESTARTED if parameters.restart else WITHOUT_FAULT, all_steps_tried=True)
 
 
 def _restart(lab: ScenarioContext, names: list[str], declares: Declaration) -> int:
@@ -487,7 +496,8 @@ def _compared(store: Event) -> Comparison:
 SCENARIO = Scenario(
     name=NAME,
     title="A user application, beside what it does without a fault",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, *OF_DISK, held_rebalance.FAULT, *FAULTS.added),
     variants=VARIANTS,
     system=system,
     partitions=lambda trial: _application(trial).declares.partitions,

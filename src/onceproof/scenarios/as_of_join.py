@@ -33,23 +33,25 @@ was left, and records asked for versions of it. One in memory must have been res
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
+from pydantic import Field
+
+from onceproof.faults import OF_DISK, OF_GROUPS, instance_kill, pause
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Exercise,
+    Group,
     Role,
     Scenario,
     ScenarioContext,
     Stamped,
     System,
+    TransactionalStores,
     Variant,
     Workload,
     behind,
@@ -79,22 +81,26 @@ WAITS_FROM = Release(3, 6, 0)  # KIP-923
 
 KILLED = {"fault": instance_kill.FAULT.name}
 WAITING: dict[str, Any] = {"grace": 1_000, "retention": 120_000, "first": 20_000}
-PARAMETERS = {
-    "stores": Parameter(VERSIONED, "kind of the table's store", choices=(VERSIONED, "rocksdb", "in-memory")),
-    "retention": Parameter(6_000, "ms of its history that a versioned table keeps", least=2),
-    "grace": Parameter(0, "ms for which who asks waits for versions; 0: not at all", least=0),
-    "keys": Parameter(200, "keys of the table", least=1),
-    "deletions": Parameter(0.1, "share of the changes of the table that delete their key", least=0),
-    "ended": Parameter(0.0, "share of the versions out of order that a deletion has ended already", least=0),
-    "first": Parameter(14_000, "records before the fault, a millisecond apart, of which some are too old", least=1),
-    "records": Parameter(20_000, "records that flow when the fault strikes, a millisecond apart", least=1),
-    "late": Parameter(0.0, "share of these that is too old", least=0),
-    "partitions": Parameter(4, "partitions of the input", least=1),
-    "standbys": Parameter(0, "standby replicas", least=0),
-    **MEMBERSHIP,
-    **TRANSACTIONAL_STORES,
-    **parameters_of(*OF_GROUPS, *OF_DISK),
-}
+
+
+class Parameters(Group, TransactionalStores):
+    """The parameters of this scenario."""
+
+    stores: Literal["versioned", "rocksdb", "in-memory"] = Field("versioned", description="kind of the table's store")
+    retention: int = Field(6_000, ge=2, description="ms of its history that a versioned table keeps")
+    grace: int = Field(0, ge=0, description="ms for which who asks waits for versions; 0: not at all")
+    keys: int = Field(200, ge=1, description="keys of the table")
+    deletions: Share = Field(0.1, description="share of the changes of the table that delete their key")
+    ended: Share = Field(0.0, description="share of the versions out of order that a deletion has ended already")
+    first: int = Field(
+        14_000, ge=1, description="records before the fault, a millisecond apart, of which some are too old"
+    )
+    records: int = Field(20_000, ge=1, description="records that flow when the fault strikes, a millisecond apart")
+    late: Share = Field(0.0, description="share of these that is too old")
+    partitions: int = Field(4, ge=1, description="partitions of the input")
+    standbys: int = Field(0, ge=0, description="standby replicas")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A versioned table; an instance is killed.", KILLED),
     Variant("STANDBY", "As DEFAULT_CONFIG with a standby of each task to take it over.", {**KILLED, "standbys": 1}),
@@ -131,54 +137,52 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
-    """Refuses an impossible share, a release without versioned stores, or a fault of the disk where there is none."""
-    for share in ("late", "deletions", "ended"):
-        if parameters[share] > 1:
-            return f"{share} is {parameters[share]:g}, but must be a share from 0 to 1."
-    if parameters["stores"] == VERSIONED:
+def refusal(trial: Trial) -> str | None:
+    """Refuses a release without versioned stores, or a fault of the disk where there is none."""
+    cell, parameters = trial.cell, values(trial)
+    if parameters.stores == VERSIONED:
         for release in (cell.streams, cell.running):
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
-    if parameters["grace"] and (reason := _refuse_waiting(cell, parameters)):
+    if parameters.grace and (reason := _refuse_waiting(cell, parameters)):
         return reason
-    on_disk = parameters["stores"] != "in-memory"
+    on_disk = parameters.stores != "in-memory"
     return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
-def _refuse_waiting(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def _refuse_waiting(cell: Cell, parameters: Parameters) -> str | None:
     """Refuses a grace period that the release or the table does not have, and records that it would mix up."""
     oldest = min(cell.streams, cell.running)
     if not oldest.since(WAITS_FROM):
         return f"joins of Kafka Streams {oldest} do not wait (KIP-923); take {WAITS_FROM} or later, or grace=0."
-    if parameters["stores"] != VERSIONED:
+    if parameters.stores != VERSIONED:
         return f"only a join with a versioned table waits (KIP-923); take stores={VERSIONED}, or grace=0."
-    if parameters["late"] or parameters["ended"]:
+    if parameters.late or parameters.ended:
         return "with a grace period all records come in order; take grace=0, or late=0 and ended=0."
-    all_of_them = parameters["first"] + parameters["records"] + parameters["grace"]
-    if parameters["records"] > parameters["first"] or parameters["retention"] <= all_of_them:
+    all_of_them = parameters.first + parameters.records + parameters.grace
+    if parameters.records > parameters.first or parameters.retention <= all_of_them:
         return (
-            f"with a grace period each key is asked for once, within the history: take first={parameters['first']} "
+            f"with a grace period each key is asked for once, within the history: take first={parameters.first} "
             f"or fewer records than that, and a retention above {all_of_them:,} ms."
         )
     return None
 
 
-def _waiting(parameters: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
+def _waiting(parameters: Parameters, rng: random.Random) -> list[Stamped]:
     """First a version of each key, then one that asks for it, all in order; and of each partition one that is younger.
 
     When the last ones come all waits are over: they change the table, so that no wait depends on them.
     """
-    first, all_of_them = parameters["first"], parameters["first"] + parameters["records"]
-    asked = rng.sample(range(first), parameters["records"])
-    end = all_of_them + parameters["grace"] + 1
+    first, all_of_them = parameters.first, parameters.first + parameters.records
+    asked = rng.sample(range(first), parameters.records)
+    end = all_of_them + parameters.grace + 1
     return [
         *(Stamped(key, -(key + 1), key) for key in range(first)),
         *(Stamped(key, now + 1, now) for now, key in enumerate(asked, first)),
-        *(Stamped(first + place, -(end + place), end) for place in range(parameters["partitions"])),
+        *(Stamped(first + place, -(end + place), end) for place in range(parameters.partitions)),
     ]
 
 
@@ -188,29 +192,23 @@ def generated(trial: Trial) -> list[Stamped]:
     Most are in order, some out of it within the retention, some too old.
     """
     parameters, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
-    if parameters["grace"]:
+    if parameters.grace:
         return _waiting(parameters, rng)
-    kept, deleted = parameters["retention"], dict[int, int]()
-    for now in range(parameters["first"] + parameters["records"]):
-        at, value, late = now, now + 1, TOO_OLD if now < parameters["first"] else parameters["late"]
+    kept, deleted = parameters.retention, dict[int, int]()
+    for now in range(parameters.first + parameters.records):
+        at, value, late = now, now + 1, TOO_OLD if now < parameters.first else parameters.late
         is_change = rng.random() < CHANGES
         if is_change:
-            value = DELETION if rng.random() < parameters["deletions"] else -value
+            value = DELETION if rng.random() < parameters.deletions else -value
         if now >= 2 * kept and rng.random() < late:
             at -= rng.randint(kept + kept // 4, 2 * kept)
         elif rng.random() < OUT_OF_ORDER:
             at -= rng.randrange(min(kept // 4 if is_change else kept, now) + 1)
-        key = rng.randrange(parameters["keys"])
-        if (
-            value < 0
-            and now - kept <= at < now
-            and parameters["ended"]
-            and deleted
-            and rng.random() < parameters["ended"]
-        ):
+        key = rng.randrange(parameters.keys)
+        if value < 0 and now - kept <= at < now and parameters.ended and deleted and rng.random() < parameters.ended:
             key = rng.choice(list(deleted)[-JUST_DELETED:])
             at = max(deleted[key] - rng.randint(1, kept // 8), 0)
-        elif is_change and not parameters["ended"] and now - kept <= at <= deleted.get(key, -1):
+        elif is_change and not parameters.ended and now - kept <= at <= deleted.get(key, -1):
             at = now
         if value == DELETION:
             deleted[key] = max(at, deleted.pop(key, at))  # the last one comes last
@@ -230,10 +228,10 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "stores": parameters["stores"],
-        "retention.ms": parameters["retention"],
+        "stores": parameters.stores,
+        "retention.ms": parameters.retention,
         "caching": False,
-        **({"grace.ms": parameters["grace"]} if parameters["grace"] else {}),
+        **({"grace.ms": parameters.grace} if parameters.grace else {}),
     }
 
 
@@ -242,14 +240,14 @@ def config(trial: Trial) -> Mapping[str, str]:
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
-        "num.standby.replicas": str(parameters["standbys"]),
+        "num.standby.replicas": str(parameters.standbys),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         **rejoining(parameters),
         **membership(parameters),
         **transactional_stores(parameters),
         # The buffer of those who wait takes these before 3.8.1 and 3.9.1 (KAFKA-18479).
-        **(dict.fromkeys(("default.key.serde", "default.value.serde"), INTEGER_SERDE) if parameters["grace"] else {}),
+        **(dict.fromkeys(("default.key.serde", "default.value.serde"), INTEGER_SERDE) if parameters.grace else {}),
     }
 
 
@@ -258,11 +256,12 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
-    parameters, fault, made = lab.parameters, chosen(lab.parameters), lab.workload.times
+    parameters, made = values(lab.trial), lab.workload.times
+    fault = parameters.injected
     lab.measure(**facts(parameters))
     begin = int(lab.now() * 1_000) - max(made) - 1  # the youngest record is made now
     times = [begin + at for at in made]
-    first, flow = slice(parameters["first"]), slice(parameters["first"], None)
+    first, flow = slice(parameters.first), slice(parameters.first, None)
     records = lab.workload.second
     with lab.phase("start"):
         lab.instances.start(NAME)
@@ -270,7 +269,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             start_other(lab)
     with lab.phase("first"):
         lab.produce("first", records[first], timestamps=times[first])
-        lab.await_(f"{parameters['first']:,} records to be committed", lambda: lab.committed() >= parameters["first"])
+        lab.await_(f"{parameters.first:,} records to be committed", lambda: lab.committed() >= parameters.first)
     if fault:
         fault_outcome = inject(lab, fault, "flow", records[flow], times[flow])
         with lab.phase("leave"):
@@ -283,7 +282,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_("the instance to be back", lambda: runs_its_task(again))
         anew = restored_anew(lab.events[before:])
         if not anew:
-            before_it = behind(records[first], parameters["partitions"])
+            before_it = behind(records[first], parameters.partitions)
             lab.note("reopened", store="versions", committed=lab.committed(), open={"input": before_it})
     with lab.phase("flow"):
         lab.produce("flow", records[flow], timestamps=times[flow])
@@ -294,20 +293,20 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     asked = sum(value > 0 for _, value in records[flow])
-    late = sum(at < parameters["first"] + number - parameters["retention"] for number, at in enumerate(made[flow]))
+    late = sum(at < parameters.first + number - parameters.retention for number, at in enumerate(made[flow]))
     stores = f"restored from the beginning: {', '.join(anew)}" if anew else "its stores were opened as it had left them"
     reason = (
-        f"{NAME} was closed cleanly with {parameters['first']:,} records committed, and started again: {stores}. Of "
-        f"{parameters['records']:,} that followed, {asked:,} asked for a version, and {late:,} were too old."
+        f"{NAME} was closed cleanly with {parameters.first:,} records committed, and started again: {stores}. Of "
+        f"{parameters.records:,} that followed, {asked:,} asked for a version, and {late:,} were too old."
     )
-    as_it_should = bool(anew) == (parameters["stores"] == "in-memory")
+    as_it_should = bool(anew) == (parameters.stores == "in-memory")
     return Exercise(asked > 0 and as_it_should, reason, all_steps_tried=True)
 
 
-def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
+def facts(parameters: Parameters) -> dict[str, int]:
     """The facts that the checks need."""
-    waits = {"waits": 1} if parameters["grace"] else {}
-    return {"retention": parameters["retention"] if parameters["stores"] == VERSIONED else 0, **waits}
+    waits = {"waits": 1} if parameters.grace else {}
+    return {"retention": parameters.retention if parameters.stores == VERSIONED else 0, **waits}
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -324,17 +323,18 @@ SYSTEM = System(
 def system(trial: Trial) -> System:
     """The topology; the changelog of a versioned table keeps its history."""
     parameters = values(trial)
-    history = {"versions-changelog": versioned(parameters["retention"])}
-    return replace(SYSTEM, kept=history if parameters["stores"] == VERSIONED else {})
+    history = {"versions-changelog": versioned(parameters.retention)}
+    return replace(SYSTEM, kept=history if parameters.stores == VERSIONED else {})
 
 
 SCENARIO = Scenario(
     name="as-of-join",
     title="A record gets the version of the table that was valid at its time (KIP-889, KIP-914)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, *OF_DISK),
     variants=VARIANTS,
     system=system,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

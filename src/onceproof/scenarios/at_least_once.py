@@ -43,20 +43,23 @@ import random
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from onceproof.faults.base import Instance
 from onceproof.faults.directory import small_write_buffer
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
 from onceproof.model.timeline import Event
 from onceproof.scenarios.base import (
-    STATE_UPDATER,
     Exercise,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
+    StateUpdater,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -81,29 +84,28 @@ REFUSING = {"changelog": (OUTPUT,), "output": (CHANGELOG,), "neither": (CHANGELO
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(3_000, "records that are put into the store, and then deleted", least=1),
-    "published": Parameter(
-        "changelog",
-        "which of the two is published when the process is killed, if any",
-        choices=("changelog", "output", "neither"),
-    ),
-    "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
-    "delete": Parameter(
-        "at-once",
-        "where the record is deleted: with the answer, or in a second sub-topology after it",
-        choices=("at-once", "downstream"),
-    ),
-    "stores": Parameter("rocksdb", "kind of the store", choices=("in-memory", "rocksdb")),
-    "write.buffer.bytes": Parameter(0, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
-    "caching": Parameter(False, "whether the store is cached"),
-    **STATE_UPDATER,
-    "parted.by": Parameter(
+
+class Parameters(StateUpdater):
+    """The parameters of this scenario."""
+
+    keys: int = Field(3_000, ge=1, description="records that are put into the store, and then deleted")
+    published: Literal["changelog", "output", "neither"] = Field(
+        "changelog", description="which of the two is published when the process is killed, if any"
+    )
+    guarantee: Guarantee = Field("at_least_once", description="processing guarantee")
+    delete: Literal["at-once", "downstream"] = Field(
+        "at-once", description="where the record is deleted: with the answer, or in a second sub-topology after it"
+    )
+    stores: StoreKind = Field("rocksdb", description="kind of the store")
+    write_buffer_bytes: int = Field(0, ge=0, description="RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB")
+    caching: bool = Field(False, description="whether the store is cached")
+    parted_by: Literal["crash", "rebalance", "timeout"] = Field(
         "crash",
-        "what takes the task from the process: SIGKILL, a rebalance while it is frozen, or that its producer gives up",
-        choices=("crash", "rebalance", "timeout"),
-    ),
-}
+        description="what takes the task from the process: SIGKILL, a rebalance while it is frozen, or that its "
+        "producer gives up",
+    )
+
+
 # Only with a persistent store does a process keep the identity by which its next start aborts its open transaction;
 # otherwise everybody waits until the transaction has timed out.
 EXACTLY_ONCE = {"guarantee": "exactly_once_v2", "write.buffer.bytes": 65_536}
@@ -161,31 +163,32 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses an in-memory store with transactions, a deletion downstream of an answer that is not published before
     it, or that nothing holds up, a producer that gives up a transaction, and a release that needs its state updater.
     """
-    if parameters["guarantee"] == "exactly_once_v2" and parameters["stores"] != "rocksdb":
+    cell, parameters = trial.cell, values(trial)
+    if parameters.guarantee == "exactly_once_v2" and parameters.stores != "rocksdb":
         return (
             "guarantee=exactly_once_v2 does not go with stores=in-memory, since without a state directory no process "
             "aborts the transaction of a process that was killed, until it times out; leave stores out."
         )
-    if parameters["delete"] == "downstream" and parameters["published"] != "output":
+    if parameters.delete == "downstream" and parameters.published != "output":
         return (
-            f"delete=downstream does not go with published={parameters['published']}, since there the record is "
+            f"delete=downstream does not go with published={parameters.published}, since there the record is "
             "deleted after its answer is published; set published=output."
         )
-    if parameters["parted.by"] == "timeout" and parameters["guarantee"] == "exactly_once_v2":
+    if parameters.parted_by == "timeout" and parameters.guarantee == "exactly_once_v2":
         return (
             "parted.by=timeout does not go with guarantee=exactly_once_v2, since a producer that gives up in a "
             "transaction takes its thread along; leave one of them out."
         )
-    if parameters["parted.by"] != "crash" and parameters["delete"] == "downstream":
+    if parameters.parted_by != "crash" and parameters.delete == "downstream":
         return (
-            f"parted.by={parameters['parted.by']} does not go with delete=downstream, where no topic refuses and "
+            f"parted.by={parameters.parted_by} does not go with delete=downstream, where no topic refuses and "
             "all is committed meanwhile; leave one of them out."
         )
     return refuse_no_state_updater(cell, parameters) or refuse_restarts(cell)
@@ -194,7 +197,7 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 def workload(trial: Trial) -> Workload:
     """Each key is put once, then deleted once; both in an order drawn from the seed."""
     rng = random.Random(trial.seed)
-    keys = list(range(values(trial)["keys"]))
+    keys = list(range(values(trial).keys))
     puts, deletes = rng.sample(keys, len(keys)), rng.sample(keys, len(keys))
     return Workload([(key, PUT) for key in puts], [(key, DELETE) for key in deletes])
 
@@ -205,9 +208,9 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": parameters["caching"],
-        "stores": parameters["stores"],
-        "delete": parameters["delete"],
+        "caching": parameters.caching,
+        "stores": parameters.stores,
+        "delete": parameters.delete,
     }
 
 
@@ -215,13 +218,13 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
-        **PARTED[parameters["parted.by"]],
+        **PARTED[parameters.parted_by],
         **state_updater(parameters),
-        **(small_write_buffer(parameters["write.buffer.bytes"]) if parameters["write.buffer.bytes"] else {}),
+        **(small_write_buffer(parameters.write_buffer_bytes) if parameters.write_buffer_bytes else {}),
     }
 
 
@@ -230,14 +233,14 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Put, let topics refuse, delete, take the task away, heal, let somebody go on, drain."""
-    parameters = lab.parameters
-    lab.measure(downstream=int(parameters["delete"] == "downstream"))
+    parameters = values(lab.trial)
+    lab.measure(downstream=int(parameters.delete == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
-    refusing = REFUSING[parameters["published"]]
+    refusing = REFUSING[parameters.published]
     taking = [role for role in (CHANGELOG, OUTPUT) if role not in refusing]
     # Downstream of the answer nothing is deleted before it is published, so no topic needs to refuse.
-    downstream = parameters["delete"] == "downstream"
-    frozen, timed_out = parameters["parted.by"] == "rebalance", parameters["parted.by"] == "timeout"
+    downstream = parameters.delete == "downstream"
+    frozen, timed_out = parameters.parted_by == "rebalance", parameters.parted_by == "timeout"
     with lab.phase("put"):
         instance = lab.instances.start(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
@@ -265,7 +268,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
         committed = lab.committed() - len(puts)
-        on_disk = {STORE: _deleted_on_disk(lab, committed)} if parameters["guarantee"] == "exactly_once_v2" else {}
+        on_disk = {STORE: _deleted_on_disk(lab, committed)} if parameters.guarantee == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         begin = len(puts) + committed
         trusted = timed_out and _is_trusted(instance)
@@ -301,7 +304,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     parted = refused and all(grown[role] > committed for role in taking)
     ahead, behind = *taking, *refusing
     reason = (
-        f"{TAKEN[parameters['parted.by']]} when {grown[ahead]:,} records of {_named(ahead)} and {grown[behind]:,} of "
+        f"{TAKEN[parameters.parted_by]} when {grown[ahead]:,} records of {_named(ahead)} and {grown[behind]:,} of "
         f"{_named(behind)} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
     if on_disk:
@@ -326,7 +329,7 @@ def _take_task_away(lab: ScenarioContext, instance: Instance, flushes: "Flushes"
         flushes.look()
         return instance.last.get("restore") is not restored
 
-    match lab.parameters["parted.by"]:
+    match values(lab.trial).parted_by:
         case "rebalance":
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
             lab.instances.freeze(NAME)
@@ -407,7 +410,7 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
 
     With a deletion downstream of its answer, only the answer belongs to the request.
     """
-    looked_at = (OUTPUT,) if values(trial)["delete"] == "downstream" else (CHANGELOG, OUTPUT)
+    looked_at = (OUTPUT,) if values(trial).delete == "downstream" else (CHANGELOG, OUTPUT)
     return [_compare_flush(event, role) for event in events if event["event"] == "flushes" for role in looked_at]
 
 
@@ -452,7 +455,7 @@ def _named(role: str) -> str:
 
 def system(trial: Trial) -> System:
     """The topology `deleter`; with a deletion downstream of its answer, they are not compared at the kill."""
-    published = () if values(trial)["delete"] == "downstream" else ("published",)
+    published = () if values(trial).delete == "downstream" else ("published",)
     return System(
         topology="deleter",
         roles={"input": Role(), OUTPUT: Role(may_refuse=True), CHANGELOG: Role(may_refuse=True)},
@@ -463,7 +466,7 @@ def system(trial: Trial) -> System:
 SCENARIO = Scenario(
     name="at-least-once",
     title="Failures that at-least-once allows and exactly-once forbids (reproduction 004)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=system,
     partitions=lambda _: PARTITIONS,

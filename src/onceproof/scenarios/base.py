@@ -8,24 +8,32 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
-from onceproof.faults import OF_DISK, chosen, refuse_fault, rolling_bounce
-from onceproof.faults.base import FaultContext, Instance, Instances
-from onceproof.faults.rolling_bounce import BACK, STATIC, UPGRADE_FROM
+from pydantic import Field
+
+from onceproof.faults import NONE, OF_DISK, Injection, refuse_fault, rolling_bounce
+from onceproof.faults.base import Fault, FaultContext, Instance, Instances
+from onceproof.faults.rolling_bounce import BACK, STATIC, StaticMembership
 from onceproof.model.anomaly import Comparison
 from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, FaultOutcome, Later, TopicPlan
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
 from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import Kept
 from onceproof.scenarios.liveness import PROMISE as LIVENESS
+
+P = TypeVar("P", bound=BaseParameters)
+FAULT = "fault"
+Guarantee = Literal["exactly_once_v2", "at_least_once"]
+StoreKind = Literal["rocksdb", "in-memory"]
 
 
 class Bulk(Protocol):
@@ -204,21 +212,55 @@ class Variant:
 
 
 JAVA = "java"
-# On which Java instances run.
-RUNTIME = {JAVA: Parameter(0, "feature version of the Java of instances; 0 is the installation's own", least=0)}
+
+
+class Runtime(BaseParameters):
+    """On which Java instances run."""
+
+    java: int = Field(0, ge=0, description="feature version of the Java of instances; 0 is the installation's own")
+
+
 JAVA_21 = Variant("JAVA_21", "As DEFAULT_CONFIG; instances run on Java 21.", {JAVA: 21})
 JAVA_25 = Variant("JAVA_25", "As DEFAULT_CONFIG; instances run on Java 25.", {JAVA: 25})
 PROTOCOL = "group.protocol"
-# How instances are members of their group.
-MEMBERSHIP = {
-    PROTOCOL: Parameter("classic", "who assigns tasks: one of the group, or a broker", choices=("classic", "streams")),
-    STATIC: Parameter(False, "whether each instance has a group.instance.id"),
-}
-STATE_UPDATER = {"state.updater": Parameter(True, "whether the state updater is left as the release has it")}
+
+
+class Membership(StaticMembership):
+    """How instances are members of their group."""
+
+    group_protocol: Literal["classic", "streams"] = Field(
+        "classic", description="who assigns tasks: one of the group, or a broker"
+    )
+
+
+class Group(Membership, Injection):
+    """For a scenario whose application is a group of instances into which faults are injected."""
+
+
+class StateUpdater(BaseParameters):
+    """Who restores stores."""
+
+    state_updater: bool = Field(True, description="whether the state updater is left as the release has it")
+
+
 TRANSACTIONAL = "transactional.stores"
-# When writes reach the stores. In a scenario with a restart it may be a choice of `ON_RESTART`.
-TRANSACTIONAL_STORES = {TRANSACTIONAL: Parameter(False, "whether stores take writes when they are committed (KIP-892)")}
-ON_RESTART = ("no", "yes", "from the restart on", "until the restart")
+BY_COMMIT = "whether stores take writes when they are committed (KIP-892)"
+
+
+class TransactionalStores(BaseParameters):
+    """When writes reach the stores."""
+
+    transactional_stores: bool = Field(False, description=BY_COMMIT)
+
+
+class TransactionalOnRestart(BaseParameters):
+    """When writes reach the stores, in a scenario with a restart."""
+
+    transactional_stores: Literal["no", "yes", "from the restart on", "until the restart"] = Field(
+        "no", description=BY_COMMIT
+    )
+
+
 STREAMS_PROTOCOL = Variant(
     "STREAMS_PROTOCOL", "As DEFAULT_CONFIG; a broker assigns the tasks (KIP-1071).", {PROTOCOL: "streams"}
 )
@@ -311,42 +353,41 @@ def refuse_restart_pair(cell: Cell) -> str | None:
     return cell.streams.refuse_restart_on(cell.restart_on) if cell.restart_on else None
 
 
-def rolls(parameters: Mapping[str, Any]) -> bool:
+def rolls(parameters: Injection) -> bool:
     """Whether, by these values of parameters, the application moves to the other release instance by instance."""
-    return chosen(parameters) is rolling_bounce.FAULT
+    return parameters.injected is rolling_bounce.FAULT
 
 
-def refuse_rolling(cell: Cell, parameters: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+def refuse_rolling(cell: Cell, parameters: Injection, *, on_disk: bool = True) -> str | None:
     """Why instances cannot move one by one to the other release of a cell, or not back, if they cannot.
 
     Args:
         cell: what is asked for.
-        own: values of its parameters.
+        parameters: their values, among them those of the fault.
         on_disk: whether the stores are, so that the other release must open them.
     """
     if cell.restart_on is None:
         return "a rolling bounce takes a second release; name it with --roll-to."
-    for one, other in [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)][
-        : 1 + bool(parameters.get(BACK))
-    ]:
-        asked = bool(parameters[UPGRADE_FROM])
-        if reason := one.refuse_roll_to(other, upgrade_from=asked) or (
-            one.refuse_restart_on(other) if on_disk else None
+    rolling = rolling_bounce.Parameters.of(parameters)
+    ways = [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)]
+    for before, after in ways[: 1 + rolling.back]:
+        if reason := before.refuse_roll_to(after, upgrade_from=rolling.upgrade_from) or (
+            before.refuse_restart_on(after) if on_disk else None
         ):
             return reason
     return None
 
 
-def refuse_fault_of_disk(parameters: Mapping[str, Any], *, on_disk: bool) -> str | None:
+def refuse_fault_of_disk(parameters: Injection, *, on_disk: bool) -> str | None:
     """Refuses a fault that strikes stores on disk, where these are in memory."""
-    if on_disk or chosen(parameters) not in OF_DISK:
+    if on_disk or parameters.injected not in OF_DISK:
         return None
-    return f"the fault {parameters['fault']} is of stores on disk; take stores=rocksdb, or another fault."
+    return f"the fault {parameters.fault} is of stores on disk; take stores=rocksdb, or another fault."
 
 
-def refuse_membership(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
-    """Why the releases of a cell lack the membership that is asked for, if they do (`MEMBERSHIP`)."""
-    if parameters[PROTOCOL] == "classic":
+def refuse_membership(cell: Cell, parameters: Membership) -> str | None:
+    """Why the releases of a cell lack the membership that is asked for, if they do (`Membership`)."""
+    if parameters.group_protocol == "classic":
         return None
     sides = (("Kafka Streams", cell.streams), ("Kafka Streams", cell.running), ("a broker of Kafka", cell.broker))
     for side, release in sides:
@@ -354,7 +395,7 @@ def refuse_membership(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
             return (
                 f"{side} {release} lacks group.protocol=streams (KIP-1071, early access in 4.1); take 4.2.0 or later."
             )
-        if parameters[STATIC] and not release.has_static_streams_members:
+        if parameters.static_membership and not release.has_static_streams_members:
             return (
                 f"{side} {release} lacks static membership with group.protocol=streams; take 4.4.0 or later, or leave "
                 "one of them out."
@@ -362,19 +403,18 @@ def refuse_membership(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def refuse_stores(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
-    """Why a release of a cell lacks the stores that are asked for (`TRANSACTIONAL_STORES`), if it does."""
-    asked = parameters.get(TRANSACTIONAL, False)
+def refuse_stores(cell: Cell, asked: bool | str) -> str | None:
+    """Why a release of a cell lacks the stores that are asked for (`TransactionalOnRestart`), if it does."""
     at = {"no": (), "from the restart on": (cell.running,), "until the restart": (cell.streams,)}
-    for release in at.get(asked, (cell.streams, cell.running)) if asked else ():
+    for release in at.get(str(asked), (cell.streams, cell.running)) if asked else ():
         if not release.has_transactional_stores:
             return f"Kafka Streams {release} has no transactional stores (KIP-892); take 4.4.0 or later."
     return None
 
 
-def refuse_no_state_updater(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
-    """Why a release of a cell cannot do without its state updater, if it has to (`STATE_UPDATER`)."""
-    for release in () if parameters["state.updater"] else (cell.streams, cell.running):
+def refuse_no_state_updater(cell: Cell, parameters: StateUpdater) -> str | None:
+    """Why a release of a cell cannot do without its state updater, if it has to (`StateUpdater`)."""
+    for release in () if parameters.state_updater else (cell.streams, cell.running):
         if not release.can_do_without_state_updater:
             return f"Kafka Streams {release} has no switch for its state updater; take another release or variant."
     return None
@@ -391,7 +431,7 @@ class Scenario:
 
     name: str
     title: str
-    parameters: Mapping[str, Parameter]
+    parameters: type[BaseParameters]  # its own, as a class
     variants: Mapping[str, Variant]
     system: Callable[[Trial], System]
     partitions: Callable[[Trial], int]
@@ -408,8 +448,10 @@ class Scenario:
     control_broker: str | None = None
     # What the timeline says about promises that do not show in the topics.
     observe: Callable[[Trial, Sequence[Event]], Sequence[Comparison]] = lambda _trial, _events: ()
-    # Why a cell cannot be run with these values of the parameters, if it cannot.
-    refusal: Callable[[Cell, Mapping[str, Any]], str | None] = lambda cell, _own: refuse_restarts(cell)
+    # Why a trial cannot be run with its values, if it cannot.
+    refusal: Callable[[Trial], str | None] = lambda trial: refuse_restarts(trial.cell)
+    # The faults that it allows: its promises stay true under each of them.
+    faults: tuple[Fault, ...] = ()
     # Whether its trials mostly wait for time to pass, so that one can be driven beside another trial.
     mostly_waits: bool = False
     # Whether each of its trials has brokers of its own, as it does to them what other trials would feel.
@@ -422,9 +464,32 @@ class Scenario:
     # What its application uses in each trial (`model.application`), beside what `uses` sees in its configuration.
     features: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        """Check that variants set nothing but parameters.
+
+        Raises:
+            UsageError: one sets another name.
+        """
+        for variant in self.variants.values():
+            for name in variant.parameters.keys() - self.settable.keys():
+                raise UsageError(
+                    f"The variant {variant.name} of {self.name} sets no parameter with {name!r}; "
+                    f"{choice(name, self.settable)}"
+                )
+
+    @cached_property
+    def settable(self) -> Mapping[str, Parameter]:
+        """By name what can be set in a trial: its parameters, and those of the faults that it allows."""
+        own = self.parameters.described()
+        names = (NONE, *(fault.name for fault in self.faults))
+        allowed = {FAULT: own[FAULT].among(names)} if FAULT in own else {}
+        of_faults = (fault.parameters.described() for fault in self.faults)
+        return {**own, **allowed, **{name: one for each in of_faults for name, one in each.items()}}
+
     def values(self, trial: Trial) -> dict[str, Any]:
-        """The value of each parameter in a trial."""
-        return values_of(trial, self.parameters, self.variants)
+        """By name the value of each parameter in a trial, those of faults among them."""
+        defaults = {name: parameter.default for name, parameter in self.settable.items()}
+        return {**defaults, **_chosen(trial, self.variants)}
 
     def refuse(self, cell: Cell) -> str | None:
         """Why a cell cannot be run as its variant is, if it cannot."""
@@ -441,13 +506,27 @@ class Scenario:
 
     def refuse_trial(self, trial: Trial) -> str | None:
         """Why a trial cannot be run with its own values, if it cannot."""
-        parameters = self.values(trial)
+        try:
+            self._check(_chosen(trial, self.variants))
+        except UsageError as error:
+            return str(error)
+        values = self.values(trial)
         return (
-            refuse_stores(trial.cell, parameters)
-            or self.refusal(trial.cell, parameters)
+            refuse_stores(trial.cell, values.get(TRANSACTIONAL, False))
+            or self.refusal(trial)
             or self._refuse_claimed(trial)
-            or refuse_fault(trial.cell.streams, parameters)
+            or refuse_fault(trial.cell.streams, Injection.of(values))
         )
+
+    def _check(self, values: Mapping[str, Any]) -> None:
+        """Check that each parameter can have its value.
+
+        Raises:
+            UsageError: one cannot; says what it can be.
+        """
+        for name, value in values.items():
+            if name in self.settable:
+                self.settable[name].check(value)
 
     def _refuse_claimed(self, trial: Trial) -> str | None:
         lacking = self.needs(trial) - OF_CLAIMED if trial.cell.broker.is_claimed else ()
@@ -458,7 +537,7 @@ class Scenario:
 
     def needs(self, trial: Trial) -> frozenset[Capability]:
         """The capabilities that brokers need for the trial to be driven; what promises need is not among it."""
-        fault = chosen(self.values(trial))
+        fault = Injection.of(self.values(trial)).injected
         by_protocol = {Capability.CONFIGURE_GROUPS} if self.config(trial).get(PROTOCOL) == "streams" else set()
         return self.system(trial).needs | by_protocol | (fault.requires if fault else frozenset())
 
@@ -510,11 +589,11 @@ class Scenario:
         values = {}
         for text in settings:
             name, equals, value = text.partition("=")
-            if name not in self.parameters:
-                raise UsageError(f"{text!r} sets no parameter of {self.name}; {choice(name, self.parameters)}")
+            if name not in self.settable:
+                raise UsageError(f"{text!r} sets no parameter of {self.name}; {choice(name, self.settable)}")
             if not equals:
-                raise UsageError(f"{name} has no value: write {name}=VALUE. It is {self.parameters[name].description}.")
-            values[name] = self.parameters[name].parse(name, value)
+                raise UsageError(f"{name} has no value: write {name}=VALUE. It is {self.settable[name].description}.")
+            values[name] = self.settable[name].parse(value)
         return values
 
 
@@ -527,22 +606,16 @@ def _stores_of(app: Mapping[str, Any]) -> tuple[Value, ...]:
     return ("in-memory" if kind == "in-memory" else "rocksdb",)
 
 
-def values_of(trial: Trial, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:
-    """The value of each parameter in a trial: its own, else its variant's, else the default."""
-    return {**values_of_cell(trial.cell, parameters, variants), **trial.parameters}
+def values_in(parameters: type[P], variants: Mapping[str, Variant]) -> Callable[[Trial], P]:
+    """The function that says the value of each of these parameters in a trial: its own, its variant's, or the default.
+
+    It raises `UsageError` if one cannot have its value.
+    """
+    return lambda trial: parameters.of(_chosen(trial, variants))
 
 
-def values_in(
-    parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]
-) -> Callable[[Trial], Mapping[str, Any]]:
-    """The function that says the value of each of these parameters in a trial (`values_of`)."""
-    return lambda trial: values_of(trial, parameters, variants)
-
-
-def values_of_cell(cell: Cell, parameters: Mapping[str, Parameter], variants: Mapping[str, Variant]) -> dict[str, Any]:
-    """The value of each parameter in a cell: its variant's, else the default."""
-    defaults = {name: parameter.default for name, parameter in parameters.items()}
-    return {**defaults, **variants[cell.variant].parameters}
+def _chosen(trial: Trial, variants: Mapping[str, Variant]) -> dict[str, Any]:
+    return {**variants[trial.cell.variant].parameters, **trial.parameters}
 
 
 def variants_of(*variants: Variant) -> dict[str, Variant]:
@@ -575,41 +648,44 @@ def runs_its_task(instance: Instance) -> bool:
     return instance.state == "RUNNING" and bool(instance.tasks("active"))
 
 
-def runtime(parameters: Mapping[str, Any]) -> dict[str, str]:
+def runtime(parameters: Runtime) -> dict[str, str]:
     """The configuration for the requested Java."""
-    return {"onceproof.java": str(parameters[JAVA])} if parameters[JAVA] else {}
+    return {"onceproof.java": str(parameters.java)} if parameters.java else {}
 
 
-def membership(parameters: Mapping[str, Any]) -> dict[str, str]:
+def membership(parameters: Membership) -> dict[str, str]:
     """The configuration for the requested membership."""
-    static = {"group.instance.id": INSTANCE} if parameters[STATIC] else {}
-    return static | ({PROTOCOL: parameters[PROTOCOL]} if parameters[PROTOCOL] != "classic" else {})
+    static = {"group.instance.id": INSTANCE} if parameters.static_membership else {}
+    return static | ({PROTOCOL: parameters.group_protocol} if parameters.group_protocol != "classic" else {})
 
 
-def transactional_stores(parameters: Mapping[str, Any], *, restarted: bool = False) -> dict[str, str]:
-    """The configuration that `TRANSACTIONAL_STORES` asks for, before the restart of a scenario or after it.
+def transactional_stores(
+    parameters: TransactionalStores | TransactionalOnRestart, *, restarted: bool = False
+) -> dict[str, str]:
+    """The configuration for the requested stores, before the restart of a scenario or after it.
 
     It is empty for a trial that never has them, as older releases do not know it.
     """
-    asked = parameters[TRANSACTIONAL]
+    asked = parameters.transactional_stores
     if asked in (False, "no"):
         return {}
     has = asked in (True, "yes", "from the restart on" if restarted else "until the restart")
     return {"enable.transactional.statestores": str(has).lower()}
 
 
-def state_updater(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration that `STATE_UPDATER` asks for."""
-    return {} if parameters["state.updater"] else {"__state.updater.enabled__": "false"}
+def state_updater(parameters: StateUpdater) -> dict[str, str]:
+    """The configuration for the requested way of restoring."""
+    return {} if parameters.state_updater else {"__state.updater.enabled__": "false"}
 
 
-def rejoining(parameters: Mapping[str, Any]) -> dict[str, str]:
+def rejoining(parameters: Group) -> dict[str, str]:
     """The configuration for an instance that has its tasks at once when it is started again.
 
     Under a fault there is another one, which takes them over. Under the streams protocol a member leaves its group when
     it is closed, so nothing waits for it.
     """
-    return {"group.instance.id": INSTANCE} if chosen(parameters) is None and parameters[PROTOCOL] == "classic" else {}
+    alone = parameters.injected is None and parameters.group_protocol == "classic"
+    return {"group.instance.id": INSTANCE} if alone else {}
 
 
 def recycled_returns(lab: ScenarioContext) -> list[Return]:
@@ -617,6 +693,6 @@ def recycled_returns(lab: ScenarioContext) -> list[Return]:
 
     Under the streams protocol a task that is taken from a thread is closed first, whatever follows: there they count.
     """
-    if lab.parameters[PROTOCOL] == "streams":
+    if Membership.of(lab.parameters).group_protocol == "streams":
         return proved_returns(lab.events, closed=True)
     return [proof for proof in proved_returns(lab.events) if lab.instances.recycled(proof)]

@@ -22,16 +22,18 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import Instance
 from onceproof.model.cell import Trial
-from onceproof.model.parameter import Parameter
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.base import (
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Exercise,
+    Guarantee,
     Scenario,
     ScenarioContext,
+    TransactionalStores,
     Variant,
     Workload,
     behind,
@@ -45,15 +47,20 @@ NAME = "instance-1"
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(1_000, "distinct keys", least=1),
-    "records": Parameter(20_000, "records that come before the task is corrupted", least=1),
-    "corrupt": Parameter(True, "whether the task is corrupted; else it is restored from nothing at a start"),
-    "rest": Parameter(5_000, "records that come when the application is back", least=1),
-    "pause": Parameter(5, "ms after each record that is restored, until the application is closed", least=1),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **TRANSACTIONAL_STORES,
-}
+
+class Parameters(TransactionalStores):
+    """The parameters of this scenario."""
+
+    keys: int = Field(1_000, ge=1, description="distinct keys")
+    records: int = Field(20_000, ge=1, description="records that come before the task is corrupted")
+    corrupt: bool = Field(
+        True, description="whether the task is corrupted; else it is restored from nothing at a start"
+    )
+    rest: int = Field(5_000, ge=1, description="records that come when the application is back")
+    pause: int = Field(5, ge=1, description="ms after each record that is restored, until the application is closed")
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A task is corrupted; while it is restored the application is closed, and starts again."),
     Variant(
@@ -65,7 +72,7 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -73,10 +80,10 @@ def workload(trial: Trial) -> Workload:
     parameters, rng = values(trial), random.Random(trial.seed)
     numbers: Counter[int] = Counter()
     made = []
-    for key in rng.choices(range(parameters["keys"]), k=parameters["records"] + parameters["rest"]):
+    for key in rng.choices(range(parameters.keys), k=parameters.records + parameters.rest):
         numbers[key] += 1
         made.append((key, numbers[key]))
-    return Workload(made[: parameters["records"]], made[parameters["records"] :])
+    return Workload(made[: parameters.records], made[parameters.records :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -93,7 +100,7 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
@@ -110,13 +117,13 @@ SLOWLY = {"restore.consumer.max.poll.records": "1"}  # of a process that is clos
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Fill the store, have the task restored, close in the middle of that, start again, drain."""
-    parameters, first = lab.parameters, lab.workload.first
-    slowly = {"restore.pause.ms": parameters["pause"]}
-    corrupted = {"corrupt.after": len(first)} if parameters["corrupt"] else {}
+    parameters, first = values(lab.trial), lab.workload.first
+    slowly = {"restore.pause.ms": parameters.pause}
+    corrupted = {"corrupt.after": len(first)} if parameters.corrupt else {}
     with lab.phase("fill"):
         instance = lab.instances.start(NAME, config=SLOWLY, app=slowly | corrupted)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        if parameters["corrupt"]:
+        if parameters.corrupt:
             lab.produce("rest", lab.workload.second)
         else:
             lab.instances.stop(NAME)
@@ -131,16 +138,16 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.note("interrupted", store=begun["store"], end=begun["end"], open={"input": behind(first, PARTITIONS)})
     with lab.phase("drain"):
         lab.instances.start(NAME)
-        if not parameters["corrupt"]:
+        if not parameters.corrupt:
             lab.produce("rest", lab.workload.second)
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
         f"The application was closed {'while' if interrupted else 'after'} {_lacking(instance):,} records of a "
-        f"store were restored{', its task having been corrupted' if parameters['corrupt'] else ' at a start'}."
+        f"store were restored{', its task having been corrupted' if parameters.corrupt else ' at a start'}."
     )
-    return Exercise(interrupted and parameters["corrupt"], reason, all_steps_tried=interrupted)
+    return Exercise(interrupted and parameters.corrupt, reason, all_steps_tried=interrupted)
 
 
 def _restored(instance: Instance) -> Mapping[str, Any]:
@@ -159,7 +166,7 @@ def _lacking(instance: Instance) -> int:
 SCENARIO = Scenario(
     name="corrupted-task",
     title="A task that is closed while it is restored claims no more than it has (KAFKA-16017)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=lambda _: multirunner.SYSTEM,
     partitions=lambda _: PARTITIONS,

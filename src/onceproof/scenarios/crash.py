@@ -39,16 +39,17 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import chosen, parameters_of, rolling_bounce
+from pydantic import Field
+
+from onceproof.faults import Injection, rolling_bounce
 from onceproof.faults.base import Instance, run_fault
 from onceproof.faults.directory import checkpointed, small_write_buffer
-from onceproof.faults.rolling_bounce import BACK, STATIC, bounces, started_with
+from onceproof.faults.rolling_bounce import STATIC, bounces, started_with
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import NotUnderstoodError
-from onceproof.model.parameter import Parameter
 from onceproof.model.phrases import NOT_EMPTY, TRUSTED, WIPED
 from onceproof.model.release import Release
 from onceproof.model.segments import OFFSETS
@@ -56,16 +57,16 @@ from onceproof.model.timeline import Event
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     INSTANCE,
-    ON_RESTART,
     ROLLING,
-    RUNTIME,
-    STATE_UPDATER,
     TRANSACTIONAL,
     Exercise,
     Role,
+    Runtime,
     Scenario,
     ScenarioContext,
+    StateUpdater,
     System,
+    TransactionalOnRestart,
     Variant,
     Workload,
     refuse_no_state_updater,
@@ -106,25 +107,33 @@ KINDS = {
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "topology": Parameter("dedup", "what the application does", choices=("dedup", "enumerator")),
-    "committed": Parameter(3_000, "records that are committed before the crash", least=1),
-    "burst": Parameter(20_000, "records that flow into the open transaction", least=HELD_BACK + 1),
-    "commit.interval.ms": Parameter(30_000, "commit interval of the process that is killed", least=1),
-    "write.buffer.bytes": Parameter(65_536, "RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB", least=0),
-    STATIC: Parameter(True, "whether the instance has a group.instance.id"),
-    "during": Parameter("running", "where the crash falls", choices=("running", "restoration")),
-    **STATE_UPDATER,
-    TRANSACTIONAL: Parameter("no", "whether stores take writes when they are committed (KIP-892)", choices=ON_RESTART),
-    "stores": Parameter("rocksdb", "kind of the store `seen`", choices=tuple(KINDS)),
-    "caching": Parameter(False, "whether the stores are cached"),
-    "cache.bytes": Parameter(65_536, "size of the cache, if they are; what falls out of it reaches RocksDB", least=0),
-    "first.age": Parameter(0, "minutes by which the first records are older: a segment keeps half an hour", least=0),
-    "punctuate.ms": Parameter(0, "how often a wall-clock punctuator writes to the store `seen`; 0 is never", least=0),
-    "kills": Parameter(1, "how often the process is killed, each time in an open transaction", least=1),
-    **RUNTIME,
-    **parameters_of(rolling_bounce.FAULT),
-}
+
+class Parameters(StateUpdater, TransactionalOnRestart, Runtime, Injection):
+    """The parameters of this scenario."""
+
+    topology: Literal["dedup", "enumerator"] = Field("dedup", description="what the application does")
+    committed: int = Field(3_000, ge=1, description="records that are committed before the crash")
+    burst: int = Field(20_000, ge=HELD_BACK + 1, description="records that flow into the open transaction")
+    commit_interval_ms: int = Field(30_000, ge=1, description="commit interval of the process that is killed")
+    write_buffer_bytes: int = Field(65_536, ge=0, description="RocksDB's write buffer; 0 is Kafka Streams' own, 16 MiB")
+    static_membership: bool = Field(True, description="whether the instance has a group.instance.id")
+    during: Literal["running", "restoration"] = Field("running", description="where the crash falls")
+    stores: Literal["rocksdb", "rocksdb-timestamped", "versioned", "window", "session", "in-memory"] = Field(
+        "rocksdb", description="kind of the store `seen`"
+    )
+    caching: bool = Field(False, description="whether the stores are cached")
+    cache_bytes: int = Field(
+        65_536, ge=0, description="size of the cache, if they are; what falls out of it reaches RocksDB"
+    )
+    first_age: int = Field(
+        0, ge=0, description="minutes by which the first records are older: a segment keeps half an hour"
+    )
+    punctuate_ms: int = Field(
+        0, ge=0, description="how often a wall-clock punctuator writes to the store `seen`; 0 is never"
+    )
+    kills: int = Field(1, ge=1, description="how often the process is killed, each time in an open transaction")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A topology that drops what it has seen, killed in an open transaction while RUNNING."),
     Variant(
@@ -194,16 +203,16 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys in an order drawn from the seed; key and value are equal."""
     parameters = values(trial)
-    keys = list(range(parameters["committed"] + parameters["burst"]))
+    keys = list(range(parameters.committed + parameters.burst))
     random.Random(trial.seed).shuffle(keys)
     records = [(key, key) for key in keys]
-    preloaded = 0 if parameters["first.age"] else parameters["committed"]  # those have their own times
+    preloaded = 0 if parameters.first_age else parameters.committed  # those have their own times
     return Workload(records[:preloaded], records[preloaded:])
 
 
@@ -213,9 +222,9 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": parameters["caching"],
-        **({"partitions": PARTITIONS} if parameters["topology"] == "enumerator" else {"stores": parameters["stores"]}),
-        **({"punctuate.ms": parameters["punctuate.ms"]} if parameters["punctuate.ms"] else {}),
+        "caching": parameters.caching,
+        **({"partitions": PARTITIONS} if parameters.topology == "enumerator" else {"stores": parameters.stores}),
+        **({"punctuate.ms": parameters.punctuate_ms} if parameters.punctuate_ms else {}),
     }
 
 
@@ -230,35 +239,41 @@ def config(trial: Trial) -> Mapping[str, str]:
         "producer.transaction.timeout.ms": str(TIMES_OUT_AFTER if _in_memory(parameters) else TRANSACTION_TIMEOUT),
         # A dynamic member that was killed holds up its group until then.
         "main.consumer.session.timeout.ms": "4000",
-        **({"group.instance.id": INSTANCE} if parameters[STATIC] else {}),
+        **({"group.instance.id": INSTANCE} if parameters.static_membership else {}),
         **runtime(parameters),
         # The task stays where it is, whatever instance joins.
         **({"acceptable.recovery.lag": "0"} if rolls(parameters) else {}),
-        **(small_write_buffer(parameters["write.buffer.bytes"]) if parameters["write.buffer.bytes"] else {}),
-        **({trial.cell.running.cache_size_config: str(parameters["cache.bytes"])} if parameters["caching"] else {}),
+        **(small_write_buffer(parameters.write_buffer_bytes) if parameters.write_buffer_bytes else {}),
+        **({trial.cell.running.cache_size_config: str(parameters.cache_bytes)} if parameters.caching else {}),
         **state_updater(parameters),
         **transactional_stores(parameters),
     }
 
 
-def _in_memory(parameters: Mapping[str, Any]) -> bool:
-    return bool(parameters["stores"] == "in-memory")
+def _in_memory(parameters: Parameters) -> bool:
+    return parameters.stores == "in-memory"
 
 
-def _takes_uncommitted(parameters: Mapping[str, Any]) -> bool:
+def _takes_uncommitted(parameters: Parameters) -> bool:
     """Whether the killed process leaves entries of its open transaction on disk."""
-    return not _in_memory(parameters) and parameters[TRANSACTIONAL] in ("no", "from the restart on")
+    return not _in_memory(parameters) and parameters.transactional_stores in ("no", "from the restart on")
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses parameters that do not go together, or that the releases cannot run with."""
-    if parameters["topology"] == "enumerator" and (parameters["stores"], parameters["punctuate.ms"]) != ("rocksdb", 0):
+    cell, parameters = trial.cell, values(trial)
+    if parameters.topology == "enumerator" and (parameters.stores, parameters.punctuate_ms) != ("rocksdb", 0):
         return "stores and punctuate.ms are settings of topology=dedup; leave them out with the enumerator."
     if reason := _refuse_kind(cell, parameters):
         return reason
-    if parameters["during"] == "restoration" and parameters["kills"] > 1:
+    if parameters.during == "restoration" and parameters.kills > 1:
         return "kills goes with during=running, since a restoration is interrupted once; leave one of them out."
-    if rolls(parameters) and (parameters["during"], parameters["kills"], parameters[STATIC], parameters[BACK]) != (
+    if rolls(parameters) and (
+        parameters.during,
+        parameters.kills,
+        parameters.static_membership,
+        rolling_bounce.Parameters.of(parameters).back,
+    ) != (
         "running",
         1,
         True,
@@ -271,7 +286,7 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     if reason := refuse_no_state_updater(cell, parameters):
         return reason
     restart = cell.restart_on
-    static = parameters[STATIC]
+    static = parameters.static_membership
     if restart and static and cell.streams.decodes_assignments_of_newest and not restart.decodes_assignments_of_newest:
         return (
             f"a static member gets its old assignment back, and {restart} cannot decode the one of {cell.streams}; "
@@ -280,24 +295,24 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     return refuse_rolling(cell, parameters) if rolls(parameters) else refuse_restart_pair(cell)
 
 
-def _refuse_kind(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def _refuse_kind(cell: Cell, parameters: Parameters) -> str | None:
     """Refuses a kind of store that the releases lack, or that does not go with the other parameters."""
-    kind = parameters["stores"]
+    kind = parameters.stores
     if kind == "versioned":
         for release in sorted({cell.streams, cell.running}):
             if not release.has_versioned_stores:
                 return f"Kafka Streams {release} has no versioned stores (KIP-889); take 3.5.0 or later."
-        if parameters["caching"]:
+        if parameters.caching:
             return "a versioned store cannot be cached; leave out caching, or take another kind of store."
-    if parameters["first.age"] and kind not in ("window", "session"):
+    if parameters.first_age and kind not in ("window", "session"):
         return "first.age is for stores with segments; take stores=window or stores=session, or leave it out."
-    if parameters["first.age"] >= KEPT_MINUTES:
-        return f"the store keeps {KEPT_MINUTES} minutes; take a smaller first.age than {parameters['first.age']}."
-    if parameters["punctuate.ms"] and kind in ("versioned", "window", "session"):
+    if parameters.first_age >= KEPT_MINUTES:
+        return f"the store keeps {KEPT_MINUTES} minutes; take a smaller first.age than {parameters.first_age}."
+    if parameters.punctuate_ms and kind in ("versioned", "window", "session"):
         return f"the keys of the punctuator are below 0, where a {kind} store is not checked; leave punctuate.ms out."
-    if _in_memory(parameters) and parameters["during"] == "restoration":
+    if _in_memory(parameters) and parameters.during == "restoration":
         return "of a store in memory nothing is left when its restoration is interrupted; take one on disk."
-    if _in_memory(parameters) and parameters["commit.interval.ms"] >= TIMES_OUT_AFTER:
+    if _in_memory(parameters) and parameters.commit_interval_ms >= TIMES_OUT_AFTER:
         return (
             f"of a store in memory the open transaction must time out, after {TIMES_OUT_AFTER:,} ms; set a shorter "
             "commit.interval.ms."
@@ -310,13 +325,13 @@ def _refuse_kind(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Commit, close, start again, burst, kill (start again, burst, kill), start again, drain."""
-    restoring = lab.parameters["during"] == "restoration"
-    fault = chosen(lab.parameters)
+    restoring = values(lab.trial).during == "restoration"
+    fault = values(lab.trial).injected
     # Some records come only after the crash, so that the task always has one, and reports what its store held before.
     first, burst, rest = _shares(lab)
     with lab.phase("commit"):
         if not lab.workload.first:
-            at = int(lab.now() * 1_000) - 60_000 * lab.parameters["first.age"]
+            at = int(lab.now() * 1_000) - 60_000 * values(lab.trial).first_age
             lab.produce("first", first, timestamps=[at] * len(first))
         lab.instances.start(NAME)
         known = len(first)
@@ -339,7 +354,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             config={
                 "commit.interval.ms": "100",
                 **started_with(upgrade_from),
-                **transactional_stores(lab.parameters, restarted=True),
+                **transactional_stores(values(lab.trial), restarted=True),
             },
             app={"contents.folder": str(lab.instances.contents_folder())},
         )
@@ -362,17 +377,17 @@ def _shares(
     lab: ScenarioContext,
 ) -> tuple[Sequence[tuple[int, int]], Sequence[tuple[int, int]], Sequence[tuple[int, int]]]:
     """The records committed before the crash, what flows into the open transaction, and what comes only after it."""
-    records, committed = [*lab.workload.first, *lab.workload.second], lab.parameters["committed"]
+    records, committed = [*lab.workload.first, *lab.workload.second], values(lab.trial).committed
     return records[:committed], records[committed:-HELD_BACK], records[-HELD_BACK:]
 
 
 def _first_bounce(lab: ScenarioContext) -> tuple[Release, str | None]:
     """The release of the first bounce, and its `upgrade.from`: the process that is killed comes back with these."""
-    return bounces(lab.trial.cell.streams, lab.trial.cell.running, lab.parameters)[0]
+    return bounces(lab.trial.cell.streams, lab.trial.cell.running, rolling_bounce.Parameters.of(lab.parameters))[0]
 
 
 def _stores(trial: Trial) -> tuple[str, ...]:
-    return STORES[values(trial)["topology"]]
+    return STORES[values(trial).topology]
 
 
 def _tell_how_initialised(lab: ScenarioContext, instance: Instance) -> None:
@@ -383,7 +398,7 @@ def _tell_how_initialised(lab: ScenarioContext, instance: Instance) -> None:
 
 def _crash_each_time(lab: ScenarioContext, burst: Sequence[tuple[int, int]]) -> Exercise:
     """Kill the process as often as requested, each time in its share of the burst."""
-    kills = lab.parameters["kills"]
+    kills = values(lab.trial).kills
     share = math.ceil(len(burst) / kills)
     crashes = [_crash_while_running(lab, burst[n * share : (n + 1) * share], n) for n in range(kills)]
     return replace(
@@ -398,8 +413,8 @@ def _crash_while_running(lab: ScenarioContext, burst: Sequence[tuple[int, int]],
 
     After kills `before`, it first processes again what they left in open transactions.
     """
-    parameters = lab.parameters
-    instance = lab.instances.start(NAME, config={"commit.interval.ms": str(parameters["commit.interval.ms"])})
+    parameters = values(lab.trial)
+    instance = lab.instances.start(NAME, config={"commit.interval.ms": str(parameters.commit_interval_ms)})
     lab.await_("the instance to run its task", lambda: runs_its_task(instance))
     if rolls(parameters):
         second = lab.instances.start(SECOND)
@@ -702,15 +717,15 @@ STORES = {"dedup": ("seen",), "enumerator": ("counter", "ids")}
 def system(trial: Trial) -> System:
     """The topology that is killed; its checkpoint is sampled if there can be one, and it is killed while RUNNING."""
     parameters = values(trial)
-    sampled = parameters["during"] == "running" and not _in_memory(parameters)
+    sampled = parameters.during == "running" and not _in_memory(parameters)
     recovery = ("checkpoint", "wipe", "state") if sampled else ("wipe", "state")
-    if parameters["topology"] == "enumerator":
+    if parameters.topology == "enumerator":
         return replace(enumerator.SYSTEM, promises=(*enumerator.SYSTEM.promises, *recovery))
     return System(
         topology="dedup",
-        roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[parameters["stores"]])},
+        roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[parameters.stores])},
         promises=("deliveries", "output-order", "changelog", *recovery, "stores"),
-        kept=_kept(parameters["stores"]),
+        kept=_kept(parameters.stores),
     )
 
 
@@ -724,7 +739,8 @@ def _kept(kind: str) -> Mapping[str, Kept]:
 SCENARIO = Scenario(
     name="crash",
     title="Writes of a killed process in an open transaction are forgotten (reproduction 002, KAFKA-20685)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(rolling_bounce.FAULT,),
     variants=VARIANTS,
     system=system,
     partitions=lambda _: PARTITIONS,

@@ -18,16 +18,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_GROUPS, chosen, parameters_of
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from pydantic import Field
+
+from onceproof.faults import OF_GROUPS
+from onceproof.model.cell import Trial
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     Exercise,
+    Group,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
@@ -56,18 +58,20 @@ STANDS_STILL = 30.0  # seconds after which it will make no more
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "committed": Parameter(3_000, "good records that are committed before any poison", least=1),
-    "records": Parameter(10_000, "records behind the first ones, good and poison", least=1),
-    "good": Parameter(25, "good records of a run", least=1),
-    "poison": Parameter(40, "records that cannot be read or processed, behind each run of good ones", least=1),
-    "failing": Parameter(DESERIALIZATION, "where they fail", choices=tuple(HANDLERS)),
-    "buffered": Parameter(20, "records that a task buffers of a partition before it is paused", least=1),
-    "partitions": Parameter(2, "partitions of the input", least=1),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **MEMBERSHIP,
-    **parameters_of(*OF_GROUPS),
-}
+
+class Parameters(Group):
+    """The parameters of this scenario."""
+
+    committed: int = Field(3_000, ge=1, description="good records that are committed before any poison")
+    records: int = Field(10_000, ge=1, description="records behind the first ones, good and poison")
+    good: int = Field(25, ge=1, description="good records of a run")
+    poison: int = Field(40, ge=1, description="records that cannot be read or processed, behind each run of good ones")
+    failing: Literal["deserialization", "processing"] = Field("deserialization", description="where they fail")
+    buffered: int = Field(20, ge=1, description="records that a task buffers of a partition before it is paused")
+    partitions: int = Field(2, ge=1, description="partitions of the input")
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Runs of records that cannot be deserialized; the buffer is smaller than a run."),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
@@ -83,7 +87,7 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -93,16 +97,16 @@ def workload(trial: Trial) -> Workload:
     of the queue to the producer: keys are those for which it chooses as the input does.
     """
     parameters, rng = values(trial), random.Random(trial.seed)
-    run, partitions = parameters["good"] + parameters["poison"], parameters["partitions"]
+    run, partitions = parameters.good + parameters.poison, parameters.partitions
     keys = filter(partial(_stays, partitions), count())
 
     def good(key: int) -> tuple[int, int]:
         return key, rng.randint(0, 1_000_000)
 
-    first = [good(key) for key in islice(keys, parameters["committed"])]
+    first = [good(key) for key in islice(keys, parameters.committed)]
     flow = [
-        good(key) if number % run < parameters["good"] else (key, -key)
-        for number, key in enumerate(islice(keys, parameters["records"]))
+        good(key) if number % run < parameters.good else (key, -key)
+        for number, key in enumerate(islice(keys, parameters.records))
     ]
     return Workload(first, [*flow, *map(good, islice(keys, LAST))])
 
@@ -131,21 +135,21 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "failing": values(trial)["failing"],
+        "failing": values(trial).failing,
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
-    name, handler = HANDLERS[parameters["failing"]]
+    name, handler = HANDLERS[parameters.failing]
     queue = {"errors.dead.letter.queue.topic.name": trial.topic(QUEUE)} if has_queue(trial) else {}
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "buffered.records.per.partition": str(parameters["buffered"]),
+        "buffered.records.per.partition": str(parameters.buffered),
         name: f"org.apache.kafka.streams.errors.{handler}",
         **queue,
         **membership(parameters),
@@ -157,14 +161,13 @@ def has_queue(trial: Trial) -> bool:
     return min(trial.cell.streams, trial.cell.running) >= QUEUE_FROM
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses a workload without poison, and a handler that a release does not have."""
-    if parameters["records"] <= parameters["good"]:
-        return (
-            f"none of {parameters['records']} records would be skipped; raise records above good={parameters['good']}."
-        )
+    cell, parameters = trial.cell, values(trial)
+    if parameters.records <= parameters.good:
+        return f"none of {parameters.records} records would be skipped; raise records above good={parameters.good}."
     oldest = min(cell.streams, cell.running)
-    if parameters["failing"] == PROCESSING and oldest < PROCESSING_FROM:
+    if parameters.failing == PROCESSING and oldest < PROCESSING_FROM:
         return (
             f"Kafka Streams {oldest} has no handler of exceptions in the processing (KIP-1033); choose "
             f"{PROCESSING_FROM} or later, or failing={DESERIALIZATION}."
@@ -178,7 +181,7 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 def drive(lab: ScenarioContext) -> Exercise:
     """Commit good records; then have poison among them, with the fault if there is one; drain."""
     first, flow = lab.workload.first, lab.workload.second
-    fault, fault_outcome = chosen(lab.parameters), None
+    fault, fault_outcome = values(lab.trial).injected, None
     lab.measure(queue=int(has_queue(lab.trial)))
     with lab.phase("first records"):
         lab.instances.start(NAME)
@@ -197,7 +200,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     if fault_outcome:
         return Exercise.of(fault_outcome)
     poison = sum(value < 0 for _, value in flow)
-    reason = f"{poison:,} of {len(first) + len(flow):,} records were skipped, in runs of {lab.parameters['poison']:,}."
+    reason = f"{poison:,} of {len(first) + len(flow):,} records were skipped, in runs of {values(lab.trial).poison:,}."
     return Exercise(True, reason, all_steps_tried=True)
 
 
@@ -229,10 +232,11 @@ WITH_QUEUE = replace(SYSTEM, roles={**SYSTEM.roles, QUEUE: Role()}, promises=("s
 SCENARIO = Scenario(
     name="dead-letters",
     title="Records that cannot be read or processed are skipped, and nothing else is lost by it (KAFKA-17299)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=OF_GROUPS,
     variants=VARIANTS,
     system=lambda trial: WITH_QUEUE if has_queue(trial) else SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

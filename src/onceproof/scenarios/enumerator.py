@@ -27,31 +27,34 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_DISK, OF_GROUPS, chosen, parameters_of
+from pydantic import Field
+
+from onceproof.faults import OF_DISK, OF_GROUPS
 from onceproof.faults.base import Instance, run_fault
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.model.timeline import return_text
 from onceproof.scenarios.base import (
     JAVA_21,
     JAVA_25,
-    MEMBERSHIP,
     ROLLING,
     ROLLING_BACK,
-    RUNTIME,
     STATIC_MEMBERSHIP,
     STREAMS_PROTOCOL,
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Bulk,
     Exercise,
+    Group,
     Role,
+    Runtime,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
+    TransactionalStores,
     Variant,
     Workload,
     membership,
@@ -79,23 +82,23 @@ SETTLED_WITHIN = 5.0  # seconds that an instance has to run as many threads as i
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
-    "caching": Parameter(True, "whether the stores are cached"),
-    "cache.bytes": Parameter(-1, "size of an instance's cache; -1 is Kafka Streams' own", least=-1),
-    "acceptable.recovery.lag": Parameter(-1, "as Kafka Streams knows it; -1 is its own", least=-1),
-    "scale": Parameter(
-        "thread",
-        "what comes and goes: a thread of the second instance, or further instances",
-        choices=("thread", "instance"),
-    ),
-    "paced": Parameter(True, "whether the second bulk is paced, so that the group is scaled while it flows"),
-    "repeated.keys": Parameter(0.0, "share of the second bulk whose keys were seen before", least=0),
-    **MEMBERSHIP,
-    **TRANSACTIONAL_STORES,
-    **RUNTIME,
-    **parameters_of(*OF_GROUPS, *OF_DISK),
-}
+
+class Parameters(Group, TransactionalStores, Runtime):
+    """The parameters of this scenario."""
+
+    stores: StoreKind = Field("rocksdb", description="kind of the stores")
+    caching: bool = Field(True, description="whether the stores are cached")
+    cache_bytes: int = Field(-1, ge=-1, description="size of an instance's cache; -1 is Kafka Streams' own")
+    acceptable_recovery_lag: int = Field(-1, ge=-1, description="as Kafka Streams knows it; -1 is its own")
+    scale: Literal["thread", "instance"] = Field(
+        "thread", description="what comes and goes: a thread of the second instance, or further instances"
+    )
+    paced: bool = Field(
+        True, description="whether the second bulk is paced, so that the group is scaled while it flows"
+    )
+    repeated_keys: Share = Field(0.0, description="share of the second bulk whose keys were seen before")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Stores cached, Kafka Streams' own acceptable.recovery.lag."),
     Variant("CACHING_DISABLED", "Stores without caching.", {"caching": False}),
@@ -159,7 +162,7 @@ VARIANTS = variants_of(
 SHORT_SESSION = {"main.consumer.session.timeout.ms": str(int(SESSION * 1_000))}
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -168,7 +171,7 @@ def workload(trial: Trial) -> Workload:
     keys = list(range(FIRST + SECOND))
     rng.shuffle(keys)
     first, second = keys[:FIRST], keys[FIRST:]
-    share = values(trial)["repeated.keys"]
+    share = values(trial).repeated_keys
     for place in rng.sample(range(SECOND), int(share * SECOND)):
         second[place] = rng.choice(first)
     return Workload([(key, key) for key in first], [(key, key) for key in second])
@@ -181,8 +184,8 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "partitions": PARTITIONS,
-        "stores": parameters["stores"],
-        "caching": parameters["caching"],
+        "stores": parameters.stores,
+        "caching": parameters.caching,
     }
 
 
@@ -190,8 +193,8 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration of the reproduction."""
     parameters = values(trial)
     chosen = {
-        trial.cell.running.cache_size_config: parameters["cache.bytes"],
-        "acceptable.recovery.lag": parameters["acceptable.recovery.lag"],
+        trial.cell.running.cache_size_config: parameters.cache_bytes,
+        "acceptable.recovery.lag": parameters.acceptable_recovery_lag,
     }
     return {
         "processing.guarantee": "exactly_once_v2",
@@ -205,9 +208,10 @@ def config(trial: Trial) -> Mapping[str, str]:
     }
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Why its releases cannot be run like this, or not one after the other."""
-    on_disk = parameters["stores"] == "rocksdb"
+    cell, parameters = trial.cell, values(trial)
+    on_disk = parameters.stores == "rocksdb"
     if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
     if rolls(parameters):
@@ -225,21 +229,21 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
     with lab.phase("sync"):
         second = _start_second(lab)
-    fault, fault_outcome = chosen(lab.parameters), None
-    if lab.trial.cell.restart_on and not rolls(lab.parameters):
+    fault, fault_outcome = values(lab.trial).injected, None
+    if lab.trial.cell.restart_on and not rolls(values(lab.trial)):
         with lab.phase("restart"):
             for name in ("instance-1", "instance-2"):
                 lab.instances.stop(name, leave_group=True)
             lab.instances.start("instance-1", lab.trial.cell.restart_on)
             second = _start_second(lab, lab.trial.cell.restart_on)
-    paced = lab.parameters["paced"] or fault is not None
+    paced = values(lab.trial).paced or fault is not None
     with lab.phase("fault" if fault else "rebalance"):
         bulk = lab.produce("second", lab.workload.second, RATE if paced else None)
         if fault:
             fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
         elif not paced:
             steps = _join_as_in_the_reproduction(lab, bulk)
-        elif lab.parameters["scale"] == "instance":
+        elif values(lab.trial).scale == "instance":
             steps, second = _replace_until_returned(lab, second, bulk)
         else:
             steps = _scale_until_returned(lab, second, bulk)
@@ -398,7 +402,8 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="enumerator",
     title="IDs given by a counter stay unique and stable when tasks move (reproduction 000, KAFKA-14172)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, *OF_DISK),
     variants=VARIANTS,
     system=lambda _: SYSTEM,
     partitions=lambda _: PARTITIONS,

@@ -18,9 +18,11 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import Instance
 from onceproof.model.cell import Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.scenarios.base import (
     Exercise,
     Role,
@@ -42,29 +44,33 @@ GOES_ON_WITHIN = 10.0  # seconds that a healthy thread has for the rest
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "committed": Parameter(500, "records that are committed before", least=1),
-    "later": Parameter(5_000, "records that come after the one that is valid forever", least=1),
-    "forever": Parameter(2**63 - 2, "ms since 1970 that are taken for the time of that one", least=1),
-    "punctuate.ms": Parameter(1_000, "ms of stream time between two punctuations", least=1),
-}
+
+class Parameters(BaseParameters):
+    """The parameters of this scenario."""
+
+    committed: int = Field(500, ge=1, description="records that are committed before")
+    later: int = Field(5_000, ge=1, description="records that come after the one that is valid forever")
+    forever: int = Field(2**63 - 2, ge=1, description="ms since 1970 that are taken for the time of that one")
+    punctuate_ms: int = Field(1_000, ge=1, description="ms of stream time between two punctuations")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The punctuator would be called again after the end of time."),
     Variant("NEXT_CENTURY", "As DEFAULT_CONFIG; forever ends with the year 2100.", {"forever": 4_133_980_799_000}),
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys with values drawn from the seed; the first record of the second part is valid forever."""
     parameters, rng = values(trial), random.Random(trial.seed)
-    records = [(key, rng.randrange(1, FOREVER)) for key in range(parameters["committed"] + 1 + parameters["later"])]
+    records = [(key, rng.randrange(1, FOREVER)) for key in range(parameters.committed + 1 + parameters.later)]
     first, (key, _), later = (
-        records[: parameters["committed"]],
-        records[parameters["committed"]],
-        records[parameters["committed"] + 1 :],
+        records[: parameters.committed],
+        records[parameters.committed],
+        records[parameters.committed + 1 :],
     )
     return Workload(first, [(key, FOREVER), *later])
 
@@ -75,8 +81,8 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "punctuate.ms": parameters["punctuate.ms"],
-        "forever.ms": str(parameters["forever"]),
+        "punctuate.ms": parameters.punctuate_ms,
+        "forever.ms": str(parameters.forever),
     }
 
 
@@ -97,7 +103,7 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Commit some, have one come that is valid forever, and see whether its thread goes on."""
-    parameters, first, second = lab.parameters, lab.workload.first, lab.workload.second
+    parameters, first, second = values(lab.trial), lab.workload.first, lab.workload.second
     with lab.phase("first records"):
         instance = lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -108,7 +114,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             REACHED_WITHIN, lambda: _punctuations(instance, parameters) > 1 or lab.committed() >= everything
         )
         if (times := _punctuations(instance, parameters)) > 1:
-            lab.note("spinning", instance=NAME, at=parameters["forever"], times=times)
+            lab.note("spinning", instance=NAME, at=parameters.forever, times=times)
             lab.note("exercised")
         lab.await_(
             f"{len(second):,} records to be committed, the first of which is valid forever",
@@ -118,7 +124,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    after = parameters["forever"] + parameters["punctuate.ms"] - END
+    after = parameters.forever + parameters.punctuate_ms - END
     due = f"{after:,} ms after the end of time" if after > 0 else f"{-after:,} ms before the end of time"
     times = _punctuations(instance, parameters)
     often = "once" if times == 1 else f"{times:,} times"
@@ -129,10 +135,10 @@ def drive(lab: ScenarioContext) -> Exercise:
     return Exercise(times > 0 and after > 0, reason, all_steps_tried=True)
 
 
-def _punctuations(instance: Instance, parameters: Mapping[str, Any]) -> int:
+def _punctuations(instance: Instance, parameters: Parameters) -> int:
     """How often the punctuator was called at the time of the record that is valid forever, as far as it is reported."""
     punctuated = instance.last.get("punctuated", {"at": None, "times": 0})
-    return int(punctuated["times"]) if punctuated["at"] == parameters["forever"] else 0
+    return int(punctuated["times"]) if punctuated["at"] == parameters.forever else 0
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -146,7 +152,7 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="far-future",
     title="A record of the far future does not keep a thread from its work (CVE-2026-111496)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
     partitions=lambda _: PARTITIONS,

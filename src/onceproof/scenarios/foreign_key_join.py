@@ -30,18 +30,22 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from onceproof.faults import OF_GROUPS, chosen, parameters_of
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from pydantic import Field
+
+from onceproof.faults import OF_GROUPS
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Share
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     Exercise,
+    Group,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -62,27 +66,31 @@ REPARTITION = "right-repartition"  # through which the right table goes, if it h
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "left": Parameter(1_000, "keys of the left table", least=1),
-    "right": Parameter(300, "keys of the right table", least=1),
-    "records": Parameter(6_000, "changes of the tables, six of seven of the left one", least=1),
-    "no.key": Parameter(True, "whether foreign keys come from null and become null"),
-    "join": Parameter("inner", "kind of the join", choices=JOINS),
-    "partitions": Parameter(1, "partitions of the input and of both tables", least=1),
-    "absent": Parameter(0.0, "share of the right table's keys that have no record, from 0 to 1", least=0),
-    "race": Parameter(
+
+class Parameters(Group):
+    """The parameters of this scenario."""
+
+    left: int = Field(1_000, ge=1, description="keys of the left table")
+    right: int = Field(300, ge=1, description="keys of the right table")
+    records: int = Field(6_000, ge=1, description="changes of the tables, six of seven of the left one")
+    no_key: bool = Field(True, description="whether foreign keys come from null and become null")
+    join: Literal["inner", "left"] = Field("inner", description="kind of the join")
+    partitions: int = Field(1, ge=1, description="partitions of the input and of both tables")
+    absent: Share = Field(0.0, description="share of the right table's keys that have no record")
+    race: Literal["none", "same-key", "null", "insert"] = Field(
         "none",
-        "instead of these changes, how each row of the left table loses its result in two changes: to another foreign "
-        "key and then to another attribute (same-key), to null (null) or deleted (insert) and then to another key",
-        choices=("none", *RACES),
-    ),
-    "apart": Parameter(1, "number of rows that race at once: the second change comes so many records later", least=1),
-    "stores": Parameter("rocksdb", "kind of the stores", choices=("in-memory", "rocksdb")),
-    "caching": Parameter(False, "whether the tables are cached"),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **MEMBERSHIP,
-    **parameters_of(*OF_GROUPS),
-}
+        description="instead of these changes, how each row of the left table loses its result in two changes: to "
+        "another foreign key and then to another attribute (same-key), to null (null) or deleted (insert) and then to "
+        "another key",
+    )
+    apart: int = Field(
+        1, ge=1, description="number of rows that race at once: the second change comes so many records later"
+    )
+    stores: StoreKind = Field("rocksdb", description="kind of the stores")
+    caching: bool = Field(False, description="whether the tables are cached")
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 FLOWING = 20_000  # changes while a fault strikes
 LEFT = {"join": "left", "partitions": 2, "no.key": False}
 SAME_KEY = {"race": "same-key", "absent": 0.5, "no.key": False}
@@ -118,29 +126,30 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses changes that cannot be generated, or whose result does not differ from none; and a restart."""
-    if parameters["absent"] > 1:
-        return f"absent is {parameters['absent']:g}, but must be a share from 0 to 1."
-    if parameters["right"] >= DELETED:
-        return f"right is {parameters['right']:,}, but a row has no place for more than {DELETED - 1:,} foreign keys."
-    races = parameters["race"] != "none"
-    if races and not parameters["absent"]:
+    cell, parameters = trial.cell, values(trial)
+    if parameters.right >= DELETED:
+        return f"right is {parameters.right:,}, but a row has no place for more than {DELETED - 1:,} foreign keys."
+    races = parameters.race != "none"
+    if races and not parameters.absent:
         return "rows race only to foreign keys that are absent; add --set absent=0.5."
-    if parameters["race"] == "null" and not parameters["no.key"]:
+    if parameters.race == "null" and not parameters.no_key:
         return "race=null makes foreign keys null; add --set no.key=true."
-    if parameters["join"] == "left" and parameters["no.key"] and not races:
+    if parameters.join == "left" and parameters.no_key and not races:
         return "a left join gives a result also where there is no foreign key; add --set no.key=false."
-    return refuse_at_least_once(parameters) or refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+    return refuse_at_least_once(parameters.injected, parameters.guarantee) or refuse_group(
+        cell, parameters, on_disk=parameters.stores == "rocksdb"
+    )
 
 
 def last_key(trial: Trial) -> int:
     """The first of the last records' keys."""
     parameters = values(trial)
-    return int(parameters["left"] + parameters["right"])
+    return parameters.left + parameters.right
 
 
 def last_records(trial: Trial) -> list[tuple[int, int]]:
@@ -149,15 +158,15 @@ def last_records(trial: Trial) -> list[tuple[int, int]]:
     A way leads from a partition of the input through one of each table; which have which key Kafka's partitioner knows.
     """
     parameters = values(trial)
-    asked = _there(parameters) if parameters["partitions"] > 1 else [0]
-    senders = parameters["partitions"]
+    asked = _there(parameters) if parameters.partitions > 1 else [0]
+    senders = parameters.partitions
     first = last_key(trial)
     return [(first + senders * place + sender, key + 1) for place, key in enumerate(asked) for sender in range(senders)]
 
 
-def _there(parameters: Mapping[str, Any]) -> range:
+def _there(parameters: Parameters) -> range:
     """The keys of the right table."""
-    return range(max(1, round(parameters["right"] * (1 - parameters["absent"]))))
+    return range(max(1, round(parameters.right * (1 - parameters.absent))))
 
 
 def workload(trial: Trial) -> Workload:
@@ -168,35 +177,35 @@ def workload(trial: Trial) -> Workload:
     """
     parameters = values(trial)
     rng = random.Random(trial.seed)
-    right, left = range(parameters["right"]), range(parameters["right"], parameters["right"] + parameters["left"])
+    right, left = range(parameters.right), range(parameters.right, parameters.right + parameters.left)
 
     def of_right(key: int) -> tuple[int, int]:
         return key, -rng.randint(1, 1_000_000)
 
     def of_left(key: int) -> tuple[int, int]:
-        return key, NULL if parameters["no.key"] and rng.random() < 0.3 else rng.choice(right) + 1
+        return key, NULL if parameters.no_key and rng.random() < 0.3 else rng.choice(right) + 1
 
     there = _there(parameters)
     first = [of_right(key) for key in there]
-    if parameters["race"] != "none":
+    if parameters.race != "none":
         first += [(key, rng.choice(there) + 1) for key in left]
         return Workload(first, [*_races(parameters, rng, left, right), *last_records(trial)])
     first += [of_left(key) for key in left]
     second = [
         of_right(rng.choice(there)) if rng.random() < 1 / 7 else of_left(rng.choice(left))
-        for _ in range(parameters["records"])
+        for _ in range(parameters.records)
     ]
-    if parameters["partitions"] > 1:
+    if parameters.partitions > 1:
         second.sort(key=lambda record: record[1] >= NULL)
     return Workload(first, [*second, *last_records(trial)])
 
 
-def _races(parameters: Mapping[str, Any], rng: random.Random, left: range, right: range) -> list[tuple[int, int]]:
+def _races(parameters: Parameters, rng: random.Random, left: range, right: range) -> list[tuple[int, int]]:
     """Two changes of each row of the left table, `apart` records from one another."""
-    between = RACES[parameters["race"]]
+    between = RACES[parameters.race]
     changed = []
-    for begin in range(0, len(left), parameters["apart"]):
-        rows = [(key, rng.choice(right) + 1) for key in left[begin : begin + parameters["apart"]]]
+    for begin in range(0, len(left), parameters.apart):
+        rows = [(key, rng.choice(right) + 1) for key in left[begin : begin + parameters.apart]]
         changed += [(key, asked if between is None else between) for key, asked in rows]
         changed += [(key, ATTRIBUTE + asked) for key, asked in rows]
     return changed
@@ -208,10 +217,10 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "join": parameters["join"],
-        "partitions": parameters["partitions"],
-        "caching": parameters["caching"],
-        "stores": parameters["stores"],
+        "join": parameters.join,
+        "partitions": parameters.partitions,
+        "caching": parameters.caching,
+        "stores": parameters.stores,
         "last.key": last_key(trial),
         "last.keys": len(last_records(trial)),
     }
@@ -221,7 +230,7 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
@@ -234,22 +243,22 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Make both tables, change them, wait for the results of the last records."""
-    parameters = lab.parameters
-    lab.measure(join=JOINS.index(parameters["join"]))
+    parameters = values(lab.trial)
+    lab.measure(join=JOINS.index(parameters.join))
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         instance = lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        fault, fault_outcome = chosen(parameters), None
+        fault, fault_outcome = parameters.injected, None
         if fault:
             start_other(lab)
-        races = parameters["race"] != "none"
+        races = parameters.race != "none"
         if races:
-            lab.await_(f"the results of {parameters['left']:,} rows", lambda: lab.end("output") >= parameters["left"])
+            lab.await_(f"the results of {parameters.left:,} rows", lambda: lab.end("output") >= parameters.left)
             lab.await_internal_drained()
     with lab.phase("changes"):
         begin = 0
-        if parameters["partitions"] > 1:
+        if parameters.partitions > 1:
             begin = sum(value < NULL for _, value in second)
             if begin:
                 lab.produce("right", second[:begin])
@@ -270,13 +279,13 @@ def drive(lab: ScenarioContext) -> Exercise:
     if races:
         dropped = instance.last["joined"]["dropped"]
         reason = (
-            f"{parameters['left']:,} rows with a result changed twice; {dropped:,} answers were dropped, as the row "
+            f"{parameters.left:,} rows with a result changed twice; {dropped:,} answers were dropped, as the row "
             "had changed meanwhile."
         )
         return Exercise(dropped > 0, reason, all_steps_tried=True)
     changed = changes([(key, value) for key, value in (*first, *second) if value >= NULL])
-    if parameters["join"] == "left":
-        tasks = parameters["partitions"]
+    if parameters.join == "left":
+        tasks = parameters.partitions
         reason = (
             f"{changed.to_another:,} foreign keys changed to another one, of a table of {tasks} "
             f"partition{'s' if tasks > 1 else ''}, before the last result came."
@@ -321,10 +330,11 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="foreign-key-join",
     title="A join by a foreign key follows a key from null and to null (KAFKA-16407, KAFKA-16434)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=OF_GROUPS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

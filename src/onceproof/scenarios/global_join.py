@@ -27,20 +27,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_GROUPS, chosen, instance_kill, parameters_of, pause
+from pydantic import Field
+
+from onceproof.faults import OF_GROUPS, instance_kill, pause
 from onceproof.faults.directory import WRITE_BUFFER, small_write_buffer
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     Exercise,
+    Group,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -64,19 +68,21 @@ FLOWING = 20_000  # records while a fault strikes
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(2_000, "keys that the table may have, and records that put them there", least=1),
-    "records": Parameter(6_000, "records that are joined with it", least=1),
-    "no.key": Parameter(0.3, "share of these that ask for no key, from 0 to 1", least=0),
-    "table": Parameter("global-table", "what they are joined with", choices=("global-table", "global-store")),
-    "added": Parameter(0, "what a global store's processor adds to the number of an entry", least=0),
-    "killed": Parameter(False, "whether the process that made the table is killed, and not closed"),
-    "partitions": Parameter(2, "partitions of the input", least=1),
-    "stores": Parameter("rocksdb", "kind of the table's store", choices=("in-memory", "rocksdb")),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **MEMBERSHIP,
-    **parameters_of(*(fault for fault in OF_GROUPS if fault is not instance_kill.FAULT)),
-}
+
+class Parameters(Group):
+    """The parameters of this scenario."""
+
+    keys: int = Field(2_000, ge=1, description="keys that the table may have, and records that put them there")
+    records: int = Field(6_000, ge=1, description="records that are joined with it")
+    no_key: Share = Field(0.3, description="share of these that ask for no key")
+    table: Literal["global-table", "global-store"] = Field("global-table", description="what they are joined with")
+    added: int = Field(0, ge=0, description="what a global store's processor adds to the number of an entry")
+    killed: bool = Field(False, description="whether the process that made the table is killed, and not closed")
+    partitions: int = Field(2, ge=1, description="partitions of the input")
+    stores: StoreKind = Field("rocksdb", description="kind of the table's store")
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Three of ten records ask for no key of the table."),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
@@ -110,18 +116,18 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Entries of keys drawn from the seed, with values below 0; then records, each of its own key, that ask for one."""
     parameters = values(trial)
     rng = random.Random(trial.seed)
-    keys = range(parameters["keys"])
+    keys = range(parameters.keys)
     entries = [(key, -rng.randint(1, 1_000_000)) for key in rng.choices(keys, k=len(keys))]
     asking = [
-        (len(keys) + number, NO_KEY if rng.random() < parameters["no.key"] else rng.choice(keys) + 1)
-        for number in range(parameters["records"])
+        (len(keys) + number, NO_KEY if rng.random() < parameters.no_key else rng.choice(keys) + 1)
+        for number in range(parameters.records)
     ]
     return Workload(entries, asking)
 
@@ -133,9 +139,9 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "caching": False,
-        "stores": parameters["stores"],
-        "table": parameters["table"],
-        **({"added": parameters["added"]} if parameters["added"] else {}),
+        "stores": parameters.stores,
+        "table": parameters.table,
+        **({"added": parameters.added} if parameters.added else {}),
     }
 
 
@@ -143,13 +149,13 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         **rejoining(parameters),
         **membership(parameters),
-        **(small_write_buffer(WRITE_BUFFER) if parameters["killed"] else {}),
+        **(small_write_buffer(WRITE_BUFFER) if parameters.killed else {}),
     }
 
 
@@ -159,19 +165,19 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Make the table, start again with all of it, join, drain."""
     entries, asking = lab.workload.first, lab.workload.second
-    lab.measure(added=lab.parameters["added"])
+    lab.measure(added=values(lab.trial).added)
     with lab.phase("table"):
         lab.instances.start(NAME)
         lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
-        if lab.parameters["killed"]:
+        if values(lab.trial).killed:
             flushed = _killed_with_its_table(lab)
         else:
-            lab.instances.stop(NAME, leave_group=chosen(lab.parameters) is not None)
-    fault, fault_outcome = chosen(lab.parameters), None
+            lab.instances.stop(NAME, leave_group=values(lab.trial).injected is not None)
+    fault, fault_outcome = values(lab.trial).injected, None
     before = len(lab.events)
     with lab.phase("join"):
         instance = lab.instances.start(NAME)
-        lab.note("restored", open={"input": behind(entries, lab.parameters["partitions"])})
+        lab.note("restored", open={"input": behind(entries, values(lab.trial).partitions)})
         lab.await_("the table to be read", lambda: runs_its_task(instance))
         if fault:
             start_other(lab)
@@ -193,14 +199,14 @@ def drive(lab: ScenarioContext) -> Exercise:
         f"Of {instance.processed:,} records that were processed with the whole table, {no_key:,} asked for no key and "
         f"{found:,} for one that it had."
     )
-    if lab.parameters["table"] == "global-store":
+    if values(lab.trial).table == "global-store":
         anew = restored_anew(lab.events[before:])
         stores = f"restored from the beginning: {', '.join(anew)}" if anew else "it was not restored"
-        reason += f" Its processor adds {lab.parameters['added']:,}; {stores}."
-        return Exercise(found > 0 and lab.parameters["added"] > 0 and bool(anew), reason, all_steps_tried=True)
-    if lab.parameters["killed"]:
+        reason += f" Its processor adds {values(lab.trial).added:,}; {stores}."
+        return Exercise(found > 0 and values(lab.trial).added > 0 and bool(anew), reason, all_steps_tried=True)
+    if values(lab.trial).killed:
         reason += f" The process that made the table was killed when {flushed:,} of its entries were on disk."
-        wiped = lab.parameters["guarantee"] == "exactly_once_v2"
+        wiped = values(lab.trial).guarantee == "exactly_once_v2"
         return Exercise(flushed > 0 and wiped, reason, all_steps_tried=True)
     return Exercise(no_key > 0, reason, all_steps_tried=True)
 
@@ -224,28 +230,27 @@ def _is_flushed(directory: Path) -> bool:
     return False
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
-    """Refuses an impossible share, a release that promises nothing about these records, a processor that a table does
+def refusal(trial: Trial) -> str | None:
+    """Refuses a release that promises nothing about these records, a processor that a table does
     not have, a zombie without transactions that would fence it, or a restart.
     """
-    if parameters["no.key"] > 1:
-        return f"no.key is {parameters['no.key']:g}, but must be a share from 0 to 1."
+    cell, parameters = trial.cell, values(trial)
     oldest = min(cell.streams, cell.running)
-    if parameters["table"] != "global-store" and oldest < PROMISED_FROM:
+    if parameters.table != "global-store" and oldest < PROMISED_FROM:
         return (
             f"Kafka Streams {oldest} drops records that ask for no key by contract (KIP-962); choose "
             f"{PROMISED_FROM} or later."
         )
-    if parameters["added"] and parameters["table"] != "global-store":
+    if parameters.added and parameters.table != "global-store":
         return (
-            f"added={parameters['added']} is what a global store's processor adds; set table=global-store, or leave it "
+            f"added={parameters.added} is what a global store's processor adds; set table=global-store, or leave it "
             "out."
         )
-    if parameters["killed"] and chosen(parameters):
-        return f"its only instance is killed before there is another one; leave out fault={parameters['fault']}."
-    if chosen(parameters) is pause.FAULT and parameters["guarantee"] == "at_least_once":
+    if parameters.killed and parameters.injected:
+        return f"its only instance is killed before there is another one; leave out fault={parameters.fault}."
+    if parameters.injected is pause.FAULT and parameters.guarantee == "at_least_once":
         return "the fault pause takes transactions to be fenced; leave it out, or guarantee=at_least_once."
-    return refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+    return refuse_group(cell, parameters, on_disk=parameters.stores == "rocksdb")
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -261,10 +266,11 @@ STORE = replace(SYSTEM, joins=())  # a processor looks into a global store
 SCENARIO = Scenario(
     name="global-join",
     title="A left join with a global table loses no record (KAFKA-19208)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=tuple(fault for fault in OF_GROUPS if fault is not instance_kill.FAULT),
     variants=VARIANTS,
-    system=lambda trial: STORE if values(trial)["table"] == "global-store" else SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    system=lambda trial: STORE if values(trial).table == "global-store" else SYSTEM,
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

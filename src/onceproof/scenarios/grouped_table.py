@@ -22,18 +22,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from onceproof.faults import chosen, instance_kill, parameters_of, rolling_bounce
+from pydantic import Field
+
+from onceproof.faults import Injection, instance_kill, rolling_bounce
 from onceproof.faults.base import run_fault
 from onceproof.faults.rolling_bounce import UPGRADE_FROM
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import Trial
 from onceproof.model.files import FaultOutcome
-from onceproof.model.parameter import Parameter
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     Exercise,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -53,15 +55,20 @@ SUMS = "1_"  # tasks that keep sums; the others write changes
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(1_000, f"keys of the table; their remainder by {GROUPS} is their group", least=1),
-    "records": Parameter(30_000, "changes of the table while the group moves", least=1),
-    "partitions": Parameter(2, "partitions of the input and of the table", least=1),
-    "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
-    "caching": Parameter(False, "whether the table and the sums are cached"),
-    "optimized": Parameter(False, "whether the input is the changelog of the table (topology.optimization=all)"),
-    **parameters_of(rolling_bounce.FAULT, instance_kill.FAULT),
-}
+
+class Parameters(Injection):
+    """The parameters of this scenario."""
+
+    keys: int = Field(1_000, ge=1, description=f"keys of the table; their remainder by {GROUPS} is their group")
+    records: int = Field(30_000, ge=1, description="changes of the table while the group moves")
+    partitions: int = Field(2, ge=1, description="partitions of the input and of the table")
+    stores: StoreKind = Field("rocksdb", description="kind of the stores")
+    caching: bool = Field(False, description="whether the table and the sums are cached")
+    optimized: bool = Field(
+        False, description="whether the input is the changelog of the table (topology.optimization=all)"
+    )
+
+
 VARIANTS = variants_of(
     Variant(
         "DEFAULT_CONFIG",
@@ -86,20 +93,21 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses a group that does not move to another release, or cannot."""
-    if not rolls(parameters) and (not parameters["optimized"] or chosen(parameters) is None):
-        return f"its group must have instances of two releases; leave out fault={parameters['fault']}."
-    if GROUPS % parameters["partitions"]:
+    cell, parameters = trial.cell, values(trial)
+    if not rolls(parameters) and (not parameters.optimized or parameters.injected is None):
+        return f"its group must have instances of two releases; leave out fault={parameters.fault}."
+    if GROUPS % parameters.partitions:
         return (
-            f"a group must be in one partition, so partitions must divide {GROUPS}, and {parameters['partitions']} "
+            f"a group must be in one partition, so partitions must divide {GROUPS}, and {parameters.partitions} "
             "does not."
         )
     return (
-        refuse_rolling(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+        refuse_rolling(cell, parameters, on_disk=parameters.stores == "rocksdb")
         if rolls(parameters)
         else refuse_restarts(cell)
     )
@@ -112,8 +120,8 @@ def workload(trial: Trial) -> Workload:
     def changed(key: int) -> tuple[int, int]:
         return key, rng.randint(1, 1_000_000)
 
-    first = [changed(key) for key in range(parameters["keys"])]
-    return Workload(first, [changed(rng.randrange(parameters["keys"])) for _ in range(parameters["records"])])
+    first = [changed(key) for key in range(parameters.keys)]
+    return Workload(first, [changed(rng.randrange(parameters.keys)) for _ in range(parameters.records)])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -122,9 +130,9 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "stores": parameters["stores"],
-        "caching": parameters["caching"],
-        "optimized": parameters["optimized"],
+        "stores": parameters.stores,
+        "caching": parameters.caching,
+        "optimized": parameters.optimized,
     }
 
 
@@ -143,13 +151,13 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Make the table, have the group move to the other release while it changes, drain."""
-    fault, first = chosen(lab.parameters) or rolling_bounce.FAULT, lab.workload.first
+    fault, first = values(lab.trial).injected or rolling_bounce.FAULT, lab.workload.first
     with lab.phase("table"):
         one = lab.instances.start(NAMES[0])
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         other = lab.instances.start(NAMES[1])
         lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
-    if not rolls(lab.parameters):
+    if not rolls(values(lab.trial)):
         exercise = Exercise.of(inject(lab, fault, "changes", lab.workload.second, rate=RATE, after=len(first)))
         with lab.phase("leave"):
             lab.close_instances()
@@ -195,7 +203,7 @@ SYSTEM = System(
 
 def system(trial: Trial) -> System:
     """The topology; optimized, the changelog of the table is the input."""
-    if not values(trial)["optimized"]:
+    if not values(trial).optimized:
         return SYSTEM
     return replace(SYSTEM, roles={**SYSTEM.roles, "table-changelog": Role(topic="input", committed=False)})
 
@@ -203,10 +211,11 @@ def system(trial: Trial) -> System:
 SCENARIO = Scenario(
     name="grouped-table",
     title="An aggregate of a grouped table survives a rolling upgrade (KIP-904)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(rolling_bounce.FAULT, instance_kill.FAULT),
     variants=VARIANTS,
     system=system,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

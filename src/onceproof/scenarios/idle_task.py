@@ -19,9 +19,11 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import Instance
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import BaseParameters
 from onceproof.scenarios import enumerator
 from onceproof.scenarios.base import (
     Exercise,
@@ -44,13 +46,17 @@ NEVER = 600_000  # ms: commit interval, and timeout of a transaction, that do no
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "committed": Parameter(1_000, "records that are committed before", least=1),
-    "burst": Parameter(5_000, "records that flow into the open transaction", least=1),
-    "caching": Parameter(False, "whether the stores are cached"),
-    "kill": Parameter(True, "whether the process is killed; else it is closed cleanly"),
-    "idle": Parameter(True, "whether the task that is revoked has nothing to commit"),
-}
+
+class Parameters(BaseParameters):
+    """The parameters of this scenario."""
+
+    committed: int = Field(1_000, ge=1, description="records that are committed before")
+    burst: int = Field(5_000, ge=1, description="records that flow into the open transaction")
+    caching: bool = Field(False, description="whether the stores are cached")
+    kill: bool = Field(True, description="whether the process is killed; else it is closed cleanly")
+    idle: bool = Field(True, description="whether the task that is revoked has nothing to commit")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An idle task is revoked while a transaction is open; then the process is killed."),
     Variant("CACHED", "As DEFAULT_CONFIG with cached stores.", {"caching": True}),
@@ -61,19 +67,19 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys in an order drawn from the seed; key and value are equal. The burst is of the busy partition."""
     parameters = values(trial)
-    first = list(range(parameters["committed"]))
+    first = list(range(parameters.committed))
     burst = [
         key
-        for key in range(parameters["committed"], parameters["committed"] + PARTITIONS * parameters["burst"])
-        if not parameters["idle"] or partition_of_key(key, PARTITIONS) == BUSY
-    ][: parameters["burst"]]
-    begin = parameters["committed"] + PARTITIONS * parameters["burst"]
+        for key in range(parameters.committed, parameters.committed + PARTITIONS * parameters.burst)
+        if not parameters.idle or partition_of_key(key, PARTITIONS) == BUSY
+    ][: parameters.burst]
+    begin = parameters.committed + PARTITIONS * parameters.burst
     rng = random.Random(trial.seed)
     rng.shuffle(first)
     rng.shuffle(burst)
@@ -86,7 +92,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "partitions": PARTITIONS,
-        "caching": values(trial)["caching"],
+        "caching": values(trial).caching,
     }
 
 
@@ -102,9 +108,9 @@ def config(_trial: Trial) -> Mapping[str, str]:
     }
 
 
-def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses a restart."""
-    return refuse_restarts(cell)
+    return refuse_restarts(trial.cell)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -112,8 +118,8 @@ def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Fill an open transaction, let the idle task move, kill, start again, drain."""
-    parameters, first = lab.parameters, lab.workload.first
-    burst, rest = lab.workload.second[: parameters["burst"]], lab.workload.second[parameters["burst"] :]
+    parameters, first = values(lab.trial), lab.workload.first
+    burst, rest = lab.workload.second[: parameters.burst], lab.workload.second[parameters.burst :]
     with lab.phase("first records"):
         lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -129,7 +135,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         kept = [task for thread in instance.threads if thread["thread"] == stays["thread"] for task in thread["active"]]
         committed = lab.committed() - len(first)
         lab.note("revoked", kept=kept, committed=committed, open={"input": behind(first, PARTITIONS)})
-        if parameters["kill"]:
+        if parameters.kill:
             lab.instances.kill(NAME)
         else:
             lab.instances.stop(NAME)
@@ -148,15 +154,15 @@ def _dealt(instance: Instance) -> list[int]:
     return [len(thread["active"]) for thread in instance.threads] if running else []
 
 
-def _exercise(parameters: Mapping[str, Any], kept: list[str], uncommitted: int) -> Exercise:
+def _exercise(parameters: Parameters, kept: list[str], uncommitted: int) -> Exercise:
     stayed = kept == [f"0_{BUSY}"]
-    idle = "idle" if parameters["idle"] else "busy"
-    ended = "killed" if parameters["kill"] else "closed"
+    idle = "idle" if parameters.idle else "busy"
+    ended = "killed" if parameters.kill else "closed"
     reason = (
         f"The thread kept task {', '.join(kept)}; the other one, which was {idle}, was revoked. {uncommitted:,} "
         f"records of the burst were processed and not committed when the process was {ended}."
     )
-    return Exercise(stayed and uncommitted > 0 and parameters["idle"], reason, all_steps_tried=stayed)
+    return Exercise(stayed and uncommitted > 0 and parameters.idle, reason, all_steps_tried=stayed)
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -164,7 +170,7 @@ def _exercise(parameters: Mapping[str, Any], kept: list[str], uncommitted: int) 
 SCENARIO = Scenario(
     name="idle-task",
     title="The revocation of an idle task commits nothing of another one (KAFKA-18943)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=lambda _: enumerator.SYSTEM,
     partitions=lambda _: PARTITIONS,

@@ -25,28 +25,30 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import bounce, chosen, instance_kill, parameters_of, rolling_bounce, state_lost, thread_removed
+from pydantic import Field
+
+from onceproof.faults import bounce, instance_kill, rolling_bounce, state_lost, thread_removed
 from onceproof.faults.base import Instance, is_at_rest
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.base import (
     INSTANCE,
-    MEMBERSHIP,
     ROLLING,
     STREAMS_PROTOCOL,
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Exercise,
+    Group,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
+    TransactionalStores,
     Variant,
     Workload,
     membership,
@@ -77,24 +79,24 @@ ISOLATION = "default.interactive.query.isolation.level"
 
 KILLED = {"fault": instance_kill.FAULT.name}
 COMMITTED = {TRANSACTIONAL: True, "isolation": "read_committed", "by.query": True}
-PARAMETERS = {
-    "standbys": Parameter(1, "standby replicas", least=0),
-    "partitions": Parameter(4, "partitions of the input", least=1),
-    "keys": Parameter(40, "distinct keys", least=1),
-    "first": Parameter(4_000, "records that are processed before tasks move", least=1),
-    "records": Parameter(30_000, "records that flow while tasks move, at most", least=1),
-    "pause": Parameter(20, "ms after each batch that is restored", least=1),
-    "stores": Parameter("rocksdb", "kind of the store", choices=("rocksdb", "in-memory")),
-    "by.query": Parameter(False, "whether clients also ask by KafkaStreams.query (KIP-796)"),
-    "isolation": Parameter(
-        "read_uncommitted",
-        "whether answers may have what is not committed",
-        choices=("read_uncommitted", "read_committed"),
-    ),
-    **MEMBERSHIP,
-    **TRANSACTIONAL_STORES,
-    **parameters_of(*FAULTS),
-}
+
+
+class Parameters(Group, TransactionalStores):
+    """The parameters of this scenario."""
+
+    standbys: int = Field(1, ge=0, description="standby replicas")
+    partitions: int = Field(4, ge=1, description="partitions of the input")
+    keys: int = Field(40, ge=1, description="distinct keys")
+    first: int = Field(4_000, ge=1, description="records that are processed before tasks move")
+    records: int = Field(30_000, ge=1, description="records that flow while tasks move, at most")
+    pause: int = Field(20, ge=1, description="ms after each batch that is restored")
+    stores: StoreKind = Field("rocksdb", description="kind of the store")
+    by_query: bool = Field(False, description="whether clients also ask by KafkaStreams.query (KIP-796)")
+    isolation: Literal["read_uncommitted", "read_committed"] = Field(
+        "read_uncommitted", description="whether answers may have what is not committed"
+    )
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "All tasks go from one of two instances to the other and back, twice; with standbys."),
     Variant("NO_STANDBY", "As DEFAULT_CONFIG without standbys, so that stores are restored.", {"standbys": 0}),
@@ -110,20 +112,21 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses an isolation that nothing keeps, or that a release lacks, and releases."""
-    if parameters["isolation"] == "read_committed" and not parameters[TRANSACTIONAL]:
+    cell, parameters = trial.cell, values(trial)
+    if parameters.isolation == "read_committed" and not parameters.transactional_stores:
         return (
             "isolation=read_committed needs transactional stores, as others show all they have; add "
             f"{TRANSACTIONAL}=true."
         )
     oldest = min(cell.streams, cell.running)
-    if parameters["by.query"] and oldest < QUERY_FROM:
+    if parameters.by_query and oldest < QUERY_FROM:
         return f"Kafka Streams {oldest} has no KafkaStreams.query (KIP-796); take {QUERY_FROM} or later."
-    on_disk = parameters["stores"] == "rocksdb"
+    on_disk = parameters.stores == "rocksdb"
     return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
@@ -132,10 +135,10 @@ def workload(trial: Trial) -> Workload:
     parameters, rng = values(trial), random.Random(trial.seed)
     numbers: Counter[int] = Counter()
     made = []
-    for key in rng.choices(range(parameters["keys"]), k=parameters["first"] + parameters["records"]):
+    for key in rng.choices(range(parameters.keys), k=parameters.first + parameters.records):
         numbers[key] += 1
         made.append((key, numbers[key]))
-    return Workload(made[: parameters["first"]], made[parameters["first"] :])
+    return Workload(made[: parameters.first], made[parameters.first :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -145,22 +148,22 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "answers.topic": trial.topic("answers"),
-        "keys": parameters["keys"],
-        "partitions": parameters["partitions"],
-        "by.query": parameters["by.query"],
-        "restore.pause.ms": parameters["pause"],
+        "keys": parameters.keys,
+        "partitions": parameters.partitions,
+        "by.query": parameters.by_query,
+        "restore.pause.ms": parameters.pause,
         "caching": False,
-        "stores": parameters["stores"],
+        "stores": parameters.stores,
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
-    committed = parameters["isolation"] == "read_committed"
+    committed = parameters.isolation == "read_committed"
     return {
         "processing.guarantee": "exactly_once_v2",
-        "num.standby.replicas": str(parameters["standbys"]),
+        "num.standby.replicas": str(parameters.standbys),
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         "application.server": f"{INSTANCE}:1",  # no client connects; it names the instance
@@ -179,7 +182,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Have tasks move while records flow and clients ask, drain, and see where instances send clients in the end."""
     first, flow = lab.workload.first, lab.workload.second
-    fault = chosen(lab.parameters)
+    fault = values(lab.trial).injected
     with lab.phase("first"):
         lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -216,7 +219,7 @@ def _moved(lab: ScenarioContext, flow: Sequence[tuple[int, int]]) -> Exercise:
 
 
 def _has_all(lab: ScenarioContext, instance: Instance) -> bool:
-    return instance.state == "RUNNING" and len(instance.tasks("active")) == lab.parameters["partitions"]
+    return instance.state == "RUNNING" and len(instance.tasks("active")) == values(lab.trial).partitions
 
 
 def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
@@ -244,10 +247,11 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="interactive-queries",
     title="A client that asks while tasks move gets no answer older than it may be (KAFKA-15770)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=FAULTS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

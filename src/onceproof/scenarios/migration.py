@@ -21,17 +21,20 @@ from collections.abc import Mapping, Sequence
 from itertools import count, islice
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.faults.base import log_lines
-from onceproof.faults.rolling_bounce import STATIC
 from onceproof.model.capability import Capability
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
+from onceproof.model.parameter import BaseParameters
 from onceproof.model.phrases import NOT_STREAMS
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.model.segments import CLASSIC, POSITION, STREAMS
 from onceproof.scenarios.base import (
     PROTOCOL,
     Exercise,
+    Guarantee,
+    Membership,
     Role,
     Scenario,
     ScenarioContext,
@@ -54,15 +57,19 @@ GOES_ON_WITHIN = 15.0  # seconds that the application has for the rest
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "committed": Parameter(200, "records that are committed under the classic protocol", least=2),
-    "flow": Parameter(1_200, "records that flow while the log is compacted", least=1),
-    "rate": Parameter(20.0, "of these a second", least=1.0),
-    "rest": Parameter(200, "records that come after the broker has started again", least=1),
-    "compacted": Parameter(True, "whether the log of positions is compacted"),
-    "migrated": Parameter(True, "whether the application comes back under the streams protocol"),
-    "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
-}
+
+class Parameters(BaseParameters):
+    """The parameters of this scenario."""
+
+    committed: int = Field(200, ge=2, description="records that are committed under the classic protocol")
+    flow: int = Field(1_200, ge=1, description="records that flow while the log is compacted")
+    rate: float = Field(20.0, ge=1.0, description="of these a second")
+    rest: int = Field(200, ge=1, description="records that come after the broker has started again")
+    compacted: bool = Field(True, description="whether the log of positions is compacted")
+    migrated: bool = Field(True, description="whether the application comes back under the streams protocol")
+    guarantee: Guarantee = Field("at_least_once", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The log forgets that the group was classic; then its broker starts again."),
     Variant(
@@ -73,17 +80,17 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys with values drawn from the seed: of both partitions, then of the last one only, then of both."""
     parameters, rng = values(trial), random.Random(trial.seed)
-    of_last = (key for key in count(parameters["committed"]) if partition_of_key(key, PARTITIONS) == PARTITIONS - 1)
-    flow = list(islice(of_last, parameters["flow"]))
-    rest = range(flow[-1] + 1, flow[-1] + 1 + parameters["rest"])
-    records = [(key, rng.randrange(1, 2**31)) for key in (*range(parameters["committed"]), *flow, *rest)]
-    return Workload(records[: parameters["committed"]], records[parameters["committed"] :])
+    of_last = (key for key in count(parameters.committed) if partition_of_key(key, PARTITIONS) == PARTITIONS - 1)
+    flow = list(islice(of_last, parameters.flow))
+    rest = range(flow[-1] + 1, flow[-1] + 1 + parameters.rest)
+    records = [(key, rng.randrange(1, 2**31)) for key in (*range(parameters.committed), *flow, *rest)]
+    return Workload(records[: parameters.committed], records[parameters.committed :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -95,17 +102,17 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration; the application is classic at first all the same."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        PROTOCOL: STREAMS if parameters["migrated"] else CLASSIC,
+        PROTOCOL: STREAMS if parameters.migrated else CLASSIC,
     }
 
 
-def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Why a cell cannot be run: both sides must know the streams protocol."""
-    return refuse_restarts(cell) or refuse_membership(cell, {PROTOCOL: STREAMS, STATIC: False})
+    return refuse_restarts(trial.cell) or refuse_membership(trial.cell, Membership.of({PROTOCOL: STREAMS}))
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -113,18 +120,18 @@ def refusal(cell: Cell, _own: Mapping[str, Any]) -> str | None:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Commit under one protocol, go over to the other, let the log forget, and have the broker start again."""
-    parameters, first = lab.parameters, lab.workload.first
-    flow, rest = lab.workload.second[: parameters["flow"]], lab.workload.second[parameters["flow"] :]
+    parameters, first = values(lab.trial), lab.workload.first
+    flow, rest = lab.workload.second[: parameters.flow], lab.workload.second[parameters.flow :]
     with lab.phase("classic"):
         lab.instances.start(BEFORE, config={PROTOCOL: CLASSIC})
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
         lab.instances.stop(BEFORE, leave_group=True)
     with lab.phase("migration"):
-        if parameters["compacted"]:
+        if parameters.compacted:
             lab.topics.compact_positions()
             lab.note("compacted")
         lab.instances.start(SINCE)
-        bulk = lab.produce("flow", flow, rate=parameters["rate"])
+        bulk = lab.produce("flow", flow, rate=parameters.rate)
         lab.holds_within(COMPACTED_WITHIN, lambda: bulk.done() or _is_forgotten(lab.topics.group_records()))
         bulk.full_speed()
         lab.await_drained()
@@ -183,7 +190,7 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="migration",
     title="A group that went over to the streams protocol is loaded by its broker (KAFKA-20254)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
     partitions=lambda _: PARTITIONS,

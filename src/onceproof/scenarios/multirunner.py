@@ -23,24 +23,27 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from onceproof.faults import OF_GROUPS, chosen, parameters_of
+from pydantic import Field
+
+from onceproof.faults import OF_GROUPS
 from onceproof.faults.base import Instance, run_fault
 from onceproof.model.anomaly import Comparison
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
 from onceproof.model.timeline import Event, Return, return_text
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     ROLLING_BACK,
-    RUNTIME,
     STATIC_MEMBERSHIP,
     STREAMS_PROTOCOL,
     Bulk,
     Exercise,
+    Group,
+    Guarantee,
     Role,
+    Runtime,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -61,24 +64,27 @@ STEPS = 6  # of a random program, at most
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "program": Parameter("random", "instances to toggle one after the other, or `random`: drawn from the trial's seed"),
-    "instances": Parameter(3, "instances that a program may name", least=1),
-    "threads": Parameter(1, "threads of an instance", least=1),
-    "standbys": Parameter(1, "standby replicas", least=0),
-    "partitions": Parameter(12, "partitions of the input", least=1),
-    "keys": Parameter(100, "distinct keys", least=1),
-    "records": Parameter(30_000, "records that flow while the program runs, at most", least=1),
-    "rate": Parameter(1_500.0, "records a second", least=1),
-    "records.per.step": Parameter(1_500, "records to be processed before the next step", least=1),
-    "stores": Parameter("in-memory", "kind of the store", choices=("in-memory", "rocksdb")),
-    "caching": Parameter(True, "whether the store is cached"),
-    "leave.group": Parameter(True, "whether an instance that stops leaves the group"),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **MEMBERSHIP,
-    **RUNTIME,
-    **parameters_of(*OF_GROUPS),
-}
+
+class Parameters(Group, Runtime):
+    """The parameters of this scenario."""
+
+    program: str = Field(
+        "random", description="instances to toggle one after the other, or `random`: drawn from the trial's seed"
+    )
+    instances: int = Field(3, ge=1, description="instances that a program may name")
+    threads: int = Field(1, ge=1, description="threads of an instance")
+    standbys: int = Field(1, ge=0, description="standby replicas")
+    partitions: int = Field(12, ge=1, description="partitions of the input")
+    keys: int = Field(100, ge=1, description="distinct keys")
+    records: int = Field(30_000, ge=1, description="records that flow while the program runs, at most")
+    rate: float = Field(1_500.0, ge=1, description="records a second")
+    records_per_step: int = Field(1_500, ge=1, description="records to be processed before the next step")
+    stores: StoreKind = Field("in-memory", description="kind of the store")
+    caching: bool = Field(True, description="whether the store is cached")
+    leave_group: bool = Field(True, description="whether an instance that stops leaves the group")
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 REPRODUCED = {"program": "1 2 3"}
 VARIANTS = variants_of(
     Variant(
@@ -127,15 +133,15 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def program_of(trial: Trial) -> list[int]:
     """The instances to toggle, in order."""
     parameters = values(trial)
-    if parameters["program"] == "random":
-        return draw_program(random.Random(trial.seed), parameters["instances"])
-    return [int(word) for word in parameters["program"].split()]
+    if parameters.program == "random":
+        return draw_program(random.Random(trial.seed), parameters.instances)
+    return [int(word) for word in parameters.program.split()]
 
 
 def refuse_program(text: str, instances: int) -> str | None:
@@ -173,14 +179,17 @@ def draw_program(rng: random.Random, instances: int) -> list[int]:
             return program
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses an invalid program, a fault under which the promises cannot hold, and releases.
 
     The application moves to another release by rolling only.
     """
-    if parameters["program"] != "random" and (reason := refuse_program(parameters["program"], parameters["instances"])):
+    cell, parameters = trial.cell, values(trial)
+    if parameters.program != "random" and (reason := refuse_program(parameters.program, parameters.instances)):
         return reason
-    return refuse_at_least_once(parameters) or refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+    return refuse_at_least_once(parameters.injected, parameters.guarantee) or refuse_group(
+        cell, parameters, on_disk=parameters.stores == "rocksdb"
+    )
 
 
 def workload(trial: Trial) -> Workload:
@@ -189,7 +198,7 @@ def workload(trial: Trial) -> Workload:
     rng = random.Random(trial.seed)
     numbers: Counter[int] = Counter()
     second = []
-    for key in rng.choices(range(parameters["keys"]), k=parameters["records"]):
+    for key in rng.choices(range(parameters.keys), k=parameters.records):
         numbers[key] += 1
         second.append((key, numbers[key]))
     return Workload([], second)
@@ -201,19 +210,19 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "caching": parameters["caching"],
-        "stores": parameters["stores"],
+        "caching": parameters.caching,
+        "stores": parameters.stores,
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
-    leaves = parameters["leave.group"] and trial.cell.running.removed_threads_leave_group
+    leaves = parameters.leave_group and trial.cell.running.removed_threads_leave_group
     return {
-        "processing.guarantee": parameters["guarantee"],
-        "num.standby.replicas": str(parameters["standbys"]),
-        "num.stream.threads": str(parameters["threads"]),
+        "processing.guarantee": parameters.guarantee,
+        "num.standby.replicas": str(parameters.standbys),
+        "num.stream.threads": str(parameters.threads),
         "commit.interval.ms": "100",
         # One that stopped without leaving is missed after this time, and only then its tasks move.
         **({} if leaves else {"main.consumer.session.timeout.ms": "4000"}),
@@ -229,23 +238,23 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Run the program while records flow, then drain."""
     program = program_of(lab.trial)
     running: dict[int, Instance] = {}
-    parameters = lab.parameters
+    parameters = values(lab.trial)
     all_tried = True
     with lab.phase("program"):
-        bulk = lab.produce("flow", lab.workload.second, parameters["rate"])
+        bulk = lab.produce("flow", lab.workload.second, parameters.rate)
         for counter, number in enumerate(program):
             lab.note("step", action=f"[{counter}] {'stop' if number in running else 'start'}", instance=_name(number))
             if number in running:
-                lab.instances.stop(running.pop(number).name, parameters["leave.group"])
+                lab.instances.stop(running.pop(number).name, parameters.leave_group)
             else:
                 running[number] = lab.instances.start(_name(number), log=f"{counter}.{_name(number)}")
             if running:
                 _await_stable(lab, list(running.values()), parameters, bulk)
                 before = _processed(running)
-                enough = before + parameters["records.per.step"]
+                enough = before + parameters.records_per_step
                 lab.holds_within(PROCESSED_WITHIN, partial(_has_processed, running, enough, bulk))
                 all_tried = all_tried and _processed(running) >= enough
-    fault, fault_outcome = chosen(parameters), None
+    fault, fault_outcome = parameters.injected, None
     if fault:
         with lab.phase("fault"):
             fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
@@ -271,9 +280,9 @@ def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> 
     return _processed(running) >= records or bulk.done()
 
 
-def _await_stable(lab: ScenarioContext, running: Sequence[Instance], parameters: Mapping[str, Any], bulk: Bulk) -> None:
+def _await_stable(lab: ScenarioContext, running: Sequence[Instance], parameters: Parameters, bulk: Bulk) -> None:
     """Wait for the group; even on a slow machine there must be records left when it is stable."""
-    tasks = {f"0_{p}" for p in range(parameters["partitions"])}
+    tasks = {f"0_{p}" for p in range(parameters.partitions)}
 
     def stable() -> bool:
         bulk.make_last(LASTS)
@@ -286,7 +295,7 @@ def _await_stable(lab: ScenarioContext, running: Sequence[Instance], parameters:
 
 def _exercise(lab: ScenarioContext, steps: int, all_tried: bool) -> Exercise:
     proofs = recycled_returns(lab)
-    again = [keys_read_again(lab.workload.second, lab.parameters["partitions"], proof) for proof in proofs]
+    again = [keys_read_again(lab.workload.second, values(lab.trial).partitions, proof) for proof in proofs]
     reason = f"No task came back to a thread that it had left, in {steps} steps."
     if proofs:
         number, proof = max(zip(map(len, again), proofs, strict=True), key=lambda pair: pair[0])
@@ -348,10 +357,11 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="multirunner",
     title="A store never gives an old value while instances start and stop (reproduction 001, KAFKA-14624)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=OF_GROUPS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

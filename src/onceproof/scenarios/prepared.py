@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from onceproof.faults import chosen
+from onceproof.faults import Injection
 from onceproof.faults.base import Fault
 from onceproof.model.cell import Trial
 from onceproof.scenarios import scenario
@@ -29,13 +29,13 @@ class PreparedTrial:
 
     @cached_property
     def parameters(self) -> Mapping[str, Any]:
-        """The values of its parameters."""
+        """By name the values of its parameters."""
         return self.scenario.values(self.trial)
 
     @cached_property
     def fault(self) -> Fault | None:
         """The fault that is to be injected; None if the scenario has steps of its own."""
-        return chosen(self.parameters)
+        return Injection.of(self.parameters).injected
 
     @cached_property
     def system(self) -> System:

@@ -25,21 +25,23 @@ changelog while records were held back: one that is opened by who left it has lo
 
 import random
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from pydantic import Field
+
+from onceproof.faults import OF_DISK, OF_GROUPS, instance_kill, pause
+from onceproof.model.cell import Trial
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Exercise,
+    Group,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
+    TransactionalStores,
     Variant,
     Workload,
     membership,
@@ -63,20 +65,22 @@ OUT_OF_ORDER = 0.3  # share of the records
 KILLED = {"fault": instance_kill.FAULT.name}
 WALL_CLOCK = {"clock": "wall-clock"}
 SOON = {"wait": 2_000}  # after a fault the drive waits until all that flowed is due
-PARAMETERS = {
-    "clock": Parameter("stream-time", "what the punctuator goes by", choices=CLOCKS),
-    "interval": Parameter(20, "ms between punctuations", least=1),
-    "wait": Parameter(12_000, "ms for which a record is held back, at most; at least half of it", least=2),
-    "jitter": Parameter(50, "ms by which records are out of order, at most", least=1),
-    "first": Parameter(12_000, "records before the fault, a millisecond apart", least=1),
-    "records": Parameter(18_000, "records that flow when the fault strikes, a millisecond apart", least=1),
-    "partitions": Parameter(2, "partitions of the input", least=1),
-    "commit.interval.ms": Parameter(1_000, "commit interval", least=1),
-    "stores": Parameter("rocksdb", "kind of the buffer", choices=("rocksdb", "in-memory")),
-    **MEMBERSHIP,
-    **TRANSACTIONAL_STORES,
-    **parameters_of(*OF_GROUPS, *OF_DISK),
-}
+
+
+class Parameters(Group, TransactionalStores):
+    """The parameters of this scenario."""
+
+    clock: Literal["stream-time", "wall-clock"] = Field("stream-time", description="what the punctuator goes by")
+    interval: int = Field(20, ge=1, description="ms between punctuations")
+    wait: int = Field(12_000, ge=2, description="ms for which a record is held back, at most; at least half of it")
+    jitter: int = Field(50, ge=1, description="ms by which records are out of order, at most")
+    first: int = Field(12_000, ge=1, description="records before the fault, a millisecond apart")
+    records: int = Field(18_000, ge=1, description="records that flow when the fault strikes, a millisecond apart")
+    partitions: int = Field(2, ge=1, description="partitions of the input")
+    commit_interval_ms: int = Field(1_000, ge=1, description="commit interval")
+    stores: StoreKind = Field("rocksdb", description="kind of the buffer")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A punctuator by stream time; closed cleanly and started again, no fault."),
     Variant("WALL_CLOCK", "As DEFAULT_CONFIG by the wall clock.", WALL_CLOCK),
@@ -93,12 +97,13 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Why it cannot be run with these values."""
-    on_disk = parameters["stores"] == "rocksdb"
+    cell, parameters = trial.cell, values(trial)
+    on_disk = parameters.stores == "rocksdb"
     return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
@@ -119,13 +124,13 @@ def generated(trial: Trial) -> list[Held]:
     made = [
         Held(
             number,
-            rng.randint(parameters["wait"] // 2, parameters["wait"]),
-            number - (rng.randrange(parameters["jitter"]) if rng.random() < OUT_OF_ORDER else 0),
+            rng.randint(parameters.wait // 2, parameters.wait),
+            number - (rng.randrange(parameters.jitter) if rng.random() < OUT_OF_ORDER else 0),
         )
-        for number in range(parameters["first"] + parameters["records"])
+        for number in range(parameters.first + parameters.records)
     ]
-    end = len(made) + parameters["wait"] + parameters["interval"]
-    return [*made, *(Held(len(made) + place, 0, end) for place in range(parameters["partitions"]))]
+    end = len(made) + parameters.wait + parameters.interval
+    return [*made, *(Held(len(made) + place, 0, end) for place in range(parameters.partitions))]
 
 
 def workload(trial: Trial) -> Workload:
@@ -140,9 +145,9 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "punctuate.ms": parameters["interval"],
-        "clock": parameters["clock"],
-        "stores": parameters["stores"],
+        "punctuate.ms": parameters.interval,
+        "clock": parameters.clock,
+        "stores": parameters.stores,
         "caching": False,
     }
 
@@ -154,7 +159,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": str(parameters["commit.interval.ms"]),
+        "commit.interval.ms": str(parameters.commit_interval_ms),
         # With less, the second instance is given no task where a buffer's changelog is longer than that.
         "acceptable.recovery.lag": "1000000",
         **membership(parameters),
@@ -167,12 +172,13 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
-    parameters, fault, made = lab.parameters, chosen(lab.parameters), lab.workload.times
-    lab.measure(clock=CLOCKS.index(parameters["clock"]), interval=parameters["interval"])
+    parameters, made = values(lab.trial), lab.workload.times
+    fault = parameters.injected
+    lab.measure(clock=CLOCKS.index(parameters.clock), interval=parameters.interval)
     begin = int(lab.now() * 1_000) - made[-1]  # the youngest record is made now
-    by_stream_time = parameters["clock"] == "stream-time"
-    first, last = slice(parameters["first"]), slice(-parameters["partitions"], None)
-    flow = slice(parameters["first"], -parameters["partitions"])
+    by_stream_time = parameters.clock == "stream-time"
+    first, last = slice(parameters.first), slice(-parameters.partitions, None)
+    flow = slice(parameters.first, -parameters.partitions)
 
     def times(of: slice) -> list[int] | None:
         """By the wall clock a record is made when it is sent."""
@@ -183,7 +189,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         instance = lab.instances.start(NAME)
         lab.await_("the instance to work", lambda: runs_its_task(instance))  # from now on a wait by the wall clock runs
         lab.produce("first", records[first], timestamps=times(first))
-        lab.await_(f"{parameters['first']:,} records to be committed", lambda: lab.committed() >= parameters["first"])
+        lab.await_(f"{parameters.first:,} records to be committed", lambda: lab.committed() >= parameters.first)
         lab.instances.stop(NAME, leave_group=True)
     before = len(lab.events)
     with lab.phase("again"):
@@ -201,10 +207,10 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("empty"):
         lab.produce("last", records[last], timestamps=times(last))
         lab.await_drained()
-        ends = {partition_of_key(key, parameters["partitions"]): key for key, _ in records}
+        ends = {partition_of_key(key, parameters.partitions): key for key, _ in records}
         lab.await_("the buffers to be empty", lambda: emptied(lab) == ends)
         if not by_stream_time:  # no record of the input is processed in the last transaction, so nothing marks its end
-            lab.holds_within(2 * parameters["commit.interval.ms"] / 1_000, lambda: False)
+            lab.holds_within(2 * parameters.commit_interval_ms / 1_000, lambda: False)
     with lab.phase("leave"):
         lab.close_instances()
     return exercise
@@ -215,7 +221,7 @@ def _held(lab: ScenarioContext) -> int:
 
     The buffers' changelog has a record for each, one for each that was released, and the ends of transactions.
     """
-    return max(2 * int(lab.parameters["first"]) - lab.end(CHANGELOG), 0)
+    return max(2 * values(lab.trial).first - lab.end(CHANGELOG), 0)
 
 
 def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exercise:
@@ -242,10 +248,11 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="punctuators",
     title="A punctuator releases what was held back once, in order, and when it is due (KAFKA-20685)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, *OF_DISK),
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

@@ -38,11 +38,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.model.anomaly import Comparison
 from onceproof.model.capability import Capability
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import Trial
 from onceproof.model.errors import StoodStillError
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.model.phrases import REQUESTED
 from onceproof.model.timeline import Event, time_of_line
 from onceproof.scenarios.base import (
@@ -73,15 +75,21 @@ MARGIN = 5.0  # seconds that the load must go on for after a failure would have 
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "rate": Parameter(35_000, "the producer's quota in bytes a second", least=1),
-    "record.bytes": Parameter(1_024, "size of the values that are stored", least=4),
-    "sleep.ms": Parameter(27.5, "time between two input records; the reproduction draws 25 to 30 ms", least=1),
-    "commit.interval.ms": Parameter(100, "commit interval", least=1),
-    "transaction.timeout.ms": Parameter(10_000, "transaction timeout; Kafka Streams' own is 10 s", least=1_000),
-    "request.timeout.ms": Parameter(30_000, "the producer's request timeout; Kafka's own is 30 s", least=1_000),
-    "seconds": Parameter(45, "seconds of load, unless it fails before", least=1),
-}
+
+class Parameters(BaseParameters):
+    """The parameters of this scenario."""
+
+    rate: int = Field(35_000, ge=1, description="the producer's quota in bytes a second")
+    record_bytes: int = Field(1_024, ge=4, description="size of the values that are stored")
+    sleep_ms: float = Field(
+        27.5, ge=1, description="time between two input records; the reproduction draws 25 to 30 ms"
+    )
+    commit_interval_ms: int = Field(100, ge=1, description="commit interval")
+    transaction_timeout_ms: int = Field(10_000, ge=1_000, description="transaction timeout; Kafka Streams' own is 10 s")
+    request_timeout_ms: int = Field(30_000, ge=1_000, description="the producer's request timeout; Kafka's own is 30 s")
+    seconds: int = Field(45, ge=1, description="seconds of load, unless it fails before")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "The reproduction's: 35,000 bytes/s, 1 KiB each 25 to 30 ms, Kafka's own timeouts."),
     Variant(
@@ -109,20 +117,21 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses a load under which any release fails: more lag would accumulate than fits into a transaction."""
-    load = (parameters["record.bytes"] + OVERHEAD) * 1_000 / parameters["sleep.ms"]
+    cell, parameters = trial.cell, values(trial)
+    load = (parameters.record_bytes + OVERHEAD) * 1_000 / parameters.sleep_ms
     backlog, fits = (
-        (load - parameters["rate"]) * parameters["seconds"],
-        parameters["rate"] * parameters["transaction.timeout.ms"] / 1_000,
+        (load - parameters.rate) * parameters.seconds,
+        parameters.rate * parameters.transaction_timeout_ms / 1_000,
     )
     if backlog > fits:
         return (
-            f"in {parameters['seconds']} s the load of {load:,.0f} bytes/s outruns the quota of "
-            f"{parameters['rate']:,} by {backlog:,.0f} bytes, but only {fits:,.0f} go through within a transaction "
+            f"in {parameters.seconds} s the load of {load:,.0f} bytes/s outruns the quota of "
+            f"{parameters.rate:,} by {backlog:,.0f} bytes, but only {fits:,.0f} go through within a transaction "
             "timeout: every release would fail; raise rate, or lower seconds or record.bytes."
         )
     return refuse_restarts(cell)
@@ -131,7 +140,7 @@ def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
 def workload(trial: Trial) -> Workload:
     """Distinct keys in order, one for each time the generator can wake up, each its own value. None is preloaded."""
     parameters = values(trial)
-    return Workload([], [(key, key) for key in range(int(parameters["seconds"] * 1_000 / parameters["sleep.ms"]))])
+    return Workload([], [(key, key) for key in range(int(parameters.seconds * 1_000 / parameters.sleep_ms))])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -139,7 +148,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "caching": False,
-        "value.bytes": values(trial)["record.bytes"],
+        "value.bytes": values(trial).record_bytes,
         "on.uncaught": "REPLACE_THREAD",
     }
 
@@ -151,11 +160,11 @@ def config(trial: Trial) -> Mapping[str, str]:
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": str(parameters["commit.interval.ms"]),
-        "producer.transaction.timeout.ms": str(parameters["transaction.timeout.ms"]),
-        "producer.request.timeout.ms": str(parameters["request.timeout.ms"]),
+        "commit.interval.ms": str(parameters.commit_interval_ms),
+        "producer.transaction.timeout.ms": str(parameters.transaction_timeout_ms),
+        "producer.request.timeout.ms": str(parameters.request_timeout_ms),
         # Kafka refuses a delivery timeout below the request timeout.
-        "producer.delivery.timeout.ms": str(max(120_000, parameters["request.timeout.ms"])),
+        "producer.delivery.timeout.ms": str(max(120_000, parameters.request_timeout_ms)),
         "onceproof.log.transactions": "DEBUG",  # when their requests are due, and when they are sent
     }
 
@@ -165,24 +174,24 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Set the quota, let the load flow until it fails or the time is over, lift the quota, drain."""
-    parameters = lab.parameters
+    parameters = values(lab.trial)
     with lab.phase("start"):
         instance = lab.instances.start(NAME)
         lab.await_("the instance to run its task", lambda: runs_its_task(instance))
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
-        lab.limits.set_producer_quota(client, parameters["rate"])
+        lab.limits.set_producer_quota(client, parameters.rate)
     with lab.phase("throttled"):
         watch = Watch(lab, Log(instance.log))
-        load = lab.produce("load", lab.workload.second, 1_000 / parameters["sleep.ms"])
-        lab.holds_within(parameters["seconds"] + 5.0, lambda: watch.look(load.delivered) or load.done())
+        load = lab.produce("load", lab.workload.second, 1_000 / parameters.sleep_ms)
+        lab.holds_within(parameters.seconds + 5.0, lambda: watch.look(load.delivered) or load.done())
         load.stop()
-        _require_pace(lab.events, 1_000 / parameters["sleep.ms"])
+        _require_pace(lab.events, 1_000 / parameters.sleep_ms)
         throttled, (request, waited) = _throttle(lab.events), watch.requests.longest(int(lab.now() * 1_000))
         if waited > 2 * throttled["max"] + 1_000:
             lab.note("held", request=request, ms=waited)
         for failure in watch.failures:
             lab.note("exception", **failure)
-        seconds = load.delivered * parameters["sleep.ms"] / 1_000
+        seconds = load.delivered * parameters.sleep_ms / 1_000
         lab.note(
             "load",
             **throttled,
@@ -196,7 +205,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
-    throttled_for, failing_takes = watch.since_throttle(), parameters["request.timeout.ms"] / 1_000
+    throttled_for, failing_takes = watch.since_throttle(), parameters.request_timeout_ms / 1_000
     enough = throttled_for >= failing_takes + MARGIN or bool(watch.failures)
     reason = (
         f"The producer was throttled for up to {throttled['max']:,.0f} ms, {throttled['avg']:,.0f} ms on average; the "
@@ -228,15 +237,15 @@ def _require_pace(events: Sequence[Event], rate: float) -> None:
         )
 
 
-def _explained_lag(parameters: Mapping[str, Any], seconds: float) -> int:
+def _explained_lag(parameters: Parameters, seconds: float) -> int:
     """Records of lag that a load of this many seconds leaves, if the quota lets through what it promises."""
-    bytes_each = parameters["record.bytes"] + OVERHEAD
-    return max(0, int(seconds * 1_000 / parameters["sleep.ms"] - seconds * parameters["rate"] / bytes_each))
+    bytes_each = parameters.record_bytes + OVERHEAD
+    return max(0, int(seconds * 1_000 / parameters.sleep_ms - seconds * parameters.rate / bytes_each))
 
 
-def _explained_throttle(parameters: Mapping[str, Any]) -> float:
+def _explained_throttle(parameters: Parameters) -> float:
     """The longest throttle in ms that one request can ask for: the broker reads the next one only after it."""
-    seconds: float = max(BATCH, parameters["record.bytes"] + OVERHEAD) / parameters["rate"]
+    seconds: float = max(BATCH, parameters.record_bytes + OVERHEAD) / parameters.rate
     return 1_000 * (WINDOW_STEP + seconds)
 
 
@@ -400,7 +409,7 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
     return rows
 
 
-def _compare_slowdown(load: Event, parameters: Mapping[str, Any]) -> Iterator[Comparison]:
+def _compare_slowdown(load: Event, parameters: Parameters) -> Iterator[Comparison]:
     """Throttle and lag of a load, compared with what the parameters explain."""
     longest, explained = load["max"], _explained_throttle(parameters)
     slight = f"throttled for {explained:,.0f} ms at most, which the quota explains, or twice that"
@@ -410,7 +419,7 @@ def _compare_slowdown(load: Event, parameters: Mapping[str, Any]) -> Iterator[Co
         f"{longest:,.0f} ms at most, {load['avg']:,.0f} on average",
         "slowdown",
     )
-    lag, allowed = load["lag"], 2 * load["explained"] + int(WINDOW * 1_000 / parameters["sleep.ms"])
+    lag, allowed = load["lag"], 2 * load["explained"] + int(WINDOW * 1_000 / parameters.sleep_ms)
     slow = f"a lag of about {load['explained']:,} records, which the quota explains, {allowed:,} at most"
     yield _comparison("runaway-lag" if lag > allowed else None, slow, f"{lag:,} records", "slowdown")
 
@@ -424,7 +433,7 @@ def _comparison(anomaly: str | None, expected: str, observed: str, promise: str 
 
 def system(trial: Trial) -> System:
     """The topology `values` with values of the trial's size."""
-    size = values(trial)["record.bytes"]
+    size = values(trial).record_bytes
     return System(
         topology="values",
         roles={
@@ -440,7 +449,7 @@ def system(trial: Trial) -> System:
 SCENARIO = Scenario(
     name="quota",
     title="A throttled producer keeps its transaction (reproduction 003, KAFKA-17455)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=system,
     partitions=lambda _: PARTITIONS,

@@ -14,13 +14,17 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.model.cell import Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.scenarios.base import (
     Exercise,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -34,16 +38,22 @@ PUT, DELETE = 1, 0  # values of the input
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(3_000, "keys that are put into the store, and then deleted", least=1),
-    "reach": Parameter(16, "how far the keys of a range may be from the one that was deleted", least=1),
-    "all.every": Parameter(100, "of so many deletions, by their keys, one scans the whole store", least=1),
-    "partitions": Parameter(2, "partitions of the input", least=1),
-    "stores": Parameter("rocksdb", "kind of the store", choices=("in-memory", "rocksdb")),
-    "caching": Parameter(True, "whether the store is cached"),
-    "restart": Parameter(True, "whether the application starts again before it scans, so that its cache is cold"),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-}
+
+class Parameters(BaseParameters):
+    """The parameters of this scenario."""
+
+    keys: int = Field(3_000, ge=1, description="keys that are put into the store, and then deleted")
+    reach: int = Field(16, ge=1, description="how far the keys of a range may be from the one that was deleted")
+    all_every: int = Field(100, ge=1, description="of so many deletions, by their keys, one scans the whole store")
+    partitions: int = Field(2, ge=1, description="partitions of the input")
+    stores: StoreKind = Field("rocksdb", description="kind of the store")
+    caching: bool = Field(True, description="whether the store is cached")
+    restart: bool = Field(
+        True, description="whether the application starts again before it scans, so that its cache is cold"
+    )
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A cached persistent store is scanned after a start, so with a cold cache."),
     Variant(
@@ -55,13 +65,13 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Each key is put once, then deleted once; both in an order drawn from the seed."""
     rng = random.Random(trial.seed)
-    keys = list(range(values(trial)["keys"]))
+    keys = list(range(values(trial).keys))
     puts, deletes = rng.sample(keys, len(keys)), rng.sample(keys, len(keys))
     return Workload([(key, PUT) for key in puts], [(key, DELETE) for key in deletes])
 
@@ -72,14 +82,17 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        **{name: parameters[name] for name in ("caching", "stores", "reach", "all.every")},
+        "caching": parameters.caching,
+        "stores": parameters.stores,
+        "reach": parameters.reach,
+        "all.every": parameters.all_every,
     }
 
 
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     return {
-        "processing.guarantee": values(trial)["guarantee"],
+        "processing.guarantee": values(trial).guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
@@ -92,25 +105,25 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Put, start again, delete and scan, drain."""
-    parameters = lab.parameters
-    lab.measure(reach=parameters["reach"], all_every=parameters["all.every"])
+    parameters = values(lab.trial)
+    lab.measure(reach=parameters.reach, all_every=parameters.all_every)
     puts, deletes = lab.workload.first, lab.workload.second
     with lab.phase("put"):
         instance = lab.instances.start(NAME)
         lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
-        if parameters["restart"]:
+        if parameters.restart:
             lab.instances.stop(NAME)
     with lab.phase("scan"):
-        if parameters["restart"]:
+        if parameters.restart:
             instance = lab.instances.start(NAME)
-            lab.note("cold", open={"input": behind(puts, parameters["partitions"])})
+            lab.note("cold", open={"input": behind(puts, parameters.partitions)})
         lab.produce("deletes", deletes)
         lab.await_drained()
         # What it reports about itself may come a little later.
         lab.await_(f"{len(deletes):,} scans to be reported", lambda: instance.processed >= len(deletes))
     with lab.phase("leave"):
         lab.close_instances()
-    cold = parameters["caching"] and instance.processed == len(deletes)  # it put nothing itself
+    cold = parameters.caching and instance.processed == len(deletes)  # it put nothing itself
     scans = scans_behind_others(puts, deletes, parameters) if cold else 0
     reason = (
         f"The process deleted and scanned {len(deletes):,} times, {scans:,} times with a key in the store before the "
@@ -120,15 +133,15 @@ def drive(lab: ScenarioContext) -> Exercise:
 
 
 def scans_behind_others(
-    puts: Sequence[tuple[int, int]], deletes: Sequence[tuple[int, int]], parameters: Mapping[str, Any]
+    puts: Sequence[tuple[int, int]], deletes: Sequence[tuple[int, int]], parameters: Parameters
 ) -> int:
     """How many scans met an existing key before the one that had just been deleted."""
     there = {key for key, _ in puts}
     number = 0
     for key, _ in deletes:
         there.discard(key)
-        begin = 0 if key % parameters["all.every"] == 0 else key - parameters["reach"]
-        number += any(k in there and (key - k) % parameters["partitions"] == 0 for k in range(begin, key))
+        begin = 0 if key % parameters.all_every == 0 else key - parameters.reach
+        number += any(k in there and (key - k) % parameters.partitions == 0 for k in range(begin, key))
     return number
 
 
@@ -142,10 +155,10 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="scan",
     title="A scan of a cached store finds no key that was deleted (KAFKA-18326)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

@@ -16,11 +16,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from onceproof.model.cell import Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters
 from onceproof.model.phrases import SPLIT
 from onceproof.scenarios.base import (
     Exercise,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
@@ -41,27 +44,31 @@ TAKEN = 1_048_588  # bytes of a batch that a topic takes; Kafka's own
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "committed": Parameter(500, "records that are committed before", least=1),
-    "burst": Parameter(5_000, "records that are too large together", least=1),
-    "taken.bytes": Parameter(16_384, "batch that the topic of the output takes at most", least=1),
-    "batch.bytes": Parameter(262_144, "the producer's batch.size, into which all of them fit", least=1),
-    "guarantee": Parameter("at_least_once", "processing guarantee", choices=("at_least_once", "exactly_once_v2")),
-}
+
+class Parameters(BaseParameters):
+    """The parameters of this scenario."""
+
+    committed: int = Field(500, ge=1, description="records that are committed before")
+    burst: int = Field(5_000, ge=1, description="records that are too large together")
+    taken_bytes: int = Field(16_384, ge=1, description="batch that the topic of the output takes at most")
+    batch_bytes: int = Field(262_144, ge=1, description="the producer's batch.size, into which all of them fit")
+    guarantee: Guarantee = Field("at_least_once", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "A batch is refused because it is too large, and split; then the process is killed."),
     Variant("EXACTLY_ONCE", "As DEFAULT_CONFIG in transactions.", {"guarantee": "exactly_once_v2"}),
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
     """Distinct keys with values drawn from the seed."""
     parameters, rng = values(trial), random.Random(trial.seed)
-    records = [(key, rng.randrange(1, 2**31)) for key in range(parameters["committed"] + parameters["burst"])]
-    return Workload(records[: parameters["committed"]], records[parameters["committed"] :])
+    records = [(key, rng.randrange(1, 2**31)) for key in range(parameters.committed + parameters.burst)]
+    return Workload(records[: parameters.committed], records[parameters.committed :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -73,12 +80,12 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": str(int(COMMIT_INTERVAL * 1_000)),
         "group.instance.id": NAME,  # so that it rejoins the group at once
-        "producer.batch.size": str(parameters["batch.bytes"]),
+        "producer.batch.size": str(parameters.batch_bytes),
         "producer.linger.ms": "60000",  # only a flush sends
         "producer.delivery.timeout.ms": "120000",
         # Without a store nothing aborts the transaction of the process that was killed before it is over.
@@ -96,7 +103,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         instance = lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
     with lab.phase("split"):
-        lab.limits.alter_topic(OUTPUT, max_message_bytes=str(lab.parameters["taken.bytes"]))
+        lab.limits.alter_topic(OUTPUT, max_message_bytes=str(values(lab.trial).taken_bytes))
         before = lab.end(OUTPUT)
         lab.produce("burst", burst)
         everything = len(first) + len(burst)
@@ -140,7 +147,7 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="split-batch",
     title="Committed records are published, also if their batch had to be split (KAFKA-19479)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
     partitions=lambda _: PARTITIONS,

@@ -23,17 +23,19 @@ what must come out is the same function of the input.
 import random
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_GROUPS, chosen, parameters_of, state_lost
+from pydantic import Field
+
+from onceproof.faults import OF_GROUPS, state_lost
 from onceproof.faults.base import Fault
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     Exercise,
+    Group,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
@@ -57,19 +59,21 @@ FLOWING = 20_000  # records while a fault strikes
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(200, "keys of the records", least=1),
-    "records": Parameter(6_000, "records of both streams, a millisecond apart", least=2),
-    "window": Parameter(100, "ms that records which are joined may be apart", least=1),
-    "before": Parameter(0, "ms that one of the right stream may be the older one; 0: as window", least=0),
-    "grace": Parameter(20, "ms for which a window waits for late records", least=1),
-    "lead": Parameter(60_000, "ms that all tasks but the first are ahead in the second half", least=1),
-    "join": Parameter("outer", "kind of the join", choices=JOINS),
-    "partitions": Parameter(2, "partitions of the input", least=1),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", "at_least_once")),
-    **MEMBERSHIP,
-    **parameters_of(*OF_GROUPS, state_lost.FAULT),
-}
+
+class Parameters(Group):
+    """The parameters of this scenario."""
+
+    keys: int = Field(200, ge=1, description="keys of the records")
+    records: int = Field(6_000, ge=2, description="records of both streams, a millisecond apart")
+    window: int = Field(100, ge=1, description="ms that records which are joined may be apart")
+    before: int = Field(0, ge=0, description="ms that one of the right stream may be the older one; 0: as window")
+    grace: int = Field(20, ge=1, description="ms for which a window waits for late records")
+    lead: int = Field(60_000, ge=1, description="ms that all tasks but the first are ahead in the second half")
+    join: Literal["inner", "left", "outer"] = Field("outer", description="kind of the join")
+    partitions: int = Field(2, ge=1, description="partitions of the input")
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An outer join; of two tasks of a thread one is a minute ahead."),
     Variant("LEFT", "As DEFAULT_CONFIG, to the left.", {"join": "left"}),
@@ -95,7 +99,7 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -107,31 +111,29 @@ def workload(trial: Trial) -> Workload:
     parameters = values(trial)
     rng = random.Random(trial.seed)
     made = [
-        (rng.randrange(parameters["keys"]), number if rng.random() < 0.5 else -number)
-        for number in range(1, parameters["records"] + 1)
+        (rng.randrange(parameters.keys), number if rng.random() < 0.5 else -number)
+        for number in range(1, parameters.records + 1)
     ]
-    last = parameters["records"] + parameters["window"] + parameters["grace"] + 1
-    closing = [
-        (parameters["keys"] + place, last) for place in range(parameters["partitions"])
-    ]  # neighbours: one a partition
+    last = parameters.records + parameters.window + parameters.grace + 1
+    closing = [(parameters.keys + place, last) for place in range(parameters.partitions)]  # neighbours: one a partition
     half = _in_step(parameters)
     rest = [*made[half:], *closing]
-    if chosen(parameters) is None and not _is_asymmetric(parameters):
-        rest.sort(key=lambda record: partition_of_key(record[0], parameters["partitions"]) == FIRST)
+    if parameters.injected is None and not _is_asymmetric(parameters):
+        rest.sort(key=lambda record: partition_of_key(record[0], parameters.partitions) == FIRST)
     return Workload([], [*made[:half], *rest])
 
 
-def _before(parameters: Mapping[str, Any]) -> int:
+def _before(parameters: Parameters) -> int:
     """How much older one of the right stream may be, in ms."""
-    return int(parameters["before"] or parameters["window"])
+    return parameters.before or parameters.window
 
 
-def _is_asymmetric(parameters: Mapping[str, Any]) -> bool:
-    return bool(_before(parameters) != parameters["window"])
+def _is_asymmetric(parameters: Parameters) -> bool:
+    return bool(_before(parameters) != parameters.window)
 
 
-def _in_step(parameters: Mapping[str, Any]) -> int:
-    return int(parameters["records"]) // 2
+def _in_step(parameters: Parameters) -> int:
+    return parameters.records // 2
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -140,11 +142,11 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "join": parameters["join"],
+        "join": parameters.join,
         "caching": False,
-        "window.ms": parameters["window"],
-        "grace.ms": parameters["grace"],
-        **({"before.ms": parameters["before"]} if _is_asymmetric(parameters) else {}),
+        "window.ms": parameters.window,
+        "grace.ms": parameters.grace,
+        **({"before.ms": parameters.before} if _is_asymmetric(parameters) else {}),
     }
 
 
@@ -152,7 +154,7 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
+        "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
@@ -166,25 +168,25 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """All partitions in step, then all but the first ahead, then the first one; or in step under a fault."""
-    parameters = lab.parameters
+    parameters = values(lab.trial)
     lab.measure(**facts(parameters))
-    if fault := chosen(parameters):
+    if fault := parameters.injected:
         return _with_fault(lab, fault)
     if _is_asymmetric(parameters):
         return _all_in_step(lab)
     records, half = lab.workload.second, _in_step(parameters)
     in_step, rest = records[:half], records[half:]
-    ahead = [record for record in rest if partition_of_key(record[0], parameters["partitions"]) != FIRST]
+    ahead = [record for record in rest if partition_of_key(record[0], parameters.partitions) != FIRST]
     behind = rest[len(ahead) :]
     # The youngest record is made now.
-    begin = int(lab.now() * 1_000) - parameters["lead"] - max(abs(value) for _, value in records)
+    begin = int(lab.now() * 1_000) - parameters.lead - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
         instance = lab.instances.start(NAME)
         lab.produce("in-step", in_step, timestamps=[begin + abs(value) for _, value in in_step])
         lab.await_(f"{half:,} records to be committed", lambda: lab.committed() >= half)
     tasks = instance.tasks("active")
     with lab.phase("ahead"):
-        lab.produce("ahead", ahead, timestamps=[begin + parameters["lead"] + abs(value) for _, value in ahead])
+        lab.produce("ahead", ahead, timestamps=[begin + parameters.lead + abs(value) for _, value in ahead])
         lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.committed() >= half + len(ahead))
     if ahead:
         lab.note("ahead", tasks=tasks, records=len(ahead))
@@ -194,26 +196,26 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"One instance had {len(tasks)} task{'' if len(tasks) == 1 else 's'} of a join ({parameters['join']}); when "
-        f"{len(ahead):,} records had come that were {parameters['lead']:,} ms ahead, {len(behind):,} came of "
+        f"One instance had {len(tasks)} task{'' if len(tasks) == 1 else 's'} of a join ({parameters.join}); when "
+        f"{len(ahead):,} records had come that were {parameters.lead:,} ms ahead, {len(behind):,} came of "
         "another task."
     )
-    return Exercise(parameters["join"] != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
+    return Exercise(parameters.join != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
 
 
-def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
+def facts(parameters: Parameters) -> dict[str, int]:
     """The facts that the checks need."""
     return {
-        "window": parameters["window"],
+        "window": parameters.window,
         "before": _before(parameters),
-        "grace": parameters["grace"],
-        "join": JOINS.index(parameters["join"]),
+        "grace": parameters.grace,
+        "join": JOINS.index(parameters.join),
     }
 
 
 def _all_in_step(lab: ScenarioContext) -> Exercise:
     """All records in step, without a fault."""
-    parameters, records = lab.parameters, lab.workload.second
+    parameters, records = values(lab.trial), lab.workload.second
     begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
         lab.instances.start(NAME)
@@ -222,10 +224,10 @@ def _all_in_step(lab: ScenarioContext) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"{len(records):,} records of a join ({parameters['join']}) in which one of the right stream may be older by "
-        f"{_before(parameters):,} ms and younger by {parameters['window']:,} ms."
+        f"{len(records):,} records of a join ({parameters.join}) in which one of the right stream may be older by "
+        f"{_before(parameters):,} ms and younger by {parameters.window:,} ms."
     )
-    return Exercise(parameters["join"] != "inner", reason, all_steps_tried=True)
+    return Exercise(parameters.join != "inner", reason, all_steps_tried=True)
 
 
 def _with_fault(lab: ScenarioContext, fault: Fault) -> Exercise:
@@ -241,24 +243,23 @@ def _with_fault(lab: ScenarioContext, fault: Fault) -> Exercise:
     return Exercise.of(fault_outcome)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses a release that does not wait for windows to close, a fault without transactions, or a restart."""
+    cell, parameters = trial.cell, values(trial)
     oldest = min(cell.streams, cell.running)
-    if parameters["before"] > parameters["window"]:
-        return (
-            f"before is {parameters['before']}, but may be window ({parameters['window']}) at most; 0 is for the same."
-        )
+    if parameters.before > parameters.window:
+        return f"before is {parameters.before}, but may be window ({parameters.window}) at most; 0 is for the same."
     if oldest < WAITS_FROM:
         return (
             f"Kafka Streams {oldest} does not wait for a window to close before a record comes out of a join "
             f"alone (KIP-633); choose {WAITS_FROM} or later."
         )
-    if chosen(parameters) and parameters["join"] != "inner" and oldest < OWN_CLOCKS_FROM:
+    if parameters.injected and parameters.join != "inner" and oldest < OWN_CLOCKS_FROM:
         return (
             f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that what comes out would hang on which "
-            f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters['fault']}."
+            f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters.fault}."
         )
-    return refuse_at_least_once(parameters) or refuse_group(cell, parameters)
+    return refuse_at_least_once(parameters.injected, parameters.guarantee) or refuse_group(cell, parameters)
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -277,17 +278,18 @@ def system(trial: Trial) -> System:
     parameters = values(trial)
     return replace(
         SYSTEM,
-        kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(_before(parameters) + parameters["window"] + parameters["grace"])},
+        kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(_before(parameters) + parameters.window + parameters.grace)},
     )
 
 
 SCENARIO = Scenario(
     name="stream-join",
     title="A join of streams by time puts out each record with its matches, or alone (KAFKA-14862)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, state_lost.FAULT),
     variants=VARIANTS,
     system=system,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

@@ -25,21 +25,23 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_DISK, OF_GROUPS, bounce, chosen, instance_kill, parameters_of
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from pydantic import Field
+
+from onceproof.faults import OF_DISK, OF_GROUPS, bounce, instance_kill
+from onceproof.model.cell import Trial
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Exercise,
+    Group,
     Role,
     Scenario,
     ScenarioContext,
+    StoreKind,
     System,
+    TransactionalStores,
     Variant,
     Workload,
     membership,
@@ -61,17 +63,20 @@ LARGEST = 1_000  # value, so that no sum overflows
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(10_000, "keys of both tables", least=1),
-    "records": Parameter(25_000, "changes of the tables while the fault strikes", least=1),
-    "join": Parameter("inner", "kind of the join", choices=JOINS),
-    "partitions": Parameter(2, "partitions of the input and of the tables", least=1),
-    "purged": Parameter(False, "whether repartition topics are purged as soon as they can be, and not every 30 s"),
-    "stores": Parameter("rocksdb", "kind of the stores", choices=("rocksdb", "in-memory")),
-    **MEMBERSHIP,
-    **TRANSACTIONAL_STORES,
-    **parameters_of(*OF_GROUPS, *OF_DISK),
-}
+
+class Parameters(Group, TransactionalStores):
+    """The parameters of this scenario."""
+
+    keys: int = Field(10_000, ge=1, description="keys of both tables")
+    records: int = Field(25_000, ge=1, description="changes of the tables while the fault strikes")
+    join: Literal["inner", "left", "outer"] = Field("inner", description="kind of the join")
+    partitions: int = Field(2, ge=1, description="partitions of the input and of the tables")
+    purged: bool = Field(
+        False, description="whether repartition topics are purged as soon as they can be, and not every 30 s"
+    )
+    stores: StoreKind = Field("rocksdb", description="kind of the stores")
+
+
 KILLED = {"fault": instance_kill.FAULT.name}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An inner join; an instance is killed and started again.", KILLED),
@@ -90,17 +95,17 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses partitions that part a sum, a fault of a disk that is not used, and another release."""
-    if TOTALS % parameters["partitions"]:
+    cell, parameters = trial.cell, values(trial)
+    if TOTALS % parameters.partitions:
         return (
-            f"a sum must be in one partition, so partitions must divide {TOTALS}, and {parameters['partitions']} does "
-            "not."
+            f"a sum must be in one partition, so partitions must divide {TOTALS}, and {parameters.partitions} does not."
         )
-    on_disk = parameters["stores"] == "rocksdb"
+    on_disk = parameters.stores == "rocksdb"
     return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
 
@@ -116,8 +121,8 @@ def workload(trial: Trial) -> Workload:
         there.add((key, side))
         return key, side * rng.randint(DELETED + 1, LARGEST)
 
-    first = [changed(key, side) for side in (1, -1) for key in range(parameters["keys"])]
-    return Workload(first, [changed(*one) for one in islice(_in_turn(parameters["keys"], rng), parameters["records"])])
+    first = [changed(key, side) for side in (1, -1) for key in range(parameters.keys)]
+    return Workload(first, [changed(*one) for one in islice(_in_turn(parameters.keys, rng), parameters.records)])
 
 
 def _in_turn(keys: int, rng: random.Random) -> Iterator[tuple[int, int]]:
@@ -137,9 +142,9 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "join": parameters["join"],
+        "join": parameters.join,
         "first.total": FIRST_TOTAL,
-        "stores": parameters["stores"],
+        "stores": parameters.stores,
         "caching": False,
     }
 
@@ -152,7 +157,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "2000",  # so that much of what is on disk is not committed
-        **({"repartition.purge.interval.ms": "100"} if own["purged"] else {}),  # else of a trial none is purged
+        **({"repartition.purge.interval.ms": "100"} if own.purged else {}),  # else of a trial none is purged
         **membership(own),
         **transactional_stores(own),
     }
@@ -163,8 +168,8 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Make the tables, have the fault strike while they change, or a second instance join, and drain."""
-    fault, first, second = chosen(lab.parameters), lab.workload.first, lab.workload.second
-    lab.measure(join=JOINS.index(lab.parameters["join"]))
+    fault, first, second = values(lab.trial).injected, lab.workload.first, lab.workload.second
+    lab.measure(join=JOINS.index(values(lab.trial).join))
     with lab.phase("tables"):
         lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -196,10 +201,11 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="table-join",
     title="Joined tables and sums of them, through three sub-topologies, are those of the input (KAFKA-20685)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, *OF_DISK),
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

@@ -1,15 +1,15 @@
 """Two instances; a fault is injected into one while records flow. For scenarios that have no group of their own."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from onceproof.faults import chosen
 from onceproof.faults.base import Fault, is_at_rest, run_fault
 from onceproof.model.cell import Cell
 from onceproof.model.files import FaultOutcome
 from onceproof.scenarios.base import (
     Bulk,
     Exercise,
+    Group,
+    Guarantee,
     ScenarioContext,
     refuse_membership,
     refuse_restarts,
@@ -24,10 +24,9 @@ WITHIN = 30.0  # seconds
 LASTS = 15.0  # seconds for which records flow that an instance must join meanwhile
 
 
-def refuse_at_least_once(parameters: Mapping[str, Any]) -> str | None:
+def refuse_at_least_once(fault: Fault | None, guarantee: Guarantee) -> str | None:
     """Refuses a fault without transactions, under which a store may be ahead of what came out."""
-    fault = chosen(parameters)
-    if fault is None or parameters["guarantee"] != "at_least_once":
+    if fault is None or guarantee != "at_least_once":
         return None
     return (
         f"the fault {fault.name} does not go with guarantee=at_least_once, under which what was not committed is "
@@ -35,7 +34,7 @@ def refuse_at_least_once(parameters: Mapping[str, Any]) -> str | None:
     )
 
 
-def refuse_group(cell: Cell, parameters: Mapping[str, Any], *, on_disk: bool = True) -> str | None:
+def refuse_group(cell: Cell, parameters: Group, *, on_disk: bool = True) -> str | None:
     """Refuses a membership that the releases lack, and an application that moves to another release otherwise than
     instance by instance.
     """

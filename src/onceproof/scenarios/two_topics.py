@@ -21,22 +21,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from onceproof.faults import OF_GROUPS, chosen, instance_kill, parameters_of
+from pydantic import Field
+
+from onceproof.faults import OF_GROUPS, instance_kill, rolling_bounce
 from onceproof.faults.base import Fault, processed, run_fault, tasks_come_back
-from onceproof.faults.rolling_bounce import BACK
-from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.cell import Trial
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     STREAMS_PROTOCOL,
     Bulk,
     Exercise,
+    Group,
     Role,
     Scenario,
     ScenarioContext,
     Stamped,
+    StoreKind,
     System,
     Variant,
     Workload,
@@ -56,19 +57,23 @@ LARGEST = 1_000_000  # entry
 
 # --- variants ------------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "keys": Parameter(200, "keys of the stream and of the table", least=1),
-    "records": Parameter(30_000, "records of the stream", least=1),
-    "entries": Parameter(3, "entries of the table for each record of the stream", least=1),
-    "lag": Parameter(
-        0, "ms that the table is behind the stream; 0: all is there before the application starts", least=0
-    ),
-    "unordered": Parameter(False, "whether tasks do not wait for records on the broker (max.task.idle.ms=-1)"),
-    "partitions": Parameter(2, "partitions of both topics", least=1),
-    "stores": Parameter("in-memory", "kind of the table's store", choices=("rocksdb", "in-memory")),
-    **MEMBERSHIP,
-    **parameters_of(*OF_GROUPS),
-}
+
+class Parameters(Group):
+    """The parameters of this scenario."""
+
+    keys: int = Field(200, ge=1, description="keys of the stream and of the table")
+    records: int = Field(30_000, ge=1, description="records of the stream")
+    entries: int = Field(3, ge=1, description="entries of the table for each record of the stream")
+    lag: int = Field(
+        0, ge=0, description="ms that the table is behind the stream; 0: all is there before the application starts"
+    )
+    unordered: bool = Field(
+        False, description="whether tasks do not wait for records on the broker (max.task.idle.ms=-1)"
+    )
+    partitions: int = Field(2, ge=1, description="partitions of both topics")
+    stores: StoreKind = Field("in-memory", description="kind of the table's store")
+
+
 KILLED = {"fault": instance_kill.FAULT.name}
 LAGS = {"lag": 1_000}
 VARIANTS = variants_of(
@@ -83,7 +88,7 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
@@ -94,20 +99,19 @@ def workload(trial: Trial) -> Workload:
 def stream(trial: Trial) -> list[Stamped]:
     """The stream: numbers from 1 on, behind the entries that belong to each."""
     parameters, rng = values(trial), random.Random(trial.seed)
-    step = parameters["entries"] + 1
+    step = parameters.entries + 1
     return [
-        Stamped(rng.randrange(parameters["keys"]), number, number * step)
-        for number in range(1, parameters["records"] + 1)
+        Stamped(rng.randrange(parameters.keys), number, number * step) for number in range(1, parameters.records + 1)
     ]
 
 
 def table(trial: Trial) -> list[Stamped]:
     """The table: entries that are drawn, of keys that are drawn, one a millisecond but for those of the stream."""
     parameters, rng = values(trial), random.Random(f"{trial.seed} {ENTRIES}")
-    step = parameters["entries"] + 1
+    step = parameters.entries + 1
     return [
-        Stamped(rng.randrange(parameters["keys"]), rng.randint(1, LARGEST), at)
-        for at in range(step, (parameters["records"] + 1) * step)
+        Stamped(rng.randrange(parameters.keys), rng.randint(1, LARGEST), at)
+        for at in range(step, (parameters.records + 1) * step)
         if at % step
     ]
 
@@ -118,7 +122,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "entries.topic": trial.topic(ENTRIES),
         "output.topic": trial.topic("output"),
-        "stores": values(trial)["stores"],
+        "stores": values(trial).stores,
         "caching": False,
     }
 
@@ -126,13 +130,13 @@ def app(trial: Trial) -> Mapping[str, Any]:
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
-    waits = FOR_WHAT_COMES if parameters["lag"] else FOR_WHAT_IS_THERE
+    waits = FOR_WHAT_COMES if parameters.lag else FOR_WHAT_IS_THERE
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
-        "max.task.idle.ms": str(NOT_AT_ALL if parameters["unordered"] else waits),
+        "max.task.idle.ms": str(NOT_AT_ALL if parameters.unordered else waits),
         # A task often has records of one topic only.
         "main.consumer.max.partition.fetch.bytes": "4096",
         "main.consumer.max.poll.records": "100",
@@ -147,7 +151,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Have the fault strike, or a second instance join, while tasks read both topics, and drain."""
-    return _while_it_lags(lab) if lab.parameters["lag"] else _from_a_backlog(lab)
+    return _while_it_lags(lab) if values(lab.trial).lag else _from_a_backlog(lab)
 
 
 def _from_a_backlog(lab: ScenarioContext) -> Exercise:
@@ -159,7 +163,7 @@ def _from_a_backlog(lab: ScenarioContext) -> Exercise:
         _send(lab, "stream", of_stream, begin, "input").await_delivered()
     with lab.phase("start"):
         lab.instances.start(NAME)
-        if (fault := chosen(lab.parameters)) is None:
+        if (fault := values(lab.trial).injected) is None:
             exercise = _joined(lab, lambda: None)
         else:
             lab.instances.start(OTHER)
@@ -175,7 +179,7 @@ def _from_a_backlog(lab: ScenarioContext) -> Exercise:
 def _while_it_lags(lab: ScenarioContext) -> Exercise:
     """Records flow into both topics, into that of the table later."""
     of_stream, of_table = stream(lab.trial), table(lab.trial)
-    fault, rate = chosen(lab.parameters), RATE
+    fault, rate = values(lab.trial).injected, RATE
     with lab.phase("start"):
         lab.instances.start(NAME)
         if fault:
@@ -183,8 +187,8 @@ def _while_it_lags(lab: ScenarioContext) -> Exercise:
     with lab.phase("lag"):
         begin = _begin(lab, of_stream)
         bulks = [_send(lab, "stream", of_stream, begin, "input", rate)]
-        lab.holds_within(lab.parameters["lag"] / 1_000, lambda: False)
-        bulks.append(_send(lab, "table", of_table, begin, ENTRIES, rate * lab.parameters["entries"]))
+        lab.holds_within(values(lab.trial).lag / 1_000, lambda: False)
+        bulks.append(_send(lab, "table", of_table, begin, ENTRIES, rate * values(lab.trial).entries))
     with lab.phase("fault"):
         exercise = _moved(lab, fault, bulks)
     with lab.phase("rest"):
@@ -236,22 +240,23 @@ def _joined(lab: ScenarioContext, slow_down: Callable[[], None]) -> Exercise:
 
 
 def _all(lab: ScenarioContext) -> int:
-    return int(lab.parameters["records"]) * (1 + int(lab.parameters["entries"]))
+    return values(lab.trial).records * (1 + values(lab.trial).entries)
 
 
 def _last_release(lab: ScenarioContext) -> Release:
     """Where a rolling bounce has gone; else the only one."""
     cell = lab.trial.cell
-    return cell.streams if lab.parameters[BACK] else cell.running
+    return cell.streams if rolling_bounce.Parameters.of(lab.parameters).back else cell.running
 
 
 def _for_the_rest(lab: ScenarioContext) -> int:
-    return NOT_AT_ALL if lab.parameters["unordered"] else FOR_WHAT_IS_THERE
+    return NOT_AT_ALL if values(lab.trial).unordered else FOR_WHAT_IS_THERE
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Refuses another release otherwise than instance by instance, and a membership that the releases lack."""
-    return refuse_group(cell, parameters, on_disk=parameters["stores"] == "rocksdb")
+    cell, parameters = trial.cell, values(trial)
+    return refuse_group(cell, parameters, on_disk=parameters.stores == "rocksdb")
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -270,10 +275,11 @@ SYSTEM = System(
 SCENARIO = Scenario(
     name="two-topics",
     title="A task takes the records of two topics in the order of their timestamps (KIP-695)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=OF_GROUPS,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

@@ -37,24 +37,28 @@ come: the youngest window of a task is always open, and it was closed afterwards
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from onceproof.faults import OF_DISK, OF_GROUPS, chosen, instance_kill, parameters_of, pause
+from pydantic import Field
+
+from onceproof.faults import OF_DISK, OF_GROUPS, instance_kill, pause
 from onceproof.faults.base import run_fault
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
-    MEMBERSHIP,
     ROLLING,
     TRANSACTIONAL,
-    TRANSACTIONAL_STORES,
     Exercise,
+    Group,
+    Guarantee,
     Role,
     Scenario,
     ScenarioContext,
     Stamped,
+    StoreKind,
     System,
+    TransactionalStores,
     Variant,
     Workload,
     membership,
@@ -97,28 +101,40 @@ EXTENDED: dict[str, Any] = {
     "first": 4_000,
     "records": 10_000,
 }
-PARAMETERS = {
-    "kind": Parameter("tumbling", "kind of the windows", choices=KINDS),
-    "suppressed": Parameter(True, "whether results are held back until their window has closed"),
-    "on.close": Parameter(False, "whether the aggregation itself puts out windows that have closed (KIP-825)"),
-    "kept.longer": Parameter(False, f"whether windows are kept for {KEPT // 1_000} s, or for size and grace only"),
-    "supplied": Parameter(False, "whether only the supplier of the store says for how long windows are kept"),
-    "size": Parameter(500, "ms of a window; of a session, the gap after which it ends", least=2),
-    "grace": Parameter(100, "ms for which a window waits for records that are out of order", least=1),
-    "keys": Parameter(50, "keys of the records", least=1),
-    "first": Parameter(6_000, "records before the fault, a millisecond apart, of which some are too late", least=1),
-    "records": Parameter(24_000, "records that flow when the fault strikes, a millisecond apart", least=1),
-    "late": Parameter(0.0, "share of these that is too late", least=0),
-    "partitions": Parameter(4, "partitions of the input", least=1),
-    "standbys": Parameter(0, "standby replicas", least=0),
-    "stores": Parameter("rocksdb", "kind of the store of the windows", choices=("rocksdb", "in-memory")),
-    "caching": Parameter(False, "whether it is cached"),
-    "extended": Parameter(0, "sessions that an older record extends, just before the instance is restarted", least=0),
-    "guarantee": Parameter("exactly_once_v2", "processing guarantee", choices=("exactly_once_v2", AT_LEAST_ONCE)),
-    **MEMBERSHIP,
-    **TRANSACTIONAL_STORES,
-    **parameters_of(*OF_GROUPS, *OF_DISK),
-}
+
+
+class Parameters(Group, TransactionalStores):
+    """The parameters of this scenario."""
+
+    kind: Literal["tumbling", "hopping", "session"] = Field("tumbling", description="kind of the windows")
+    suppressed: bool = Field(True, description="whether results are held back until their window has closed")
+    on_close: bool = Field(
+        False, description="whether the aggregation itself puts out windows that have closed (KIP-825)"
+    )
+    kept_longer: bool = Field(
+        False, description=f"whether windows are kept for {KEPT // 1_000} s, or for size and grace only"
+    )
+    supplied: bool = Field(
+        False, description="whether only the supplier of the store says for how long windows are kept"
+    )
+    size: int = Field(500, ge=2, description="ms of a window; of a session, the gap after which it ends")
+    grace: int = Field(100, ge=1, description="ms for which a window waits for records that are out of order")
+    keys: int = Field(50, ge=1, description="keys of the records")
+    first: int = Field(
+        6_000, ge=1, description="records before the fault, a millisecond apart, of which some are too late"
+    )
+    records: int = Field(24_000, ge=1, description="records that flow when the fault strikes, a millisecond apart")
+    late: Share = Field(0.0, description="share of these that is too late")
+    partitions: int = Field(4, ge=1, description="partitions of the input")
+    standbys: int = Field(0, ge=0, description="standby replicas")
+    stores: StoreKind = Field("rocksdb", description="kind of the store of the windows")
+    caching: bool = Field(False, description="whether it is cached")
+    extended: int = Field(
+        0, ge=0, description="sessions that an older record extends, just before the instance is restarted"
+    )
+    guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+
+
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Tumbling windows, suppressed; an instance is killed.", KILLED),
     Variant("UPDATES", "As DEFAULT_CONFIG; every update comes out.", {**KILLED, "suppressed": False}),
@@ -181,32 +197,35 @@ VARIANTS = variants_of(
 )
 
 
-values = values_in(PARAMETERS, VARIANTS)
+values = values_in(Parameters, VARIANTS)
 
 
-def refusal(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def refusal(trial: Trial) -> str | None:
     """Why it cannot be run with these values."""
-    on_disk = parameters["stores"] == "rocksdb"
+    cell, parameters = trial.cell, values(trial)
+    on_disk = parameters.stores == "rocksdb"
     if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
     if reason := _refuse_on_close(cell, parameters):
         return reason
-    if parameters["supplied"] and (parameters["on.close"] or parameters["kind"] == "session"):
+    if parameters.supplied and (parameters.on_close or parameters.kind == "session"):
         return "supplied is for windows that a supplier keeps; leave out on.close, and take another kind than session."
-    if parameters["caching"] and not _finals_only(parameters):
+    if parameters.caching and not _finals_only(parameters):
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
-    if (parameters["first"] + parameters["records"] + 1) * MOST >= 1 << SUM_BITS:
+    if (parameters.first + parameters.records + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
-    if parameters["extended"] and (reason := _refuse_extended(parameters)):
+    if parameters.extended and (reason := _refuse_extended(parameters)):
         return reason
-    return refuse_at_least_once(parameters) or refuse_group(cell, parameters, on_disk=on_disk)
+    return refuse_at_least_once(parameters.injected, parameters.guarantee) or refuse_group(
+        cell, parameters, on_disk=on_disk
+    )
 
 
-def _refuse_on_close(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
+def _refuse_on_close(cell: Cell, parameters: Parameters) -> str | None:
     """Refuses windows that cannot come out when they close."""
-    if not parameters["on.close"]:
+    if not parameters.on_close:
         return None
-    if parameters["suppressed"]:
+    if parameters.suppressed:
         return "windows come out either from suppress or when they close; leave out suppressed or on.close."
     for release in (cell.streams, cell.running):
         if not release.since(HAS_ON_CLOSE):
@@ -214,39 +233,39 @@ def _refuse_on_close(cell: Cell, parameters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _finals_only(parameters: Mapping[str, Any]) -> bool:
+def _finals_only(parameters: Parameters) -> bool:
     """Whether only the last result of a window comes out."""
-    return bool(parameters["suppressed"] or parameters["on.close"])
+    return parameters.suppressed or parameters.on_close
 
 
-def retention(parameters: Mapping[str, Any]) -> int:
+def retention(parameters: Parameters) -> int:
     """Ms for which the store keeps windows."""
-    return KEPT if parameters["kept.longer"] else int(parameters["size"] + parameters["grace"])
+    return KEPT if parameters.kept_longer else parameters.size + parameters.grace
 
 
-def _refuse_extended(parameters: Mapping[str, Any]) -> str | None:
+def _refuse_extended(parameters: Parameters) -> str | None:
     """Refuses sessions that could not be extended as they must be."""
     if (
-        parameters["kind"] != "session"
-        or not parameters["caching"]
-        or parameters["guarantee"] != AT_LEAST_ONCE
-        or chosen(parameters)
+        parameters.kind != "session"
+        or not parameters.caching
+        or parameters.guarantee != AT_LEAST_ONCE
+        or parameters.injected
     ):
         return (
             "extended is for cached sessions without transactions and without a fault; take kind=session, caching=true "
             "and guarantee=at_least_once, or extended=0."
         )
-    if parameters["first"] > parameters["size"] * 2 // 3:
-        return f"the first records must be older than all others; take first={parameters['size'] * 2 // 3} or fewer."
+    if parameters.first > parameters.size * 2 // 3:
+        return f"the first records must be older than all others; take first={parameters.size * 2 // 3} or fewer."
     return None
 
 
-def _extended(parameters: Mapping[str, Any], rng: random.Random) -> list[Stamped]:
+def _extended(parameters: Parameters, rng: random.Random) -> list[Stamped]:
     """Old sessions; records that begin sessions, and older ones that extend them; a younger one of each partition.
 
     After the restart one more of each of the sessions, and others.
     """
-    gap, keys, many = parameters["size"], parameters["keys"], parameters["extended"]
+    gap, keys, many = parameters.size, parameters.keys, parameters.extended
     sessions, others = range(keys, keys + many), keys + many  # keys
     begun, older, restart = gap * 5 // 3, gap * 5 // 6, gap * 2  # times
 
@@ -254,18 +273,18 @@ def _extended(parameters: Mapping[str, Any], rng: random.Random) -> list[Stamped
         return Stamped(key, rng.randint(1, MOST), at)
 
     return [
-        *(drawn(rng.randrange(keys), at) for at in range(parameters["first"])),
+        *(drawn(rng.randrange(keys), at) for at in range(parameters.first)),
         *(drawn(key, begun) for key in sessions),
         *(drawn(key, older) for key in sessions),
-        *(drawn(others + place, restart - gap // 12) for place in range(parameters["partitions"])),
+        *(drawn(others + place, restart - gap // 12) for place in range(parameters.partitions)),
         *(drawn(key, restart) for key in sessions),
-        *(drawn(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + parameters["records"])),
+        *(drawn(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + parameters.records)),
     ]
 
 
-def _before_restart(parameters: Mapping[str, Any]) -> int:
+def _before_restart(parameters: Parameters) -> int:
     """The number of records that are processed before the instance is restarted."""
-    return int(parameters["first"] + 2 * parameters["extended"] + parameters["partitions"])
+    return parameters.first + 2 * parameters.extended + parameters.partitions
 
 
 def generated(trial: Trial) -> list[Stamped]:
@@ -274,34 +293,30 @@ def generated(trial: Trial) -> list[Stamped]:
     The last ones, of neighbouring keys, one a partition, close all other windows.
     """
     parameters, rng, made = values(trial), random.Random(trial.seed), list[Stamped]()
-    open_for = parameters["size"] + parameters["grace"]
+    open_for = parameters.size + parameters.grace
     # Late enough to be near a session that has closed, and not too late to begin one.
-    delay = open_for if parameters["kind"] == "session" and parameters["kept.longer"] else parameters["grace"]
-    if parameters["extended"]:
+    delay = open_for if parameters.kind == "session" and parameters.kept_longer else parameters.grace
+    if parameters.extended:
         made = _extended(parameters, rng)
         return [*made, *_closing(parameters, made[-1].at + 2 * open_for)]
-    for now in range(parameters["first"] + parameters["records"]):
-        at, late = now, TOO_LATE if now < parameters["first"] else parameters["late"]
+    for now in range(parameters.first + parameters.records):
+        at, late = now, TOO_LATE if now < parameters.first else parameters.late
         if now >= 4 * open_for and rng.random() < late:
             at -= rng.randint(2 * open_for, 4 * open_for)
         elif rng.random() < OUT_OF_ORDER:
             at -= rng.randrange(delay)
-        made.append(Stamped(rng.randrange(parameters["keys"]), rng.randint(1, MOST), at))
+        made.append(Stamped(rng.randrange(parameters.keys), rng.randint(1, MOST), at))
     return [*made, *_closing(parameters, len(made) + 2 * open_for)]
 
 
-def _closing(parameters: Mapping[str, Any], end: int) -> list[Stamped]:
+def _closing(parameters: Parameters, end: int) -> list[Stamped]:
     """The last record of each partition; their keys, which are neighbours, have no other.
 
     Once more, if results come out now and then: so that those come out that waited when the first of them was read.
     """
-    first = (
-        parameters["keys"] + parameters["extended"] + parameters["partitions"]
-        if parameters["extended"]
-        else parameters["keys"]
-    )
-    last = [Stamped(first + place, 1, end) for place in range(parameters["partitions"])]
-    return last * (2 if parameters["on.close"] else 1)
+    first = parameters.keys + parameters.extended + parameters.partitions if parameters.extended else parameters.keys
+    last = [Stamped(first + place, 1, end) for place in range(parameters.partitions)]
+    return last * (2 if parameters.on_close else 1)
 
 
 def workload(trial: Trial) -> Workload:
@@ -316,15 +331,15 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
-        "kind": parameters["kind"],
-        "suppressed": parameters["suppressed"],
-        "on.close": parameters["on.close"],
+        "kind": parameters.kind,
+        "suppressed": parameters.suppressed,
+        "on.close": parameters.on_close,
         "retention.ms": retention(parameters),
-        "supplied": parameters["supplied"],
-        "size.ms": parameters["size"],
-        "grace.ms": parameters["grace"],
-        "stores": parameters["stores"],
-        "caching": parameters["caching"],
+        "supplied": parameters.supplied,
+        "size.ms": parameters.size,
+        "grace.ms": parameters.grace,
+        "stores": parameters.stores,
+        "caching": parameters.caching,
     }
 
 
@@ -332,13 +347,13 @@ def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
     return {
-        "processing.guarantee": parameters["guarantee"],
-        "num.standby.replicas": str(parameters["standbys"]),
+        "processing.guarantee": parameters.guarantee,
+        "num.standby.replicas": str(parameters.standbys),
         "num.stream.threads": "1",
         # The cache is not to be flushed between a record and the older one; a probe of a changelog waits for a poll.
         **(
             {"commit.interval.ms": "3600000", "poll.ms": "1000"}
-            if parameters["extended"]
+            if parameters.extended
             else {"commit.interval.ms": "100"}
         ),
         **membership(parameters),
@@ -351,14 +366,15 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
-    parameters, fault, made = lab.parameters, chosen(lab.parameters), len(lab.workload.second)
+    parameters, made = values(lab.trial), len(lab.workload.second)
+    fault = parameters.injected
     lab.measure(**facts(parameters))
     begin = int(lab.now() * 1_000) - lab.workload.times[-1]  # the youngest record is made now
     times = [begin + at for at in lab.workload.times]
-    if parameters["extended"]:
+    if parameters.extended:
         return _restarted(lab, times)
-    first, one_each = parameters["first"], parameters["partitions"]
-    last = one_each * (2 if parameters["on.close"] else 1)
+    first, one_each = parameters.first, parameters.partitions
+    last = one_each * (2 if parameters.on_close else 1)
 
     def produce(name: str, of: slice, rate: float | None = None) -> Any:
         return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
@@ -403,7 +419,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         bulk.await_delivered()
         produce("last", slice(made - last, made - last + one_each))
         lab.await_drained()
-        if parameters["on.close"]:
+        if parameters.on_close:
             since = lab.now()
             lab.await_("the next time that results come out", lambda: lab.now() > since + EMITTED_EVERY)
             produce("again", slice(-one_each, None))
@@ -416,7 +432,7 @@ def drive(lab: ScenarioContext) -> Exercise:
 
 def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
     """Have sessions extended, start the only instance again, and have them go on."""
-    parameters, records = lab.parameters, lab.workload.second
+    parameters, records = values(lab.trial), lab.workload.second
     before = _before_restart(parameters)
     with lab.phase("first"):
         instance = lab.instances.start(NAME)
@@ -435,18 +451,18 @@ def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     reason = (
-        f"{parameters['extended']:,} sessions were extended by older records; {NAME} was closed cleanly, started "
-        f"again, and restored {restored} of {parameters['partitions']} partitions of the store."
+        f"{parameters.extended:,} sessions were extended by older records; {NAME} was closed cleanly, started "
+        f"again, and restored {restored} of {parameters.partitions} partitions of the store."
     )
     return Exercise(restored > 0, reason, all_steps_tried=True)
 
 
-def facts(parameters: Mapping[str, Any]) -> dict[str, int]:
+def facts(parameters: Parameters) -> dict[str, int]:
     """The facts that the checks need."""
     return {
-        "kind": KINDS.index(parameters["kind"]),
-        "size": parameters["size"],
-        "grace": parameters["grace"],
+        "kind": KINDS.index(parameters.kind),
+        "size": parameters.size,
+        "grace": parameters.grace,
         "suppressed": int(_finals_only(parameters)),
     }
 
@@ -470,10 +486,11 @@ def system(trial: Trial) -> System:
 SCENARIO = Scenario(
     name="windows",
     title="Aggregates by windows of time, suppressed or not, are what the input gives (KAFKA-20099)",
-    parameters=PARAMETERS,
+    parameters=Parameters,
+    faults=(*OF_GROUPS, *OF_DISK),
     variants=VARIANTS,
     system=system,
-    partitions=lambda trial: int(values(trial)["partitions"]),
+    partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
     config=config,

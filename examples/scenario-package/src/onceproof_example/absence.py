@@ -7,13 +7,21 @@ that it comes back to stores that are far behind, or that somebody else has by t
 from dataclasses import replace
 from math import inf
 
+from pydantic import Field
+
 from onceproof.faults import bounce
 from onceproof.faults.base import FaultContext
 from onceproof.faults.outside import seen_outside
-from onceproof.model.parameter import Parameter
+from onceproof.model.parameter import BaseParameters, named
 
 NAME = "absence"
-SECONDS = f"{NAME}.seconds"
+
+
+class Parameters(BaseParameters):
+    """For how long an instance stays away."""
+
+    model_config = named(NAME)
+    seconds: float = Field(10.0, ge=1, description=f"seconds for which `{NAME}` keeps an instance away, at least")
 
 
 class Absence(bounce.Bounce):
@@ -22,7 +30,8 @@ class Absence(bounce.Bounce):
     def __init__(self, lab: FaultContext) -> None:
         """Nothing is done yet."""
         super().__init__(lab)
-        self.patience += lab.parameters[SECONDS]
+        self._seconds = Parameters.of(lab.parameters).seconds
+        self.patience += self._seconds
         self._since = inf
 
     def apply(self) -> str:
@@ -33,7 +42,7 @@ class Absence(bounce.Bounce):
 
     def took_effect(self) -> bool:
         """Whether it was away for long enough, and others go on with all of its tasks, if there are others."""
-        return self.lab.now() - self._since >= self.lab.parameters[SECONDS] and super().took_effect()
+        return self.lab.now() - self._since >= self._seconds and super().took_effect()
 
 
 FAULT = replace(
@@ -41,6 +50,6 @@ FAULT = replace(
     name=NAME,
     effect="An instance is closed cleanly, leaves the group and stays away.",
     new_run=seen_outside(Absence, orderly=True),
-    parameters={SECONDS: Parameter(10.0, f"seconds for which `{NAME}` keeps an instance away, at least", least=1)},
+    parameters=Parameters,
     lasts=24.0,
 )

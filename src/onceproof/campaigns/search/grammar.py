@@ -10,11 +10,13 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, scenario
-from onceproof.scenarios.base import RUNTIME, Scenario
+from onceproof.scenarios.base import JAVA, Scenario
 
 FAULT, NODES = "fault", "nodes"
-LEFT_OUT = {NODES, *RUNTIME}  # what a fault needs, and what is no matter of Kafka
-OWNERS = {name: fault.name for fault in FAULTS.values() for name in fault.parameters}  # whose a parameter is
+LEFT_OUT = {NODES, JAVA}  # what a fault needs, and what is no matter of Kafka
+OWNERS = {
+    name: fault.name for fault in FAULTS.values() for name in fault.parameters.described()
+}  # whose a parameter is
 SIZES = (*NUMBERS, "committed", "burst")
 
 
@@ -45,7 +47,7 @@ def story(
     if reason := refusal(one, streams, broker, plain.name, tidied(fixed, plain.parameters)):
         raise UsageError(f"{name} cannot be searched on {streams}: {reason}")
     without = {rolling_bounce.NAME, *never}  # which takes a second release
-    parameters = {name: parameter for name, parameter in one.parameters.items() if name not in LEFT_OUT}
+    parameters = {name: parameter for name, parameter in one.settable.items() if name not in LEFT_OUT}
     domains = {name: _domain(one, name, without) for name in parameters}
     variants = {
         variant.name: variant.parameters
@@ -65,7 +67,7 @@ def story(
 def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
     """The values of a parameter that are tried, the default first: those declared, and those of the variants."""
     of_variants = (variant.parameters[name] for variant in one.variants.values() if name in variant.parameters)
-    values = dict.fromkeys((*one.parameters[name].domain, *of_variants))
+    values = dict.fromkeys((*one.settable[name].domain, *of_variants))
     return tuple(value for value in values if name != FAULT or value not in without)
 
 

@@ -88,7 +88,7 @@ def shrink_program(
         return all(shown(candidate) for _ in range(trials))
 
     try:
-        start = Candidate.of(multirunner.program_of(first), multirunner.values(first))
+        start = Candidate.of(multirunner.program_of(first), multirunner.values(first).by_name)
         if not is_red(start):
             return _result(first, start, [()] * trials, tried, begin)
         smallest = shrink(start, is_red, lambda: time.monotonic() - begin < budget, smaller)
