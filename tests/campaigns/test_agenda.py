@@ -6,7 +6,7 @@ from onceproof.campaigns.application.agenda import Agenda
 
 
 def test_it_says_what_is_under_way_and_what_is_left():
-    lines = []
+    lines: list[str] = []
     agenda = Agenda(
         {"4.1.2": ["without a fault", "without a fault", "pause"], "4.4.0": ["without a fault"]}, lines.append
     )
@@ -30,7 +30,7 @@ def test_it_says_what_is_under_way_and_what_is_left():
 
 
 def test_what_a_red_release_did_not_need_is_left_no_more():
-    lines = []
+    lines: list[str] = []
     agenda = Agenda({"4.1.2": ["without a fault", "pause"], "4.4.0": ["without a fault", "pause"]}, lines.append)
     with agenda.doing("4.1.2", "without a fault"):
         pass

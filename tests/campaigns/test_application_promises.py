@@ -56,7 +56,7 @@ def judged(tmp_path):
             folder.timeline.write_text(json.dumps({"source": "instance-1", **topology}) + "\n")
         oracle = oracle_of(outputs(first), outputs(second), {"out": out})
         oracle = replace(oracle, replayed=outputs(replayed), as_replayed=as_replayed(oracle, {"out": out}))
-        judge.changed = is_changed_by_restart(run.trial(trials[0]), oracle)
+        vars(judge)["changed"] = is_changed_by_restart(run.trial(trials[0]), oracle)
         found = judge_without_fault(run, trials, oracle)
         assert [Reading.read(run.trial(trial).reader_file) for trial in trials] == found  # it is written down, too
         return found, excused(run.trial(trials[0]), oracle)

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,11 @@ from onceproof.campaigns.requests import BisectRequest
 from onceproof.lab import java
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import read_json
+from onceproof.model.known_issues import registry as issues
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from tests.pipeline.registry import Registry, registry
+from tests.present import present
 from tests.specimens.brokers import external_cluster
 from tests.specimens.files import a_reading, an_outcome
 
@@ -53,6 +56,11 @@ def showing(release, anomaly):
     return show
 
 
+def asked(**fields: Any) -> BisectRequest:
+    """A request with these fields by the names that people use."""
+    return BisectRequest(**fields)
+
+
 @pytest.fixture
 def cardboard(registry: Registry, home, monkeypatch):
     registry.publish("3.3.2", "3.4.0", "3.4.1", "4.0.0-rc1", "4.0.0")
@@ -72,10 +80,10 @@ def cardboard(registry: Registry, home, monkeypatch):
     ],
 )
 def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, releases):
-    search = search_for(BisectRequest(**{"from": from_, "to": to}), seed=7)
+    search = search_for(asked(**{"from": from_, "to": to}), seed=7)
     assert " ".join(map(str, search.releases)) == releases
     assert search.seed == 7
-    assert search_for(BisectRequest(**{"seed": 0}), seed=7).seed == 0
+    assert search_for(asked(seed=0), seed=7).seed == 0
 
 
 @pytest.mark.parametrize(
@@ -101,7 +109,7 @@ def test_what_cannot_be_searched_is_a_sentence(cardboard, bad, said):
 
 def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     said: list[str] = []
-    found = bisect(cardboard, search_for(BisectRequest(), seed=7), said.append)
+    found: dict[str, Any] = bisect(cardboard, search_for(BisectRequest(), seed=7), said.append)
     boundaries = {b["line"]: (b["first_bad"], b["first_good"]) for b in found["boundaries"]}
     assert read_json(cardboard.bisection_file) == found
     assert boundaries == {"3.3": ("3.3.2", None), "3.4": ("3.4.0", "3.4.1")}
@@ -118,7 +126,7 @@ def test_what_begins_is_told_without_the_title_which_stands_before_all_that_is_t
         ("3.4.0", "1 release, at most 60 trials"),
     ):
         said: list[str] = []
-        bisect(cardboard, search_for(BisectRequest(**{"from": "3.4.0", "to": to}), seed=7), said.append)
+        bisect(cardboard, search_for(asked(**{"from": "3.4.0", "to": to}), seed=7), said.append)
         assert said[0].startswith(first_line)
 
 
@@ -133,7 +141,7 @@ def test_sigterm_stops_the_brokers(cardboard, monkeypatch):
 def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(4, 0, 0), "lost-record"))
     search = search_for(BisectRequest(), seed=7)
-    assert search.issue.key == "KAFKA-14172"
+    assert present(search.issue).key == "KAFKA-14172"
     found = bisect(cardboard, search)
     assert found["bad"] == ["3.3.2", "3.4.0"]
     assert found["unknown"] == {"4.0.0": "It showed lost-record, which is not what is searched for."}
@@ -142,19 +150,19 @@ def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
 
 def test_what_an_incidental_issue_shows_by_chance_makes_no_release_unknown(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
-    found = bisect(cardboard, search_for(BisectRequest(), seed=7))
+    found: dict[str, Any] = bisect(cardboard, search_for(BisectRequest(), seed=7))
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
     assert "3.4.1" in found["good"]
 
 
 def test_where_no_issue_is_known_any_anomaly_counts(cardboard):
-    search = search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7)
+    search = search_for(asked(variant="CACHING_DISABLED"), seed=7)
     assert search.issue is None
     assert bisect(cardboard, search)["bad"] == ["3.3.2", "3.4.0"]
 
 
 def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(cardboard, monkeypatch):
-    shown = []
+    shown: list[object] = []
 
     def once(trial, folder, cluster):
         outcome = run_trial(trial, folder, cluster)
@@ -165,7 +173,7 @@ def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(ca
 
     monkeypatch.setattr(bisection, "run_trial", once)
     said: list[str] = []
-    found = bisect(cardboard, search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7), said.append)
+    found: dict[str, Any] = bisect(cardboard, search_for(asked(variant="CACHING_DISABLED"), seed=7), said.append)
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
     assert "3.4.1" in found["good"]
     assert any(
@@ -175,7 +183,7 @@ def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(ca
 
 def test_where_no_issue_is_known_a_release_that_always_shows_one_by_chance_is_not_good(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
-    found = bisect(cardboard, search_for(BisectRequest(**{"variant": "CACHING_DISABLED"}), seed=7))
+    found: dict[str, Any] = bisect(cardboard, search_for(asked(variant="CACHING_DISABLED"), seed=7))
     assert found["bad"] == ["3.3.2", "3.4.0"]
     assert "3.4.1" not in found["good"]
     assert list(found["unknown"]) == ["3.4.1"]
@@ -191,7 +199,7 @@ def test_a_witness_that_no_known_issue_explains_is_not_there_by_chance(cardboard
 
     registry.publish("3.7.2", "3.8.0", "4.2.1", "4.3.1")
     monkeypatch.setattr(bisection, "run_trial", show)
-    found = bisect(cardboard, search_for(BisectRequest(**{"scenario": "windows", "from": "3.7.2"}), seed=7))
+    found: dict[str, Any] = bisect(cardboard, search_for(asked(**{"scenario": "windows", "from": "3.7.2"}), seed=7))
     assert (found["bad"], found["good"]) == (["3.8.0", "4.2.1", "4.3.1"], ["3.7.2"])
 
 
@@ -204,25 +212,25 @@ def test_what_is_only_told_is_no_red_because_something_else_stands_beside_it(car
 
     registry.publish("4.2.1", "4.3.1")
     monkeypatch.setattr(bisection, "run_trial", show)
-    found = bisect(cardboard, search_for(BisectRequest(**{"scenario": "crash", "from": "4.2.1"}), seed=7))
+    found: dict[str, Any] = bisect(cardboard, search_for(asked(**{"scenario": "crash", "from": "4.2.1"}), seed=7))
     assert found["bad"] == ["4.2.1"]
     assert found["unknown"] == {"4.3.1": "It showed thread-died, which is not what is searched for."}
 
 
 def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
-    [issue] = [i for i in verbs.registry().issues if i.key == "KAFKA-14172"]
-    both = replace(verbs.registry(), issues=(issue, replace(issue, key="KAFKA-2")))
+    [issue] = [i for i in issues().issues if i.key == "KAFKA-14172"]
+    both = replace(issues(), issues=(issue, replace(issue, key="KAFKA-2")))
     monkeypatch.setattr(verbs, "registry", lambda: both)
     with pytest.raises(
         UsageError,
         match=r"More than one known issue concerns .*: name one with --issue; choose from KAFKA-14172, KAFKA-2",
     ):
         search_for(BisectRequest(), seed=7)
-    assert search_for(BisectRequest(**{"issue": "KAFKA-2"}), seed=7).issue.key == "KAFKA-2"
+    assert present(search_for(asked(issue="KAFKA-2"), seed=7).issue).key == "KAFKA-2"
 
 
 def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
-    brokers, seen, asked = external_cluster(), [], []
+    brokers, seen, checked = external_cluster(), [], []
 
     def run_there(trial, folder, cluster):
         seen.append(cluster)
@@ -230,11 +238,11 @@ def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, mo
 
     monkeypatch.setattr(bisection, "run_alone", run_there)
     monkeypatch.setattr(bisection, "lent", lambda external_cluster, _: external_cluster)
-    monkeypatch.setattr(bisection, "check_access", lambda *arguments: asked.append(arguments))
-    found = bisect(cardboard, search_for(BisectRequest(**{"from": "3.4.0"}), seed=7), external=brokers)
+    monkeypatch.setattr(bisection, "check_access", lambda *arguments: checked.append(arguments))
+    found: dict[str, Any] = bisect(cardboard, search_for(asked(**{"from": "3.4.0"}), seed=7), external=brokers)
     assert found["sure"]
     assert set(map(id, seen)) == {id(brokers)}
-    assert len(asked) == 1 < len(seen)
+    assert len(checked) == 1 < len(seen)
     assert Brokers.stopped == 0
 
 
@@ -244,4 +252,4 @@ def test_external_brokers_that_do_not_let_us_in_end_the_search_at_once(cardboard
 
     monkeypatch.setattr(bisection, "check_access", refuse)
     with pytest.raises(UsageError, match="cannot be reached"):
-        bisect(cardboard, search_for(BisectRequest(**{"from": "3.4.0"}), seed=7), external=external_cluster())
+        bisect(cardboard, search_for(asked(**{"from": "3.4.0"}), seed=7), external=external_cluster())

@@ -1,5 +1,7 @@
 """A bisection on real brokers."""
 
+from typing import Any
+
 import pytest
 
 from onceproof.campaigns.bisection.trials import bisect_cell
@@ -12,11 +14,14 @@ pytestmark = [pytest.mark.broker, pytest.mark.night]
 
 
 def test_the_fix_on_a_line_is_found(tmp_path):
-    run, said = RunFolder(tmp_path / "20260101T000000-0001"), []
+    run = RunFolder(tmp_path / "20260101T000000-0001")
+    said: list[str] = []
     releases = [Release.parse(text) for text in ("3.4.0", "3.4.1")]
     broker = Release.parse("3.9.1")
     wanted = ["stale-read"]  # KAFKA-18943 may show on 3.4.1, by chance
-    found = bisect_cell(HERE, run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append, wanted)
+    found: dict[str, Any] = bisect_cell(
+        HERE, run, "multirunner", "SEED_PROGRAM", releases, broker, 1, 10, said.append, wanted
+    )
     assert read_json(run.path / "bisect.json") == found
     [boundary] = found["boundaries"]
     missed = boundary.pop("missed")

@@ -1,5 +1,7 @@
 """What is replayed before a run has ended stands for its input only if that is the same."""
 
+from typing import Any
+
 import pytest
 
 from onceproof.campaigns.application.early_replay import EarlyReplay, Replayed
@@ -31,16 +33,28 @@ def test_it_is_known_of_the_same_input_and_of_these_releases_only(folders):
     assert reports.of(NEWEST, run) is None
 
 
+def early_replay(folders: tuple[TrialFolder, TrialFolder]) -> EarlyReplay:
+    """Nobody asks it for its jars or its brokers."""
+    unused: Any = None
+    return EarlyReplay(unused, a_trial("4.4.0"), unused, folders)
+
+
 def test_a_run_that_ends_before_its_input_is_there_is_not_replayed(folders):
-    early = EarlyReplay(None, a_trial("4.4.0"), None, folders)
+    early = early_replay(folders)
     early.run_is_over()
     assert early.replay({NEWEST}, REAL).outputs == {}
 
 
 def test_it_begins_when_the_last_records_are_on_their_way(folders, monkeypatch):
-    early = EarlyReplay(None, a_trial("4.4.0"), None, folders)
-    looked, reports = [], []
-    monkeypatch.setattr(early, "_input", lambda: looked.append(True) or early.run_is_over())
+    early = early_replay(folders)
+    looked: list[bool] = []
+    reports: list[str] = []
+
+    def look() -> None:
+        looked.append(True)
+        early.run_is_over()
+
+    monkeypatch.setattr(early, "_input", look)
     hear = early.heard(reports.append)
     for phase in ("first", "restart", "flow"):
         hear(phase)

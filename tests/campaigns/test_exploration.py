@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from onceproof.campaigns.search.corpus import CHANGES, Corpus, Grammar, Pick, Schedule, Signature, Story
 from onceproof.model.decoding import decoded
+from tests.present import present
 
 
 def tidy(settings):
@@ -18,7 +19,7 @@ def tidy(settings):
     return own | ({"nodes": 3} if kill else {})
 
 
-VARIANTS = {
+VARIANTS: dict[str, dict[str, object]] = {
     "DEFAULT_CONFIG": {},
     "UNCACHED": {"caching": False},
     "UNCACHED_ALOS": {"caching": False, "guarantee": "alos"},
@@ -111,7 +112,7 @@ def test_a_scenario_of_which_nothing_else_can_be_run_is_drawn_as_it_is():
 
 
 def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
-    schedule = SHOP.schedule({"caching": False, "fault": "kill", "kill.orderly": True}, 7)
+    schedule = present(SHOP.schedule({"caching": False, "fault": "kill", "kill.orderly": True}, 7))
     assert [simpler.summary for simpler in GRAMMAR.simpler(schedule)] == [
         "shop UNCACHED",
         "shop DEFAULT_CONFIG fault=kill kill.orderly=True nodes=3",
@@ -119,7 +120,9 @@ def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
         "shop UNCACHED fault=kill keys=1 kill.orderly=True nodes=3",
         "shop UNCACHED fault=kill keys=50 kill.orderly=True nodes=3",
     ]
-    assert [simpler.summary for simpler in GRAMMAR.simpler(SHOP.schedule({"keys": 1}, 7))] == ["shop DEFAULT_CONFIG"]
+    assert [simpler.summary for simpler in GRAMMAR.simpler(present(SHOP.schedule({"keys": 1}, 7)))] == [
+        "shop DEFAULT_CONFIG"
+    ]
     assert list(GRAMMAR.simpler(Schedule("plain", "DEFAULT_CONFIG", (), 7))) == []
 
 

@@ -11,6 +11,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, scenario
+from tests.present import present
 
 NEWEST, BROKER = Release.parse("4.3.1"), Release.parse("3.9.1")
 
@@ -51,10 +52,10 @@ def test_values_are_those_that_are_declared_and_those_of_variants():
 
 def test_a_fault_of_brokers_brings_its_nodes_and_takes_them_along():
     enumerator = story("enumerator", NEWEST, BROKER)
-    kill = enumerator.schedule({"fault": "broker-kill"}, 1)
+    kill = present(enumerator.schedule({"fault": "broker-kill"}, 1))
     assert kill.summary == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
     assert [one.summary for one in Grammar({"enumerator": enumerator}).simpler(kill)] == ["enumerator DEFAULT_CONFIG"]
-    assert enumerator.schedule({"fault": "pause"}, 1).summary == "enumerator PAUSED"
+    assert present(enumerator.schedule({"fault": "pause"}, 1)).summary == "enumerator PAUSED"
 
 
 def test_what_the_releases_refuse_is_not_drawn():

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.campaigns.search import explorer
 from onceproof.campaigns.search.log import Asked
+from onceproof.cli import terminal
 from onceproof.lab import releases
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -35,7 +36,7 @@ def explore(tmp_path, monkeypatch):
 
     def run(answer, *options):
         monkeypatch.setattr(explorer.Explorer, "explore", lambda _, *how: asked.append(how) or answer)
-        monkeypatch.setattr(cli.exploring.out, "_width", 500)
+        monkeypatch.setattr(terminal.out, "_width", 500)
         monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0")])
         done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--minutes", "2", *options])
         assert asked[-1][0] == 120

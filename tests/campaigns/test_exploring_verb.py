@@ -5,6 +5,7 @@ import signal
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -16,11 +17,12 @@ from onceproof.lab import agent, artifacts, java, releases
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from tests.campaigns.test_exploring import Decreed, uncached
+from tests.present import present
 from tests.specimens.files import a_finding, a_reading
 
 
-def request(**values):
-    return ExploreRequest(**{"streams": ["4.3.1"], "scenario": ["enumerator"], "bisect": False} | values)
+def request(**values: Any) -> ExploreRequest:
+    return ExploreRequest(**{"streams": ["4.3.1"], "scenario": ["enumerator"], "bisect": False, **values})
 
 
 RUN, LATER = "20260101T000000-0001", "20260102T000000-0002"
@@ -46,7 +48,7 @@ def lab(home, monkeypatch):
     monkeypatch.setattr(artifacts, "check_published", lambda *_: None)
     monkeypatch.setattr(artifacts, "streams_class_path", lambda *_: None)
     monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0"), Release.parse("4.3.1")])
-    benches = []
+    benches: list[Any] = []  # the class first, then each bench
 
     class Bench(Decreed):
         shows_next = staticmethod(lambda trial: a_reading())
@@ -125,7 +127,7 @@ def test_a_search_goes_on_as_it_was_begun(lab, folder):
 def test_a_finding_is_bisected_over_what_is_published(lab, folder):
     lab[0].shows_next = staticmethod(uncached)
     [finding] = explore(folder, asked_in(folder, request(**{"bisect": True}), seed=7), 600, lambda _: None).findings
-    assert finding.releases.bad == ("4.3.0", "4.3.1")
+    assert present(finding.releases).bad == ("4.3.0", "4.3.1")
 
 
 def test_sigterm_stops_the_brokers_and_keeps_the_lines(lab, folder):
@@ -230,7 +232,7 @@ def test_findings_are_told_in_one_sentence_with_a_command(folder):
     one, two = a_finding(), a_finding(number=2, anomalies={"duplicate-id": 1})
     for finding in (one, two):
         finding.write(folder.finding(finding) / "finding.json")
-    sentence = complaint(folder)
+    sentence = present(complaint(folder))
     assert f"No known issue explains {one.title}; {two.title}: {one.command} repeats it" in sentence
 
 

@@ -53,7 +53,8 @@ def meant(case: Case, name: str) -> dict[str, str]:
 
 def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None, int | None]]]:
     """The outputs of a release without a bug, in the end."""
-    model, outputs = Model(case), {}
+    model = Model(case)
+    outputs: dict[str, list[tuple[int, str, str | None, int | None]]] = {}
     for leaf in case.leaves:
         if leaf.makes is Kind.STREAM:
             outputs[leaf.name] = [(e.timestamp, e.key, e.value, e.place) for e in model.stream(leaf.name).events]

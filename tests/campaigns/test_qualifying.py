@@ -2,6 +2,7 @@
 
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,10 @@ def looked_for(streams="4.3.1", broker="4.3.1", scenarios=()) -> Wanted:
 
 def test_everything_that_the_harness_goes_by_is_looked_for(altered):
     found = looked_for()
-    parts = {part: {row.name for row in (*found.aims, *found.settled) if row.part is part} for part in Part}
+    parts = {
+        part: {aim.name for aim in found.aims if aim.part is part} | {r.name for r in found.settled if r.part is part}
+        for part in Part
+    }
     assert parts[Part.SCENARIO] == SCENARIOS.keys()
     assert parts[Part.PHRASE] == {phrase.name for phrase in PHRASES}
     assert parts[Part.PLANT] == {name for name, one in plants().items() if one.applies(Release(4, 3, 1))}
@@ -164,7 +168,8 @@ def test_a_trial_that_fails_still_shows_what_its_logs_have(monkeypatch, tmp_path
         raise raised
 
     monkeypatch.setattr(qualification, "run_trial", fails)
-    seen = qualification._try(None, folder, None, dumps=True)
+    unused: Any = None  # by the trial above
+    seen = qualification._try(unused, folder, unused, dumps=True)
     assert getattr(seen, field) == str(raised)
     assert seen.phrases == {"follow-up", "follows", "write-refused"}  # a broker says nothing for an instance
     assert seen.events == {"uncaught"}

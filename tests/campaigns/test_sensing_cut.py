@@ -20,6 +20,7 @@ from onceproof.processes.signals import interruptible
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import a_trial
+from tests.present import present
 from tests.results.test_judging import COUNTS, seen, spark_table
 from tests.specimens.files import a_reading, an_outcome
 
@@ -130,7 +131,7 @@ def test_what_was_measured_is_stored_and_the_same_call_goes_on(lab, by):
     assert {one.found_by for one in before} == {("independent",)}
     assert not any(one.exercised for one in before)  # it counts for nothing yet
 
-    run, asked = unfinished(Sense(*vars(ASKED).values()), None)
+    run, asked = present(unfinished(Sense(*vars(ASKED).values()), None))
     reported = sense(run, asked)
 
     assert lab.tried == ALL[2:]
@@ -142,7 +143,7 @@ def test_what_was_measured_is_stored_and_the_same_call_goes_on(lab, by):
 def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
     cut_short(lab, "Spark")
     assert [error for *_, error in stored()] == [UNREAD] * 4
-    sense(*unfinished(ASKED, 7))
+    sense(*present(unfinished(ASKED, 7)))
     assert lab.tried == []
     assert [error for *_, error in stored()] == [None] * 4
 
@@ -150,7 +151,7 @@ def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
 def test_without_the_topics_all_of_it_is_tried_again(lab):
     cut_short(lab, (SECOND, 7))
     shutil.rmtree(begin().planted.cluster_folder("3.9.1"))  # as `sweep` does
-    sense(*unfinished(ASKED, None))
+    sense(*present(unfinished(ASKED, None)))
     assert lab.tried == ALL
     assert [found for _, _, found, _ in stored()] == [True] * 4
 

@@ -1,6 +1,7 @@
 """Which plants a run tries on its own: a few about which too little is known, whatever they showed."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
 
     monkeypatch.setattr(plantings, "try_planned", try_planned)
     monkeypatch.setattr(verbs, "read_by_both", lambda planted, tried: [trial for _, trial in tried])
-    axes = {"brokers": ("3.9.1",), "scenarios": ("enumerator",), "variants": ("DEFAULT_CONFIG",)}
+    axes: dict[str, Any] = {"brokers": ("3.9.1",), "scenarios": ("enumerator",), "variants": ("DEFAULT_CONFIG",)}
     run = steps.plan(RUN, Request("weekly", ("3.3.2", "4.3.1"), **axes))
     assert [one["plant"] for one in read_json(run.run_file)["plants"]] == NAMES[:2]
     steps.sense(run)

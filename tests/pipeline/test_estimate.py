@@ -1,5 +1,7 @@
 """How long a run will take: cells, trials and hours, before anything starts."""
 
+from typing import Any
+
 import pytest
 
 from onceproof.advice import asking
@@ -10,7 +12,11 @@ from onceproof.pipeline.estimate import AFTERWARDS, START, about, estimate, tabl
 from onceproof.results import history
 from onceproof.scenarios import SCENARIOS
 
-ENUMERATOR = {"scenarios": ("enumerator",), "streams": ("3.3.1", "3.4.1"), "variants": ("DEFAULT_CONFIG",)}
+ENUMERATOR: dict[str, Any] = {
+    "scenarios": ("enumerator",),
+    "streams": ("3.3.1", "3.4.1"),
+    "variants": ("DEFAULT_CONFIG",),
+}
 
 
 def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psutil
 import pytest
@@ -91,24 +92,24 @@ def hidden(open_home):
         process.wait()
 
 
-def noted(home: Path, change: Callable[[dict], None]) -> None:
+def noted(home: Path, change: Callable[[dict[str, Any]], None]) -> None:
     answer = read_json(sessions_file(home))
     change(answer)
     write_json(sessions_file(home), answer)
     sessions_file(home).chmod(0o644)
 
 
-def reuse_owner(report: dict) -> None:
+def reuse_owner(report: dict[str, Any]) -> None:
     """The id of the supervisor is ours by now."""
     report["owner"]["started"] -= 1000
 
 
-def reuse_leader(report: dict) -> None:
+def reuse_leader(report: dict[str, Any]) -> None:
     reuse_owner(report)
     report["sessions"][0]["started"] -= 1000
 
 
-def start_anew(report: dict) -> None:
+def start_anew(report: dict[str, Any]) -> None:
     reuse_owner(report)
     report["owner"]["boot"] = "another"
 

@@ -4,6 +4,7 @@ import io
 import json
 import os
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -60,11 +61,12 @@ class Tasks:
 
 def test_whoever_watches_a_large_run_leaves_the_machine_to_it(tmp_path, monkeypatch):
     tasks, shown = Tasks(), []
-    display = SimpleNamespace(show=lambda progress: shown.append(progress.stages))
+    api: Any = tasks  # as far as a watcher needs it, as are the next two
+    display: Any = SimpleNamespace(show=lambda progress: shown.append(progress.stages))
     monkeypatch.setattr("onceproof.pipeline.run.time", SimpleNamespace(monotonic=lambda: tasks.now))
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=lambda seconds: tick(tasks, seconds)))
-    running = SimpleNamespace(check=lambda: None)
-    assert _watch(RunFolder(tmp_path / RUN), RUN, running, tasks, display)[0]["state"] == "success"
+    running: Any = SimpleNamespace(check=lambda: None)
+    assert _watch(RunFolder(tmp_path / RUN), RUN, running, api, display)[0]["state"] == "success"
     assert tasks.looks <= tasks.now / PATIENCE + 1
     assert shown[0] == ("judge",)
     assert shown[-1] == ()
@@ -102,12 +104,12 @@ class FakeApi:
     """Connections of Airflow."""
 
     def __init__(self, *names: str) -> None:
-        self.known: dict[str, dict] = {name: {} for name in names}
+        self.known: dict[str, dict[str, str]] = {name: {} for name in names}
 
     def connections(self, prefix: str) -> list[str]:
         return [name for name in self.known if name.startswith(prefix)]
 
-    def add_connection(self, connection: dict) -> None:
+    def add_connection(self, connection: dict[str, str]) -> None:
         self.known[connection["connection_id"]] = connection
 
     def delete_connection(self, name: str) -> None:
@@ -116,17 +118,18 @@ class FakeApi:
 
 def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
     mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
-    api = FakeApi(mine, killed)
+    connections = FakeApi(mine, killed)
+    api: Any = connections  # as far as connections go
     with _connected(api, RUN, external_cluster(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as name:
         assert name == f"onceproof_brokers.{RUN}"
-        assert api.known.keys() == {mine, name}
-        answer = json.loads(api.known[name]["extra"])
+        assert connections.known.keys() == {mine, name}
+        answer = json.loads(connections.known[name]["extra"])
         assert answer["ssl.truststore.certificates"] == "C"
-    assert api.known.keys() == {mine}
-    api.add_connection({"connection_id": killed})
+    assert connections.known.keys() == {mine}
+    connections.add_connection({"connection_id": killed})
     with _connected(api, RUN, None) as name:  # a run on brokers of our own removes it, too
         assert name == mine
-        assert api.known.keys() == {mine}
+        assert connections.known.keys() == {mine}
 
 
 @pytest.mark.parametrize("wanted", ["last", RUN])

@@ -19,7 +19,7 @@ from onceproof.pipeline import steps
 from onceproof.settings import get_settings
 from onceproof.spark import connector_jars
 from tests.conftest import a_trial
-from tests.pipeline.cardboard import BROKEN
+from tests.pipeline.cardboard import BROKEN, FakeLab
 from tests.published import keep_list
 from tests.specimens.files import a_verdict
 
@@ -36,12 +36,12 @@ REQUEST = Request(
 
 
 @pytest.fixture
-def run(lab) -> RunFolder:
+def run(lab: FakeLab) -> RunFolder:
     return steps.plan(RUN, REQUEST)
 
 
 @pytest.fixture
-def up(run) -> RunFolder:
+def up(run: RunFolder) -> RunFolder:
     """A run whose brokers serve."""
     steps.start_cluster(run, "3.9.1")
     return run

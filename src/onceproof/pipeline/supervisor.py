@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -369,7 +369,7 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def is_healthy(part: dict[str, str] | None, since: datetime) -> bool:
+def is_healthy(part: Mapping[str, str | None] | None, since: datetime) -> bool:
     """Healthy, by a heartbeat since this start: a part that was killed looks healthy for half a minute."""
     if part is None or part["status"] != "healthy":
         return False
