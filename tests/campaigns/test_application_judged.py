@@ -5,8 +5,10 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from onceproof.campaigns.application.advice import RUN_ALONE, STRIKE_HARDER, advice_on_red
@@ -73,8 +75,8 @@ def test_a_green_of_a_crash_that_had_nothing_to_forget_says_how_to_make_it_harde
     assert judged(outcome)[2] == advice
 
 
-def test_where_the_machine_stood_still_each_time_nothing_is_known():
-    asked = SimpleNamespace(cell=TRIAL.cell)
+def test_where_the_machine_stood_still_each_time_nothing_is_known(tmp_path):
+    asked = Asked(RunFolder(tmp_path), TRIAL.cell, 1, 1, {})
     result = not_run(asked, "The machine stood still in each of 3 attempts: 2.1 s (driver)")
     assert (result.judgement, result.exercised, result.advice) == (Judgement.INCONCLUSIVE, False, RUN_ALONE)
 
@@ -89,7 +91,8 @@ def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_appl
 
     monkeypatch.setattr("onceproof.campaigns.application.run.run_trial", run_trial)
     asked = Asked(RunFolder(tmp_path / TRIAL.run), TRIAL.cell, 1, 1, {FAULT: "pause"})
-    done = _run(asked, asked.undisturbed(1), None, agenda_of([asked], print))
+    unused: Any = None  # by the trial above
+    done = _run(asked, asked.undisturbed(1), unused, agenda_of([asked], print))
     assert len({*tried}) == len(dict(tried)) == 2
     assert (done.trial.application_id, Path(done.folder).name) == tried[-1]
     assert (done.trial.seed, done.trial.parameters) == (1, asked.undisturbed(1).parameters)
@@ -109,7 +112,9 @@ def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkey
     monkeypatch.setattr("onceproof.campaigns.application.run.run_trial", run_trial)
     asked = Asked(RunFolder(tmp_path / TRIAL.run), replace(TRIAL.cell, scenario=SCENARIO.name), 1, 1, {FAULT: "pause"})
     monkeypatch.setattr("onceproof.campaigns.application.run._replayed_on", lambda _: set())
-    result = run_on_release(None, asked, SimpleNamespace(of=lambda _: nullcontext([None])), agenda_of([asked], print))
+    unused: Any = None  # by the trial above
+    brokers: Any = SimpleNamespace(of=lambda _: nullcontext([unused]))
+    result = run_on_release(unused, asked, brokers, agenda_of([asked], print))
     assert (result.judgement, tried) == (Judgement.RED, [(1, "none"), (2, "none")])
     assert result.reason.startswith("1 lost-record without any fault.")
     assert len(result.folders) == 2
@@ -261,7 +266,9 @@ def _configured(trial):
 def _asked_by(command):
     """What `app run` makes of the command."""
     _, _, name, *rest = shlex.split(command)
-    options = get_command(app).commands[name].make_context(name, rest).params
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    options = group.commands[name].make_context(name, rest).params
     fault = "rolling-bounce" if options["roll_to"] else options["fault"]
     own = SCENARIO.parse([*options["set_"], f"fault={fault}"])
     restart_on = Release.parse(options["roll_to"]) if options["roll_to"] else None

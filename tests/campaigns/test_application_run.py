@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -368,7 +369,7 @@ def test_a_topology_takes_the_prefix_and_one_that_chooses_its_topics_is_told(exa
 
 
 def test_external_brokers_are_asked_before_an_application_is_run_on_them(examples, monkeypatch, tmp_path):
-    done = []
+    done: list[Any] = []
 
     def run_on_release(_installation, asked, brokers, _agenda):
         with brokers.of(asked.whole) as (external,):
