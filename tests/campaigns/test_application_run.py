@@ -344,7 +344,8 @@ def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
 def test_a_store_whose_answers_cannot_be_judged_is_refused_with_the_reason(examples, monkeypatch, layers, sentence):
     file = examples / "orders" / "onceproof.toml"
     file.write_text(file.read_text() + '[[query]]\nstore = "seen"\n')
-    fields = {"sources": ["orders", "payments"], "sinks": [], "globals": [], "open": [], "internal": []}
+    fields: dict[str, object] = {"sources": ["orders", "payments"], "sinks": [], "globals": [], "open": []}
+    fields["internal"] = []
     fields["kinds"] = {"other": ["MeteredKeyValueStore"]} | ({"seen": layers} if layers else {})
     monkeypatch.setattr(applications, "application_class_path", lambda *_: [])
     monkeypatch.setattr(applications, "run_program", lambda *_, **__: fields)

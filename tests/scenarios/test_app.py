@@ -193,7 +193,8 @@ def asked(tmp_path):
 
 def test_the_answers_of_a_store_are_read_with_its_changelog(asked):
     plan = plan_of(PreparedTrial(asked), FakeCluster())
-    named = {role: (planned.declared.name, planned.committed) for role, planned in plan.roles.items() if "seen" in role}
+    seen = {role: planned for role, planned in plan.roles.items() if "seen" in role}
+    named = {role: (present(planned.declared).name, planned.committed) for role, planned in seen.items()}
     assert named == {
         "answers-seen": (asked.topic("answers-seen"), True),
         "seen-changelog": (asked.topic("seen-changelog"), True),
