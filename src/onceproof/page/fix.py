@@ -72,6 +72,6 @@ def _power(one: Compared) -> str:
     rate = _percent("{:.0%}", one.found_rate)
     trials = "trial" if one.after.counted == 1 else "trials"
     return (
-        f" {one.after.counted} exercised {trials} of the build were green: a bug that shows in {rate} of "
-        f"them or more would have been seen, but for 5 %."
+        f" {one.after.counted} exercised {trials} of the build were green: with 95 % confidence no bug is left that "
+        f"shows in {rate} of trials or more."
     )
