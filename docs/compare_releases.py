@@ -62,7 +62,7 @@ def _row(alike: list[Comparison]) -> dict[str, Any]:
         "topologies": len(alike),
         "optimized": all(one.name.endswith(OPTIMIZED) for one in alike),
         "named": [one.name for one in alike[:NAMED]],
-        "told": [change.told for change in alike[0].grave],
+        "summaries": [change.summary for change in alike[0].grave],
         "effects": sorted({str(effect) for change in alike[0].grave for effect in change.effects}),
     }
 

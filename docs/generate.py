@@ -492,7 +492,7 @@ def _of_change(change: Mapping[str, Any]) -> str:
     return "\n\n".join(
         [
             paragraph(f"**{several}**: {effects}.{where} The first:"),
-            bullets([*(code(name) for name in change["named"][:1]), *map(_quoted, change["told"])]),
+            bullets([*(code(name) for name in change["named"][:1]), *map(_quoted, change["summaries"])]),
         ]
     )
 

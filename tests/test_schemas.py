@@ -62,7 +62,7 @@ def test_a_trial_is_of_its_schema(plant, fault):
     reported = json.loads(json.dumps(encoded(answer)))
     validator = Draft202012Validator(published(Published.TRIAL))
     validator.validate(reported)
-    assert reported["schema"] == 1
+    assert reported["schema"] == 2
     assert not validator.is_valid(reported | {"exercised": "yes"})
 
 

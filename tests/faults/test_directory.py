@@ -52,7 +52,7 @@ def driven(path: Path, name: str, nature: Nature | None = None, **parameters: An
 def proof_of(outcome: Outcome) -> dict[str, Any]:
     """What was observed about a fault that bit."""
     assert outcome.fault is not None
-    assert (outcome.fault.bit, outcome.exercised, outcome.void) == (True, True, None), outcome.fault.told
+    assert (outcome.fault.bit, outcome.exercised, outcome.void) == (True, True, None), outcome.fault.summary
     return dict(outcome.fault.observed)
 
 
@@ -90,7 +90,7 @@ def test_who_is_refused_and_runs_on_is_started_again_all_the_same(tmp_path: Path
 def test_what_a_full_disk_does_not_explain_is_an_anomaly_and_the_limit_is_lifted(tmp_path: Path, when: int) -> None:
     driver, outcome = driven(tmp_path, "disk-full", Nature(throws_after=when, dies_of_disk=False))
     assert set(anomalies(driver)) == {"thread-died"}
-    assert outcome.fault == FaultOutcome("disk-full", bit=False, told="The drive ended before that.", observed={})
+    assert outcome.fault == FaultOutcome("disk-full", bit=False, summary="The drive ended before that.", observed={})
     assert not any(instance._disk_is_full for instance in driver._instances._started)  # type: ignore[attr-defined]
 
 
@@ -326,7 +326,7 @@ def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one beside it")])
 def test_a_fault_without_an_instance_to_strike_says_so(tmp_path: Path, name: str, beside: str) -> None:
     driver = fake_driver(a_trial("4.3.1", fault=name), tmp_path)
-    reported = run_fault(fault(name), driver.lab, lambda: None).told
+    reported = run_fault(fault(name), driver.lab, lambda: None).summary
     assert reported.startswith(
         f"The fault {name} did not bite: it takes an instance with an active task{beside}, but 0 ran"
     )

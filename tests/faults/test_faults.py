@@ -47,7 +47,7 @@ def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver:
     assert fault_outcome is not None
     assert (fault_outcome.name, fault_outcome.bit, outcome.exercised, outcome.void) == ("pause", True, True, None)
     assert done(driver) == ["applied", "healed", "observed"]
-    assert fault_outcome.told == outcome.reason
+    assert fault_outcome.summary == outcome.reason
     proof = fault_outcome.observed
     assert proof["stood_still_ms"] >= 7_000
     assert proof["taken_over"].keys() == set(proof["tasks"])
@@ -65,7 +65,7 @@ def test_a_fault_is_undone_if_the_drive_fails_in_the_middle(driver: Driver) -> N
     ]
     assert reported == ["frozen", "thawed"]
     assert done(driver) == ["applied"]
-    assert outcome.fault == FaultOutcome("pause", bit=False, told="The drive ended before that.", observed={})
+    assert outcome.fault == FaultOutcome("pause", bit=False, summary="The drive ended before that.", observed={})
     assert not outcome.exercised
 
 
@@ -81,7 +81,7 @@ def test_nobody_is_paused_in_the_middle_of_a_rebalance(driver: Driver) -> None:
 def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
     fault_outcome = run_fault(pause.FAULT, driver.lab, lambda: None)
     assert not fault_outcome.bit
-    assert fault_outcome.told.startswith("The fault pause did not bite: it takes an instance with an active task")
+    assert fault_outcome.summary.startswith("The fault pause did not bite: it takes an instance with an active task")
 
 
 KILL: dict[str, Any] = {"fault": "broker-kill", "nodes": 3}
@@ -156,7 +156,7 @@ def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path
 def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> None:
     fault_outcome = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None)
     assert [sum(one["processed"].values()) for one in fault_outcome.observed["together"]] == [0]
-    assert fault_outcome.told == (
+    assert fault_outcome.summary == (
         "The fault rolling-bounce did not bite: both releases were at no time members of one group that processed "
         "records."
     )
@@ -164,7 +164,7 @@ def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> 
 
 def test_a_roll_that_is_not_over_says_who_runs_what(pair: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "patience", 2.0)
-    reported = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None).told
+    reported = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None).summary
     assert "instance-2 runs 4.2.1, and not 4.3.1; " in reported
     assert reported.endswith("it was not over after 300 s.")
 
@@ -204,16 +204,16 @@ def away(path: Path, fault: str, nature: Nature) -> FaultOutcome:
 def test_an_instance_that_is_bounced_comes_back_over_what_it_left(tmp_path: Path) -> None:
     fault_outcome = away(tmp_path, "bounce", Nature())
     proof = fault_outcome.observed
-    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.bit, fault_outcome.summary
     assert proof["taken_over"].keys() == set(proof["tasks"])
     assert proof["processed_afterwards"] >= 200
-    assert fault_outcome.told.startswith(f"{proof['instance']} was closed in ")
+    assert fault_outcome.summary.startswith(f"{proof['instance']} was closed in ")
 
 
 def test_an_instance_without_threads_gets_others_and_they_work(tmp_path: Path) -> None:
     fault_outcome = away(tmp_path, "thread-removed", Nature())
     proof = fault_outcome.observed
-    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.bit, fault_outcome.summary
     assert (proof["threads"], proof["taken_over"].keys()) == (1, set(proof["tasks"]))
     assert proof["tasks_afterwards"]
     assert proof["processed_afterwards"] >= 200
@@ -222,7 +222,7 @@ def test_an_instance_without_threads_gets_others_and_they_work(tmp_path: Path) -
 def test_an_instance_that_is_paused_stays_in_its_group_and_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
     fault_outcome = away(tmp_path, "topology-pause", Nature())
     proof = fault_outcome.observed
-    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.bit, fault_outcome.summary
     assert (proof["tasks"], proof["standbys"]) == (["0_0"], ["0_1"])
     assert proof["processed_nothing_ms"] >= 2_000
     assert proof["processed_afterwards"] >= 200
@@ -246,7 +246,7 @@ def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
     fault_outcome = run_fault(topology_pause.FAULT, driver.lab, lambda: None)
     driver.stop()
     assert not fault_outcome.bit
-    assert missing in fault_outcome.told.replace("instance-2", "instance-1")
+    assert missing in fault_outcome.summary.replace("instance-2", "instance-1")
 
 
 def held(path: Path, nature: Nature) -> FaultOutcome:
@@ -267,7 +267,7 @@ def held(path: Path, nature: Nature) -> FaultOutcome:
 def test_a_rebalance_waits_for_who_stands_still_while_another_one_goes_on_and_is_fenced(tmp_path: Path) -> None:
     fault_outcome = held(tmp_path, Nature(waits=True))
     proof = fault_outcome.observed
-    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.bit, fault_outcome.summary
     assert {proof["instance"], *proof["fenced"]} == {"instance-1", "instance-2"}
     assert (proof["joined"], proof["processed"] >= 200) == ("instance-3", True)
     assert proof["held_ms"] >= 10_000
@@ -284,7 +284,7 @@ def test_a_rebalance_waits_for_who_stands_still_while_another_one_goes_on_and_is
 def test_a_rebalance_that_is_not_held_up_was_not_exercised(tmp_path: Path, nature: Nature, missing: str) -> None:
     fault_outcome = held(tmp_path, nature)
     assert not fault_outcome.bit
-    assert missing in fault_outcome.told.replace("instance-2 stood", "instance-1 stood").replace(
+    assert missing in fault_outcome.summary.replace("instance-2 stood", "instance-1 stood").replace(
         "instance-2 went", "instance-1 went"
     )
 
@@ -293,7 +293,7 @@ def test_a_rebalance_that_is_not_over_when_nobody_waits_any_more_says_who_did_no
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_rebalance, "PATIENCE", -10.0)
-    assert "instance-3 did not join after instance-" in held(tmp_path, Nature(waits=True)).told
+    assert "instance-3 did not join after instance-" in held(tmp_path, Nature(waits=True)).summary
 
 
 def two_at_once(path: Path, names: tuple[str, ...], beside: Fault) -> tuple[FaultOutcome, FaultOutcome | None]:
@@ -313,17 +313,18 @@ def two_at_once(path: Path, names: tuple[str, ...], beside: Fault) -> tuple[Faul
 def test_two_faults_at_once_strike_two_instances_and_both_are_told(tmp_path: Path) -> None:
     found, reported = two_at_once(tmp_path, ("instance-1", "instance-2", "instance-3"), thread_removed.FAULT)
     assert reported == found
-    assert (found.name, found.bit) == ("pause and thread-removed", True), found.told
+    assert (found.name, found.bit) == ("pause and thread-removed", True), found.summary
     struck = {found.observed[name]["instance"] for name in ("pause", "thread-removed")}
     assert len(struck) == 2
-    assert "it was fenced when it woke, and joined again. " in found.told
+    assert "it was fenced when it woke, and joined again. " in found.summary
 
 
 def test_a_second_fault_without_an_instance_of_its_own_does_not_bite(tmp_path: Path) -> None:
     found, _ = two_at_once(tmp_path, ("instance-1", "instance-2"), pause.FAULT)
     assert not found.bit
     assert (
-        "The fault pause did not bite: it takes an instance with an active task and another one beside it" in found.told
+        "The fault pause did not bite: it takes an instance with an active task and another one beside it"
+        in found.summary
     )
 
 
@@ -344,7 +345,7 @@ def test_a_release_that_cannot_be_paused_is_refused() -> None:
 def test_who_gets_no_task_when_it_is_back_was_not_exercised(tmp_path: Path, fault: str, missing: str) -> None:
     fault_outcome = away(tmp_path, fault, Nature(moves=False))
     assert not fault_outcome.bit
-    assert missing in fault_outcome.told
+    assert missing in fault_outcome.summary
 
 
 @pytest.mark.parametrize(("fault", "done_to_it"), [("bounce", "was away"), ("thread-removed", "had no thread")])
@@ -354,7 +355,7 @@ def test_a_task_with_which_nobody_goes_on_is_named(
     monkeypatch.setattr(takeover, "_processed", lambda *_: 0)
     fault_outcome = away(tmp_path, fault, Nature())
     assert not fault_outcome.bit
-    assert f"no instance went on with 0_0 while instance-1 {done_to_it}" in fault_outcome.told
+    assert f"no instance went on with 0_0 while instance-1 {done_to_it}" in fault_outcome.summary
 
 
 def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_more_than_before(tmp_path: Path) -> None:
@@ -380,7 +381,7 @@ def test_a_bounce_of_the_only_instance_needs_no_heir(tmp_path: Path) -> None:
     driver.lab.await_("it to work", lambda: driver.lab.instances.running["instance-1"].processed > 0)
     fault_outcome = run_fault(bounce.FAULT, driver.lab, lambda: None)
     driver.stop()
-    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.bit, fault_outcome.summary
     assert fault_outcome.observed["taken_over"] == {}
 
 
@@ -388,7 +389,7 @@ def test_one_instance_cannot_roll(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
     driver.lab.instances.start("instance-1")
     fault_outcome = run_fault(rolling_bounce.FAULT, driver.lab, lambda: None)
-    assert "did not bite: it takes another release to go to, and two instances with a task" in fault_outcome.told
+    assert "did not bite: it takes another release to go to, and two instances with a task" in fault_outcome.summary
     driver.stop()
 
 
@@ -427,7 +428,7 @@ def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path, fault
     driver = fake_driver(trial, tmp_path)
     driver.lab.brokers.nodes = 1  # type: ignore[misc]
     fault_outcome = run_fault(fault, driver.lab, lambda: None)
-    assert fault_outcome.told == f"The fault {fault.name} did not bite: it takes 3 brokers of ours, but there are 1."
+    assert fault_outcome.summary == f"The fault {fault.name} did not bite: it takes 3 brokers of ours, but there are 1."
     driver.stop()
 
 

@@ -65,7 +65,7 @@ def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, ho
     fault_outcome = run_fault(module.FAULT, boxes, lambda: None)
     [(_, name), started] = boxes.done
     assert boxes.done == [(how, name), ("started", name)]
-    assert fault_outcome.bit, fault_outcome.told
+    assert fault_outcome.bit, fault_outcome.summary
     assert fault_outcome.observed["committed_afterwards"] >= WORKS
     assert started == ("started", name)
 
@@ -73,7 +73,7 @@ def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, ho
 def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck():
     fault_outcome = run_fault(instance_kill.FAULT, lab(goes_on=False), lambda: None)
     assert not fault_outcome.bit
-    assert f"fewer than {WORKS} records were committed" in fault_outcome.told
+    assert f"fewer than {WORKS} records were committed" in fault_outcome.summary
 
 
 def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id():

@@ -127,7 +127,7 @@ def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resu
 def test_a_fault_of_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
     assert run(a_trial("4.3.1", fault=fault), tmp_path, cluster)[0] == {}
     fault_outcome = fault_of(tmp_path)
-    assert (fault_outcome.name, fault_outcome.bit) == (fault, True), fault_outcome.told
+    assert (fault_outcome.name, fault_outcome.bit) == (fault, True), fault_outcome.summary
     assert fault_outcome.observed["wiped"]
     assert fault_outcome.observed["processed_afterwards"] >= 200
 
@@ -151,7 +151,7 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
     assert proof["toxics"] == ["timeout-downstream", "timeout-upstream"]
     assert proof["answered_after_ms"] is None
     assert proof["swallowed_bytes"] > 0
-    assert "timeout" in proof["told"]
+    assert "timeout" in proof["logged"]
     assert proof["taken_over"] == proof["tasks"]
 
 

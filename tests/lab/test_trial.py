@@ -243,7 +243,7 @@ def test_a_driver_that_was_given_no_time_says_so(tmp_path, project):
     threading.Timer(STANDSTILL, driver.send_signal, (signal.SIGCONT,)).start()
     said, _ = driver.communicate(timeout=120)
     assert driver.returncode == 3
-    validate(json.loads(said), json.loads((project / "docs" / "schemas" / "trial-1.json").read_text()))
+    validate(json.loads(said), json.loads((project / "docs" / "schemas" / "trial-2.json").read_text()))
     assert "The machine stood still for " in json.loads(said)["reason"]
     assert "(driver)" in json.loads(said)["reason"]
 

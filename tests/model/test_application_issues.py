@@ -50,7 +50,7 @@ def killed(tasks=("0_1",), uncommitted=True):
     """What happened in a trial with the fault instance-kill."""
     struck = {"t": 2, "source": "driver", "event": "fault", "name": "instance-kill", "action": "applied"}
     observed = {"tasks": list(tasks), "uncommitted_on_disk": uncommitted}
-    return [struck, {**struck, "t": 3, "action": "observed", "bit": True, "told": "", "observed": observed}]
+    return [struck, {**struck, "t": 3, "action": "observed", "bit": True, "summary": "", "observed": observed}]
 
 
 def explained(streams, witness, events, config=EXACTLY, *later, plant=None):

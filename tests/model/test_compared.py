@@ -59,7 +59,7 @@ ONE_TOPIC = shape({"0": part(["in"], None, [SHARED]), "1": BOTH}, repartitions=[
 
 
 def sentences_of(before, after):
-    return " | ".join(change.told for change in compare(before, after).changes)
+    return " | ".join(change.summary for change in compare(before, after).changes)
 
 
 def test_what_is_the_same_has_no_changes():
@@ -71,7 +71,7 @@ def test_what_is_the_same_has_no_changes():
 def test_a_topology_that_stops_building_is_refused_and_the_other_way_is_none():
     failed = Shape("app", error="StreamsException: no node for Some{a=b@1f}")
     refused = compare(ONE, failed)
-    assert refused.changes[0].told == "it does not build: StreamsException: no node for Some"
+    assert refused.changes[0].summary == "it does not build: StreamsException: no node for Some"
     assert (refused.of_release, refused.of_versions) == (ExitCode.ANOMALY, ExitCode.ANOMALY)
     assert refused.advice == "It cannot be deployed."
     assert compare(failed, ONE).of_release == ExitCode.OK
@@ -95,7 +95,7 @@ def test_a_shared_repartition_topic_takes_a_sub_topology_away_and_counts_for_bot
 def test_a_generated_name_that_shifts_leaves_the_state_behind():
     old, new = "KSTREAM-AGGREGATE-STATE-STORE-0000000002", "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
     found = compare(shape({"0": part(["in"], old)}), shape({"0": part(["in"], new)}))
-    assert found.changes[0].told == (
+    assert found.changes[0].summary == (
         f"store {old} is called {new} now, which begins empty (a generated name that shifts): its state is left "
         f"behind in {old}-changelog"
     )
@@ -143,7 +143,7 @@ def test_what_becomes_of_a_store(after, sentence, loses):
 
 def test_a_new_store_begins_empty_and_loses_nothing():
     found = compare(shape({"0": part(["in"])}), ONE)
-    assert found.changes[0].told == "store counts is new, and begins empty"
+    assert found.changes[0].summary == "store counts is new, and begins empty"
     assert found.of_release == ExitCode.OK
 
 
@@ -159,7 +159,7 @@ def test_processors_that_are_renumbered_have_no_effect():
     one = replace(ONE, parts={"0": Part(("in",), (), nodes)})
     other = {name.replace("0000000003", "0000000004"): node for name, node in nodes.items()}
     found = compare(one, replace(ONE, parts={"0": Part(("in",), (), other)}))
-    assert [change.told for change in found.changes] == ["processors are renumbered"]
+    assert [change.summary for change in found.changes] == ["processors are renumbered"]
     assert found.of_release == ExitCode.OK
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Outcome, Planted, Produced, TrialPlan
+from onceproof.model.files import FaultOutcome, Outcome, Planted, Produced, TrialPlan
 from onceproof.model.json_file import read_json, replacing, write_json
 from tests.conftest import a_trial
 from tests.specimens.files import a_plan, an_outcome
@@ -73,6 +73,15 @@ def test_a_file_of_before_a_field_was_there_has_its_default(tmp_path):
     WHOLE.write(tmp_path / "outcome.json")
     write_json(tmp_path / "outcome.json", without(read_json(tmp_path / "outcome.json"), "failed"))
     assert Outcome.read(tmp_path / "outcome.json") == replace(WHOLE, failed=None)
+
+
+def test_an_outcome_of_before_the_words_about_a_fault_were_its_summary_is_read(tmp_path):
+    fault = FaultOutcome("pause", True, "It stood still.", {"stood_still_ms": 7_091})
+    replace(WHOLE, fault=fault).write(tmp_path / "outcome.json")
+    older = read_json(tmp_path / "outcome.json")
+    older["fault"] = {"name": "pause", "bit": True, "told": "It stood still.", "observed": {"stood_still_ms": 7_091}}
+    write_json(tmp_path / "outcome.json", older)
+    assert Outcome.read(tmp_path / "outcome.json") == replace(WHOLE, fault=fault)
 
 
 def test_a_plan_of_before_the_first_records_were_called_preloaded_is_read(tmp_path):

@@ -76,7 +76,7 @@ def make_trial(run: RunFolder, trial: Trial, is_red: bool) -> None:
     a_plan(trial, description=f"The variant {SCRIPT}", partitions=1, preloaded=10).write(folder.trial_file)
     fields = {"streams_version": "3.3.1", "streams_commit": None, "clients_version": "3.3.1", "java": "17.0.15"}
     reason = f"Task 0_0 came back {SCRIPT}"
-    fault = FaultOutcome("pause", bit=True, told="It stood still.", observed={"stood_still_ms": 7_091, "by": SCRIPT})
+    fault = FaultOutcome("pause", bit=True, summary="It stood still.", observed={"stood_still_ms": 7_091, "by": SCRIPT})
     outcome = an_outcome(trial, reason=reason, fault=fault, attested={"instance-1": fields}, seconds={"total": 8.25})
     outcome.write(folder.outcome_file)
     found = {"anomalies": {"duplicate-id": 1}, "witnesses": (WITNESS,)} if is_red else {}

@@ -190,7 +190,7 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
     if reason := question.refusal(current, target):
         yield Said(f"{target} cannot go on with the state of {current}: {reason}", (GUIDE, RESTARTS))
     for change in question.topology.grave if question.topology else ():
-        yield Said(f"Your topology changes: {change.told} ({'; '.join(change.effects)}).", (COMPARED,))
+        yield Said(f"Your topology changes: {change.summary} ({'; '.join(change.effects)}).", (COMPARED,))
     for issue in gained:
         text = f"{target} has {issue.key}, which {current} has not: {issue.symptom} When: {issue.condition}"
         yield Said(text, _row(question, issue))

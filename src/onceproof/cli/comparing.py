@@ -114,7 +114,7 @@ def _say(sentence: str) -> None:
 def _print(comparison: Comparison) -> None:
     for change in comparison.changes:
         effects = f" ({'; '.join(change.effects)})" if change.effects else ""
-        out.print(f"  {change.told}{effects}", markup=False, soft_wrap=True)
+        out.print(f"  {change.summary}{effects}", markup=False, soft_wrap=True)
     if not comparison.changes:
         out.print("  nothing changes.")
 

@@ -346,7 +346,7 @@ def together(first: FaultOutcome, second: FaultOutcome | None) -> FaultOutcome:
         return replace(first, bit=False)
     observed = {one.name: one.observed for one in (first, second)}
     bit = first.bit and second.bit
-    return FaultOutcome(f"{first.name} and {second.name}", bit, f"{first.told} {second.told}", observed)
+    return FaultOutcome(f"{first.name} and {second.name}", bit, f"{first.summary} {second.summary}", observed)
 
 
 def without(lab: FaultContext, struck: frozenset[str]) -> FaultContext:

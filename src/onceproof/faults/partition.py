@@ -228,7 +228,7 @@ class Cut(LinkFailure):
         return {
             "answered_after_ms": self._passed_ms,
             "swallowed_bytes": self._swallowed,
-            "told": next(self.felt(TIMED_OUT), None),
+            "logged": next(self.felt(TIMED_OUT), None),
         }
 
     def sentence(self, whom: str, how_long: str) -> str:
@@ -275,7 +275,7 @@ class Reset(LinkFailure):
 
     def proof(self) -> Mapping[str, Any]:
         """How often, and what the instance reported."""
-        return {"resets": self._resets, "told": self._disconnected}
+        return {"resets": self._resets, "logged": self._disconnected}
 
     def sentence(self, whom: str, how_long: str) -> str:
         """How often they were reset."""

@@ -128,13 +128,13 @@ class Driver:
         if (fault := self._prepared.fault) is None:
             return None
         seen = [
-            FaultOutcome(event["name"], event["bit"], event["told"], event["observed"])
+            FaultOutcome(event["name"], event["bit"], event["summary"], event["observed"])
             for event in self.context.events
             if event["event"] == "fault" and event["action"] == "observed"
         ]
         if seen:
             return seen[0] if len(seen) == 1 else together(seen[1], seen[0])  # the second one was over first
-        return FaultOutcome(fault.name, bit=False, told="The drive ended before that.", observed={})
+        return FaultOutcome(fault.name, bit=False, summary="The drive ended before that.", observed={})
 
     def stop(self) -> None:
         """Stop whatever still runs, and undo what was set on brokers."""

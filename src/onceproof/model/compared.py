@@ -14,7 +14,7 @@ from onceproof.model.errors import ExitCode
 from onceproof.model.shape import Part, Shape, Store, is_generated, unnumbered
 
 SHOWN = 100  # characters of an error or a record
-SCHEMA = 1  # of the JSON of a comparison and of a shape that is kept
+SCHEMA = 2  # of the JSON of a comparison; it changes when a field is removed or changes its meaning
 
 
 class Effect(StrEnum):
@@ -33,7 +33,7 @@ class Change:
     """A change: its kind (`build`, `sub-topology`, `store`, `repartition`, `topic`, `processors`, `records`)."""
 
     kind: str
-    told: str
+    summary: str
     effects: tuple[Effect, ...] = ()
 
 

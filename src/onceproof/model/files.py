@@ -42,7 +42,8 @@ class FaultOutcome:
 
     name: str
     bit: bool
-    told: str
+    # `told` before 0.2.0
+    summary: Annotated[str, Field(validation_alias=AliasChoices("summary", "told"))]
     observed: Mapping[str, Any]  # as the fault's page in docs/faults.md has it; empty if the drive ended before
 
 

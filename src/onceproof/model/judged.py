@@ -128,7 +128,7 @@ class OnRelease:
 class AppAnswer(JsonFile):
     """`app.json`: the form of `app run --json`."""
 
-    schema: int = 1  # it changes when a field goes or means something else, not when one is added
+    schema: int = 2  # it changes when a field goes or means something else, not when one is added
     application: str  # its folder
     class_name: str  # or its command
     broker: str

@@ -11,7 +11,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `produced` | `name`, `records`: delivered so far |
 | `step` | `action`, `instance`: the driver scales out or in, starts or stops |
 | `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
-| `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `told`, `observed`) |
+| `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `summary`, `observed`) |
 | | applied, too: `on`, its target; applied and observed: `open`, what of the input was not committed |
 | `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |
 | `link` | `instance`, `node`, `action`: cut, reset, latency, cleared: what was done to the link between them |

@@ -165,7 +165,7 @@ class Exercise:
     @classmethod
     def of(cls, fault_outcome: FaultOutcome) -> "Exercise":
         """For a trial with a fault instead of the scenario's own steps: it met what the fault brings about."""
-        return cls(fault_outcome.bit, fault_outcome.told, all_steps_tried=fault_outcome.bit)
+        return cls(fault_outcome.bit, fault_outcome.summary, all_steps_tried=fault_outcome.bit)
 
 
 @dataclass(frozen=True)

@@ -364,7 +364,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         if fault:
             fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
             crash = replace(
-                crash, exercised=crash.exercised and fault_outcome.bit, reason=f"{crash.reason} {fault_outcome.told}"
+                crash, exercised=crash.exercised and fault_outcome.bit, reason=f"{crash.reason} {fault_outcome.summary}"
             )
         bulk.full_speed()
         lab.await_drained()

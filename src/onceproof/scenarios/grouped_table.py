@@ -175,7 +175,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.note("mixed")
         lab.close_instances()
     kept = "kept sums of" if is_mixed else "kept no sums of"
-    reason = f"{fault_outcome.told} The older release {kept} what the newer one wrote."
+    reason = f"{fault_outcome.summary} The older release {kept} what the newer one wrote."
     return Exercise(fault_outcome.bit and is_mixed, reason, all_steps_tried=fault_outcome.bit)
 
 

@@ -402,7 +402,7 @@ def drive(lab: ScenarioContext) -> Exercise:
 
         if fault:
             fault_outcome = run_fault(fault, lab, flow)
-            bit, reason = fault_outcome.bit, fault_outcome.told
+            bit, reason = fault_outcome.bit, fault_outcome.summary
             struck = next((e["t"] for e in lab.events if e["event"] == "fault" and e["action"] == "applied"), 0)
         else:
             lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))

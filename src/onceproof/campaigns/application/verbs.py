@@ -135,7 +135,7 @@ def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
             continue
         changes = compare_application(get_settings().installation, application.folder, (cell.streams, cell.restart_on))
         if changes.grave:
-            changed = "; ".join(change.told for change in changes.grave)
+            changed = "; ".join(change.summary for change in changes.grave)
             yield f"Its topology changes between {cell.streams} and {cell.restart_on}: {changed}. {changes.advice}"
 
 
