@@ -79,6 +79,15 @@ def test_an_operation_that_is_left_out_is_not_drawn():
     assert drawn == {*OPERATIONS, *SOURCES} - {*without, "globalLookup"}  # which needs a global table
 
 
+def test_uniform_draws_have_the_same_operations_and_fewer_of_the_weighted_ones():
+    uniform = [draw(1, number, NEWEST, uniform=True) for number in range(300)]
+    assert {step.operation for case in uniform for step in case.steps} == {*OPERATIONS, *SOURCES}
+    joins, others = (
+        sum(step.operation == "foreignKeyJoin" for case in cases for step in case.steps) for cases in (DRAWN, uniform)
+    )
+    assert joins > 2 * others
+
+
 def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
     assert {step.operation for case in DRAWN for step in case.steps} == {*OPERATIONS, *SOURCES}
     assert any(step.is_versioned for case in DRAWN for step in case.steps)

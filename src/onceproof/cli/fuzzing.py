@@ -30,6 +30,9 @@ def fuzz(
     without: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Draw none of these: docs/fuzzing.md. Repeatable.")
     ] = None,
+    uniform: Annotated[
+        bool, typer.Option("--uniform", help="Draw each operation as often as the others, for comparison.")
+    ] = False,
     resume: Annotated[
         str | None, typer.Option(metavar="ID|last", help="Go on with this fuzzing, as it was asked for.")
     ] = None,
@@ -46,12 +49,12 @@ def fuzz(
     from onceproof.processes.signals import interruptible
 
     if resume is not None:
-        if streams or against or without or seed is not None:
+        if streams or against or without or uniform or seed is not None:
             raise UsageError(f"--resume {resume} goes on with what was asked for then: give --minutes beside it.")
         state = verbs.resumed(resume)
     elif streams is not None:
         [streams], against = exact_releases([streams]), exact_releases([against])[0] if against else None
-        state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed), without or ())
+        state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed), without or (), uniform=uniform)
     else:
         raise UsageError("Name a release to fuzz with --streams, or a fuzzing to go on with by --resume.")
     with interruptible(), progress(f"{state.streams}, seed {state.seed}") as report:

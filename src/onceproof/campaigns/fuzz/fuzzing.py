@@ -111,6 +111,7 @@ class Fuzzed(JsonFile):
         against: that its outputs are compared with, too.
         seed: from which all cases follow.
         without: operations that are left out.
+        uniform: whether each operation is drawn as often as others.
         harness: the version of what draws and judges.
         cases: that were run; the next one has this number.
         seconds: of fuzzing.
@@ -128,6 +129,7 @@ class Fuzzed(JsonFile):
     against: str | None
     seed: int
     without: tuple[str, ...] = ()
+    uniform: bool = False
     harness: str
     cases: int = 0
     seconds: float = 0.0
@@ -191,7 +193,8 @@ class Fuzzer:
         begin, before, reported = self.clock(), self.state.seconds, self.clock()
         while True:
             number = self.state.cases
-            case = draw(self.state.seed, number, Release.parse(self.state.streams), self.state.without)
+            release = Release.parse(self.state.streams)
+            case = draw(self.state.seed, number, release, self.state.without, uniform=self.state.uniform)
             judged = self._judged(case)
             self._left_out.update(judged.left_out.values())
             self._enter(case, judged)

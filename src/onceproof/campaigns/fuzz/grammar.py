@@ -79,7 +79,13 @@ OPERATIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
     "tableJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
     "foreignKeyJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
 }
-WEIGHTS: Mapping[str, int] = {"foreignKeyJoin": 4, "lookup": 2, "group": 2}  # of 1: how often others are drawn
+# How often these are drawn, where all others are drawn once.
+WEIGHTS: Mapping[str, int] = {
+    "foreignKeyJoin": 4,
+    "streamJoin": 4,
+    "lookup": 2,
+    "group": 2,
+}  # of 1: how often others are drawn
 # Others since OLDEST.
 OPERATIONS_SINCE: Mapping[str, Release] = {"streamJoin": Release(3, 1, 0), "remember": Release(3, 3, 0)}
 WITH_VERSIONS = ("table", "burst", "toTable")  # that may be kept in a versioned store
@@ -300,7 +306,7 @@ class Case:
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def draw(seed: int, number: int, release: Release, without: Collection[str] = ()) -> Case:
+def draw(seed: int, number: int, release: Release, without: Collection[str] = (), *, uniform: bool = False) -> Case:
     """The case of this number of a search; the same for the same arguments, up to what the release does not have.
 
     Args:
@@ -308,18 +314,21 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
         number: of the case, from 0 on.
         release: that is searched: what it does not have is not drawn.
         without: operations and sources that are not drawn either.
+        uniform: whether each operation is drawn as often as others, and versioned tables are as others.
     """
     random = Random(f"{seed} {number}")
     if random.random() < 0.3:
-        return _by_tasks(random, without)
-    is_of_versions = release.since(VERSIONED_SINCE) and random.random() < 0.2
-    is_closed = random.random() < (0.6 if is_of_versions else 0.25)
+        return _by_tasks(random, without, uniform=uniform)
+    is_of_versions = not uniform and release.since(VERSIONED_SINCE) and random.random() < 0.2
+    is_closed = random.random() < (0.75 if is_of_versions else 0.25)
     is_restored = random.random() < (0.7 if is_of_versions else 0.5)
     stores = [ROCKSDB, DSL] if is_closed and not is_restored else [MEMORY, MEMORY, DSL]
     if release.since(VERSIONED_SINCE):
         stores += [VERSIONED] * (6 if is_of_versions else 1)
     operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
-    steps = _steps(random, stores, [one for one in operations if one not in without], without)
+    steps = _steps(random, stores, _weighted(operations, without, uniform=uniform), without, 1 if is_of_versions else 3)
+    if is_of_versions and not {"stream", "lookup"} & set(without):
+        steps = _asked(random, steps)
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
     if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
@@ -342,16 +351,32 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
 
 
+def _asked(random: Random, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """With a stream that looks into a versioned table, as nothing else sees its older versions."""
+    tables = [step for step in steps if step.is_versioned]
+    if not tables:
+        return steps
+    number = sum(step.is_source for step in steps)
+    stream = Step(f"s{number}", "stream", (f"in{number}",))
+    table = random.choice(tables).name
+    return (*steps, stream, Step("asked", "lookup", (stream.name, table), _options(random, "lookup", ())))
+
+
 def _restart(random: Random, records: Sequence[Record]) -> int:
     """The place of a restart: after the first record behind a leap, by which a history has been outlived, or any."""
     leapt = [at for at, (one, other) in enumerate(pairwise(records), 2) if other.timestamp - one.timestamp > LEAP // 2]
     return next((at for at in leapt if at < len(records)), random.randrange(1, len(records)))
 
 
-def _by_tasks(random: Random, without: Collection[str]) -> Case:
+def _weighted(operations: Collection[str], without: Collection[str], *, uniform: bool) -> dict[str, int]:
+    """How often each operation is drawn, compared with others."""
+    return {one: 1 if uniform else WEIGHTS.get(one, 1) for one in operations if one not in without}
+
+
+def _by_tasks(random: Random, without: Collection[str], *, uniform: bool) -> Case:
     """A case of several tasks, by a schedule of its own."""
-    operations = [one for one in BY_TASKS if one not in without]
-    steps = _steps(random, [MEMORY], operations, {*without, "globalTable"})
+    weights = _weighted(BY_TASKS, without, uniform=uniform)
+    steps = _steps(random, [MEMORY], weights, {*without, "globalTable"})
     records = _records(random, steps, is_ordered=random.random() < 0.4)
     properties = (EXACTLY_ONCE,) if random.random() < 0.25 else ()
     return Case(
@@ -410,36 +435,36 @@ def _forgets(step: Step, is_restored: bool) -> bool:
 
 
 def _steps(
-    random: Random, stores: Sequence[str], operations: Sequence[str], without: Collection[str]
+    random: Random, stores: Sequence[str], weights: Mapping[str, int], without: Collection[str], most: int = 3
 ) -> tuple[Step, ...]:
     steps: list[Step] = []
-    for number in range(random.choice((1, 2, 2, 2, 3))):
+    for number in range(random.choice([count for count in (1, 2, 2, 2, 3) if count <= most])):
         others = ("globalTable",) if number else ()  # with which alone there is no output
         sources = ("stream", "stream", "table", "table", "burst", "burst", *others)
         operation = random.choice([one for one in sources if one not in without])
         options = {} if SOURCES[operation] is not Kind.TABLE else _store(random, operation, stores)
         steps.append(Step(f"s{number}", operation, (f"in{number}",), options))
     for number in range(random.randint(1, MOST_OPERATIONS)):
-        if step := _operation(random, f"n{number}", steps, stores, operations):
+        if step := _operation(random, f"n{number}", steps, stores, weights):
             steps.append(step)
     return tuple(steps)
 
 
 def _operation(
-    random: Random, name: str, steps: Sequence[Step], stores: Sequence[str], operations: Sequence[str]
+    random: Random, name: str, steps: Sequence[Step], stores: Sequence[str], weights: Mapping[str, int]
 ) -> Step | None:
     """An operation on some of the steps, preferably of those with which none goes on yet; None if there is none."""
     leaves = {step.name for step in Case(tuple(steps), ()).leaves}
     found = [
         (operation, operands)
-        for operation in operations
+        for operation in weights
         for operands in _operands(operation, steps)
         if any(step.name in leaves for step in operands)
     ]
     if not found:
         return None
     there = sorted({operation for operation, _ in found})
-    [operation] = random.choices(there, [WEIGHTS.get(one, 1) for one in there])
+    [operation] = random.choices(there, [weights[one] for one in there])
     operands = random.choice([operands for one, operands in found if one == operation])
     options = _options(random, operation, stores)
     if operation == "remember" and (
@@ -535,14 +560,15 @@ def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[R
     sources = [step for step in steps if step.is_source]
     is_forgetful = any(step.options.get("history") == SHORT for step in steps)
     lateness = (0, 0, 15, 50, 90) if is_forgetful else (0, 0, 0, 15, 50, 120)
-    count = random.randint(3, MOST_RECORDS)
+    steps_of_time = (0, 0, 5, 5, 10, 10, 20) if is_forgetful else (0, 0, 5, 10, 10, 20, 40, 90)
+    count = random.randint(MOST_RECORDS // 2 if is_forgetful else 3, MOST_RECORDS)
     has_clock = any(step.options.get("clock") == "wall" for step in steps)
     records: list[Record] = []
-    now = BEGIN
+    now = BEGIN + (SHORT if is_forgetful else 0)  # so that the first ones may be late, too
     for number in range(count):
-        leaps = (LEAP, LEAP) if is_forgetful and number > count // 2 else ()  # over a history that there is by then
+        leaps = (LEAP, LEAP) if is_forgetful and 3 * number > 2 * count else ()  # over a history that there is by then
         source = random.choice(sources)
-        now += random.choice((0, 0, 5, 10, 10, 20, 40, 90, *leaps))
+        now += random.choice((*steps_of_time, *leaps))
         if has_clock and records and random.random() < 0.2:
             records.append(Record(CLOCK, now, "", str(random.choice((30, 100, 250)))))
         late = 0 if is_ordered else random.choice(lateness)

@@ -20,7 +20,15 @@ def fuzz_version() -> str:
     return harness_version("app", beside=Path(__file__).parent)
 
 
-def asked(run: str, streams: str, against: str | None, seed: int, without: Collection[str] = ()) -> Fuzzed:
+def asked(
+    run: str,
+    streams: str,
+    against: str | None,
+    seed: int,
+    without: Collection[str] = (),
+    *,
+    uniform: bool = False,
+) -> Fuzzed:
     """A fuzzing that begins.
 
     Args:
@@ -29,6 +37,7 @@ def asked(run: str, streams: str, against: str | None, seed: int, without: Colle
         against: the release that its outputs are compared with; None for none.
         seed: from which all cases follow.
         without: operations that are left out.
+        uniform: whether each operation is drawn as often as others.
 
     Raises:
         UsageError: a release is malformed, or both are the same; there is no such operation, or no source is left.
@@ -44,6 +53,7 @@ def asked(run: str, streams: str, against: str | None, seed: int, without: Colle
         against=against,
         seed=seed,
         without=left_out,
+        uniform=uniform,
         harness=fuzz_version(),
         folder=folder,
     )
