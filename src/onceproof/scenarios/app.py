@@ -45,7 +45,6 @@ from onceproof.model.oracle import Oracle
 from onceproof.model.parameter import OneOf
 from onceproof.model.record import Token
 from onceproof.model.timeline import Event
-from onceproof.scenarios import interactive_queries
 from onceproof.scenarios.base import (
     INSTANCE,
     Exercise,
@@ -75,7 +74,7 @@ from onceproof.scenarios.declared import (
     Query,
     application_of,
 )
-from onceproof.scenarios.routes import ROUTED_WITHIN, Owners, Routes, all_routes, compare_routes, wrong_routes
+from onceproof.scenarios.routes import NOTICED, ROUTED_WITHIN, Owners, Routes, all_routes, compare_routes, wrong_routes
 
 NAME = "app"
 FIRST = 0.3  # share of the records that are processed before the instances are started again
@@ -311,8 +310,8 @@ def refusal(trial: Trial) -> str | None:
 def _refuse_queries(parameters: Parameters) -> str | None:
     """Why clients cannot ask stores under a fault, if so."""
     struck = (one for one in (parameters.injected, beside(parameters)) if one)
-    if fault := next((one for one in struck if one not in interactive_queries.FAULTS), None):
-        others = ", ".join(one.name for one in interactive_queries.FAULTS)
+    if fault := next((one for one in struck if one not in NOTICED), None):
+        others = ", ".join(one.name for one in NOTICED)
         return (
             f"under the fault {fault.name} an instance may not notice that others have its tasks, and Kafka Streams "
             f"promises nothing of its answers; leave out [[query]], or take one of {others}."

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from onceproof.faults import bounce, instance_kill, rolling_bounce, state_lost, thread_removed
+from onceproof.faults import instance_kill
 from onceproof.faults.base import Instance, is_at_rest
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
@@ -59,6 +59,7 @@ from onceproof.scenarios.base import (
     variants_of,
 )
 from onceproof.scenarios.routes import (
+    NOTICED,
     PROMISE,
     ROUTED_WITHIN,
     Owners,
@@ -71,7 +72,6 @@ from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN, inject, refus
 
 NAME = "instance-1"
 ROUND_TRIPS = 2  # of all tasks, to the other instance and back
-FAULTS = (instance_kill.FAULT, bounce.FAULT, thread_removed.FAULT, state_lost.FAULT, rolling_bounce.FAULT)
 QUERY_FROM = Release(3, 2, 0)  # KIP-796
 ISOLATION = "default.interactive.query.isolation.level"
 
@@ -248,7 +248,7 @@ SCENARIO = Scenario(
     name="interactive-queries",
     title="A client that asks while tasks move gets no answer older than it may be (KAFKA-15770)",
     parameters=Parameters,
-    faults=FAULTS,
+    faults=NOTICED,
     variants=VARIANTS,
     system=lambda _: SYSTEM,
     partitions=lambda trial: values(trial).partitions,
