@@ -344,7 +344,7 @@ def together(first: FaultOutcome, second: FaultOutcome | None) -> FaultOutcome:
     """The outcome of two faults at once; None if the second one had no chance."""
     if second is None:
         return replace(first, bit=False)
-    observed = {one.name: one.observed for one in (first, second)}
+    observed = {outcome.name: outcome.observed for outcome in (first, second)}
     bit = first.bit and second.bit
     return FaultOutcome(f"{first.name} and {second.name}", bit, f"{first.summary} {second.summary}", observed)
 
@@ -368,7 +368,7 @@ class _Without:
     @property
     def running(self) -> Mapping[str, Instance]:
         running: Mapping[str, Instance] = self._whole.running  # type: ignore[attr-defined]
-        return {name: one for name, one in running.items() if name not in self._struck}
+        return {name: instance for name, instance in running.items() if name not in self._struck}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._whole, name)
@@ -377,7 +377,11 @@ class _Without:
 def processed(lab: FaultContext) -> int:
     """Records that the running instances have processed; of black boxes, those whose processing is committed."""
     running = lab.instances.running.values()
-    return sum(one.processed for one in running) if all(one.reports for one in running) else lab.committed()
+    return (
+        sum(instance.processed for instance in running)
+        if all(instance.reports for instance in running)
+        else lab.committed()
+    )
 
 
 def draw_busy(lab: FaultContext, others: int = 0) -> Instance:
@@ -399,7 +403,10 @@ def draw_busy(lab: FaultContext, others: int = 0) -> Instance:
 def is_at_rest(lab: FaultContext) -> bool:
     """Whether each instance has been RUNNING for a while: in a rebalance one may just have given its tasks up."""
     since = (lab.now() - AT_REST) * 1_000
-    return all(one.state == "RUNNING" and one.last["state"]["t"] <= since for one in lab.instances.running.values())
+    return all(
+        instance.state == "RUNNING" and instance.last["state"]["t"] <= since
+        for instance in lab.instances.running.values()
+    )
 
 
 def tasks_come_back() -> dict[str, str]:

@@ -65,8 +65,8 @@ class HeldRebalance(FaultRun):
         """Freeze an instance drawn from those that hold active tasks, and have another one join."""
         frozen = self._frozen = draw_busy(self.lab, others=1)
         running = self.lab.instances.running
-        self._others = [one for name, one in running.items() if name != frozen.name]
-        self._ends = {one.name: one.log.stat().st_size for one in self._others}
+        self._others = [instance for name, instance in running.items() if name != frozen.name]
+        self._ends = {instance.name: instance.log.stat().st_size for instance in self._others}
         self.lab.instances.freeze(frozen.name)
         name = next(free for number in range(1, 99) if (free := f"instance-{number}") not in running)
         self._joined = self.lab.instances.start(name, self.lab.trial.cell.running)
@@ -74,7 +74,7 @@ class HeldRebalance(FaultRun):
         return frozen.name
 
     def _processed(self) -> int:
-        return sum(one.processed for one in self._others)
+        return sum(instance.processed for instance in self._others)
 
     def took_effect(self) -> bool:
         """Whether the rebalance has been held up for long enough, and somebody who went on was fenced."""
@@ -101,14 +101,14 @@ class HeldRebalance(FaultRun):
     def _fenced(self) -> dict[str, str]:
         """Those of the others that reported being fenced since, and how."""
         found = {}
-        for one in self._others:
-            if line := next(log_lines(one.log, self._ends[one.name], FENCED.pattern), None):
-                found[one.name] = line[1]
+        for instance in self._others:
+            if line := next(log_lines(instance.log, self._ends[instance.name], FENCED.pattern), None):
+                found[instance.name] = line[1]
         return found
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instances, for how long the rebalance was held up, and what others processed meanwhile and since."""
-        frozen, joined = ("" if one is None else one.name for one in (self._frozen, self._joined))
+        frozen, joined = ("" if instance is None else instance.name for instance in (self._frozen, self._joined))
         joined_at, fenced, processed = self._reached("RUNNING"), self._fenced(), self._processed() - self._before
         held = round(((joined_at or self._thawed) - (self._reached("REBALANCING") or self._thawed)) * 1_000)
         proof = {

@@ -85,7 +85,7 @@ class LeaderFaultRun(FaultRun):
         nodes = self.lab.brokers.nodes
         if nodes < NODES:
             raise NoTargetError(f"it takes {NODES} brokers of ours, but there are {nodes}")
-        if self.leads == TRANSACTIONS and not any(one.reports for one in self.lab.instances.running.values()):
+        if self.leads == TRANSACTIONS and not any(instance.reports for instance in self.lab.instances.running.values()):
             self.leads = GROUP  # a black box reports no transactional ids
         self.partition = partition_led(self.leads, self.lab)
         replicas = self.lab.brokers.replicas()

@@ -54,9 +54,9 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
     return tasks_come_back()
 
 
-def bounces(one: Release, other: Release, parameters: Parameters) -> tuple[tuple[Release, str | None], ...]:
+def bounces(before: Release, after: Release, parameters: Parameters) -> tuple[tuple[Release, str | None], ...]:
     """The bounces from one release to the other: for each the release and `upgrade.from`."""
-    return one.bounces_to(other) if parameters.upgrade_from else ((other, None),)
+    return before.bounces_to(after) if parameters.upgrade_from else ((after, None),)
 
 
 def started_with(upgrade_from: str | None) -> dict[str, str]:
@@ -182,7 +182,7 @@ class RollingBounce(FaultRun):
         cell = self.lab.trial.cell
         last = str(cell.streams if self._back else cell.running)
         members = {name: _release(instance) for name, instance in self.lab.instances.running.items()}
-        worked = [one for one in self._together if any(one["processed"].values())]
+        worked = [period for period in self._together if any(period["processed"].values())]
         proof = {
             "from": str(cell.streams),
             "to": str(cell.restart_on),
@@ -201,11 +201,11 @@ class RollingBounce(FaultRun):
     def _description(self, worked: Sequence[Mapping[str, Any]]) -> str:
         cell = self.lab.trial.cell
         by_release = dict.fromkeys((str(cell.streams), str(cell.restart_on)), 0)
-        for one in worked:
-            for name, records in one["processed"].items():
-                by_release[one["members"][name]] += records
+        for period in worked:
+            for name, records in period["processed"].items():
+                by_release[period["members"][name]] += records
         records = " and ".join(f"{count:,} records on {release}" for release, count in by_release.items())
-        together = sum(one["ms"] for one in worked)
+        together = sum(period["ms"] for period in worked)
         asked = next((b["upgrade_from"] for b in self._bounces if b["upgrade_from"]), None)
         back = " and back" if self._back else ""
         bounces = f"{len(self._bounces)} {'bounce' if len(self._bounces) == 1 else 'bounces'}"

@@ -134,7 +134,7 @@ def differing(store: StoreOnDisk, changes: Iterable[Change]) -> list[Wrong] | st
     if not keys and expected and held:
         return "it has none of the keys of its changelog, so it writes them in a form of its own"
     wrong = ((key, expected.get(key), held.get(key)) for key in sorted(keys))
-    return [one for one in wrong if one[1] != one[2]]
+    return [entry for entry in wrong if entry[1] != entry[2]]
 
 
 def _wrong_text(wrong: Wrong) -> str:

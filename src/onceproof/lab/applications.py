@@ -221,14 +221,14 @@ def _check_topics(topology: str, described: Mapping[str, Sequence[str]], declare
     Raises:
         UsageError: it has others, or reads them into other tables.
     """
-    globals_ = {one.topic for one in declares.input if one.is_global}
+    globals_ = {topic.topic for topic in declares.input if topic.is_global}
     if undeclared := sorted(set(described["globals"]) - globals_):
         raise UsageError(
             f"{topology} reads {undeclared[0]} into a global table or store; declare it as an input with global = true."
         )
     if unknown := sorted(globals_ - set(described["globals"])):
         raise UsageError(f"{topology} has no global table or store of {unknown[0]}; leave out global = true.")
-    inputs, outputs = {one.topic for one in declares.input} - globals_, {one.topic for one in declares.output}
+    inputs, outputs = {topic.topic for topic in declares.input} - globals_, {topic.topic for topic in declares.output}
     for kind, topics in (("sources", inputs), ("sinks", outputs)):
         named = [topic for topic in described[kind] if topic not in described["internal"]]
         if unknown := sorted(topics - set(named) if named else ()):

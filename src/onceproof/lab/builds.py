@@ -151,9 +151,9 @@ class MavenRepository:
         metadata = self._read(f"{folder}/maven-metadata.xml") if version.endswith(UNPUBLISHED) else None
         uploaded = _parsed(metadata).iterfind("versioning/snapshotVersions/snapshotVersion") if metadata else ()
         named = (
-            one.findtext("value")
-            for one in uploaded
-            if one.findtext("extension") == extension and not one.findtext("classifier")
+            snapshot.findtext("value")
+            for snapshot in uploaded
+            if snapshot.findtext("extension") == extension and not snapshot.findtext("classifier")
         )
         return f"{folder}/{artifact}-{next(named, version)}.{extension}"
 

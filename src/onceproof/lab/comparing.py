@@ -100,12 +100,12 @@ def compare_versions(
     Raises:
         UsageError: also, the first version does not build, so that nothing of it is deployed.
     """
-    one, other = places
-    like = None if one.is_file() else _case(one)
-    before, after = shape_of(installation, one, release), shape_of(installation, other, release, like)
+    first, second = places
+    like = None if first.is_file() else _case(first)
+    before, after = shape_of(installation, first, release), shape_of(installation, second, release, like)
     if before.error:
         raise UsageError(
-            f"{one} does not build on Kafka Streams {release} ({before.error}), so there is nothing to compare with: "
+            f"{first} does not build on Kafka Streams {release} ({before.error}), so there is nothing to compare with: "
             "name the version that is deployed, or its release with --streams."
         )
     return compare(before, after), after

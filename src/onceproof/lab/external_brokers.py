@@ -122,8 +122,12 @@ def check_access(external: ExternalCluster, *trials: Trial) -> None:
 
 def needs_own_cluster(trial: Trial) -> bool:
     """Whether a trial cannot share brokers: it needs more than one, or links to them, or disturbs them."""
-    one = scenario(trial.cell.scenario)
-    return one.own_brokers or one.values(trial).get("nodes", 1) > 1 or Capability.CUT_LINK in one.needs(trial)
+    scenario_ = scenario(trial.cell.scenario)
+    return (
+        scenario_.own_brokers
+        or scenario_.values(trial).get("nodes", 1) > 1
+        or Capability.CUT_LINK in scenario_.needs(trial)
+    )
 
 
 @contextmanager

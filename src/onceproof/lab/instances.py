@@ -49,7 +49,7 @@ class Instances:
         start = log or (f"{name}.{self._starts[name]}" if self._starts[name] > 1 else name)
         file = context.folder.instances / f"{start}.log"
         streams = release or plan.trial.cell.streams
-        later = [one for one in plan.later if one.start <= self._starts[name]]
+        later = [change for change in plan.later if change.start <= self._starts[name]]
         kind = context.world.black_box if "command" in plan.app else context.world.instance
         instance = kind(name, streams, file, context.timeline, context.cluster.installation)
         instance.plant = plan.trial.plant
@@ -62,10 +62,10 @@ class Instances:
             "client.id": f"{plan.application_id}-{name}",
             "state.dir": str(context.folder.state / name),
             **{key: value.replace(INSTANCE, name) for key, value in plan.streams_config.items()},
-            **{key: value for one in later for key, value in one.streams_config.items()},
+            **{key: value for change in later for key, value in change.streams_config.items()},
             **(config or {}),
         }
-        apps = {key: value for one in later for key, value in one.app.items()}
+        apps = {key: value for change in later for key, value in change.app.items()}
         instance.start(plan.check, {**plan.app, **apps, **(app or {})}, whole)
         self.attested[start] = instance.await_hello()
         return instance

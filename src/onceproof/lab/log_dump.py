@@ -287,9 +287,9 @@ def _decision_of_json(data: Mapping[str, Any]) -> _Decision:
     status = data["transactionStatus"]
     state = _STATES[status] if type(status) is int and status >= 0 else status
     places = [
-        (one["topic"], _integer(partition))
-        for one in data["transactionPartitions"] or ()
-        for partition in one["partitionIds"]
+        (entry["topic"], _integer(partition))
+        for entry in data["transactionPartitions"] or ()
+        for partition in entry["partitionIds"]
     ]
     return _integer(data["producerId"]), _integer(data["producerEpoch"]), _known(state), places
 

@@ -75,7 +75,13 @@ def acl_commands(cluster: Cluster, user: str | None, missing: Sequence[Permissio
     """The commands that give what is missing, one for each kind of resource."""
     of_ours = (PREFIX, "--resource-pattern-type", "prefixed")
     return [
-        _command(cluster, user, [one.operation for one in missing if one.resource == resource], resource, *of_ours)
+        _command(
+            cluster,
+            user,
+            [permission.operation for permission in missing if permission.resource == resource],
+            resource,
+            *of_ours,
+        )
         for resource in dict.fromkeys(permission.resource for permission in missing)
     ]
 

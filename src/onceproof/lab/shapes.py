@@ -105,4 +105,6 @@ def steady(
     Raises as `shapes_of` does.
     """
     again = shapes_of(installation, release, cases, anew=True)
-    return {name: (one.outputs, one.kept) == (shapes[name].outputs, shapes[name].kept) for name, one in again.items()}
+    return {
+        name: (shape.outputs, shape.kept) == (shapes[name].outputs, shapes[name].kept) for name, shape in again.items()
+    }

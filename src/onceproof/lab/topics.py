@@ -136,7 +136,8 @@ class Topics:
         asked = [ConfigResource(ResourceType.TOPIC, name) for name in sizes]
         try:
             described = {
-                one.name: future.result(TIMEOUT) for one, future in self._admin.describe_configs(asked).items()
+                resource.name: future.result(TIMEOUT)
+                for resource, future in self._admin.describe_configs(asked).items()
             }
         except KafkaException as error:
             raise HarnessError(f"The configuration of topics of {self._prefix} could not be read: {error}.") from error

@@ -112,10 +112,10 @@ def _values(feature: str, value: Any, name: str) -> tuple[Value, ...]:
     if known is None:
         raise UsageError(f"{name}: there is no feature {feature!r}; choose from {', '.join(FEATURES)}.")
     values = value if isinstance(value, list) and known.several else [value]
-    for one in values:
-        if not any(type(one) is type(other) and one == other for other in known.values):
+    for chosen in values:
+        if not any(type(chosen) is type(other) and chosen == other for other in known.values):
             raise UsageError(
-                f"{name}: {feature} cannot be {one!r}; write {'a list of ' if known.several else ''}"
+                f"{name}: {feature} cannot be {chosen!r}; write {'a list of ' if known.several else ''}"
                 f"{' or '.join(map(_toml, known.values))}."
             )
     return tuple(dict.fromkeys(values))
@@ -129,7 +129,7 @@ def check_needs(needs: Mapping[str, Any]) -> dict[str, tuple[Value, ...]]:
     """
     try:
         return {
-            name: tuple(one for entry in (value if isinstance(value, list) else [value]) for one in _one(name, entry))
+            name: tuple(made for entry in (value if isinstance(value, list) else [value]) for made in _one(name, entry))
             for name, value in needs.items()
         }
     except UsageError as error:

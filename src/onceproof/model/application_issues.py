@@ -73,7 +73,7 @@ class Shows:
 def _store_of(witness: Witness) -> str | None:
     """The store that a witness is of; None if it is of records."""
     found = (re.match(r"(?:active|standby) store (\S+) of ", place) for place in witness.offsets)
-    return next((one[1] for one in found if one), None)
+    return next((match[1] for match in found if match), None)
 
 
 def _is_configured(pattern: str, configs: Sequence[Mapping[str, str]]) -> bool:

@@ -203,11 +203,11 @@ def _reads(part: Part) -> str:
 
 def _of_processors(before: Shape, after: Shape) -> Iterator[Change]:
     """Other processors where neither state nor topics change: no task is another one for that."""
-    one, other = _nodes(before), _nodes(after)
-    if one != other:
+    old, new = _nodes(before), _nodes(after)
+    if old != new:
         what = (
             "processors change, and neither stores nor topics"
-            if _plain(one) != _plain(other)
+            if _plain(old) != _plain(new)
             else "processors are renumbered"
         )
         yield Change("processors", what)
@@ -274,10 +274,10 @@ def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
         yield Change("store", message)
     if old.changelog != new.changelog:
         yield _other_changelog(after, name, old, new)
-    one, other = before.part_of.get(name), after.part_of.get(name)
-    if one != other:
+    was, becomes = before.part_of.get(name), after.part_of.get(name)
+    if was != becomes:
         lost = new.changelog is None and old.is_persistent
-        message = f"store {name} moves from sub-topology {one} to {other}"
+        message = f"store {name} moves from sub-topology {was} to {becomes}"
         message += ": it is lost, as it has no changelog" if lost else ", where it is restored"
         yield Change("store", message, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS))
     if old.is_persistent != new.is_persistent:
@@ -316,9 +316,9 @@ def _kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[Chang
             "operation wrote"
         )
         yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS))
-    elif (one := before.readers(topic)) != (other := after.readers(topic)):
-        message = f"repartition topic {topic} feeds {_listed(other)}, and fed {_listed(one)}"
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS) if _known(before, other) else ())
+    elif (fed := before.readers(topic)) != (feeds := after.readers(topic)):
+        message = f"repartition topic {topic} feeds {_listed(feeds)}, and fed {_listed(fed)}"
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS) if _known(before, feeds) else ())
 
 
 def _known(before: Shape, stores: Collection[str]) -> bool:
@@ -330,10 +330,10 @@ def _of_configs(before: Shape, after: Shape) -> Iterator[Change]:
     for old, new in ((before.repartitions, after.repartitions), (before.changelogs, after.changelogs)):
         for topic in sorted(old.keys() & new.keys()):
             for name in sorted(old[topic].keys() | new[topic].keys()):
-                one, other = old[topic].get(name, "not set"), new[topic].get(name, "not set")
-                if one != other:
+                was, becomes = old[topic].get(name, "not set"), new[topic].get(name, "not set")
+                if was != becomes:
                     effects = (Effect.SPLITS,) if name == "partitions" else ()
-                    yield Change("topic", f"{name} of {topic} is {other}, and was {one}", effects)
+                    yield Change("topic", f"{name} of {topic} is {becomes}, and was {was}", effects)
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
@@ -363,9 +363,9 @@ def _is_internal(topic: str, *shapes: Shape) -> bool:
 def _first_difference(old: tuple[object, ...], new: tuple[object, ...]) -> str:
     if old == new:
         return ""
-    for number, (one, other) in enumerate(zip(old, new, strict=False), 1):
-        if one != other:
-            return f"number {number} is {_shown(other)}, and was {_shown(one)}"
+    for number, (was, becomes) in enumerate(zip(old, new, strict=False), 1):
+        if was != becomes:
+            return f"number {number} is {_shown(becomes)}, and was {_shown(was)}"
     return f"there are {len(new)}, and were {len(old)}"
 
 

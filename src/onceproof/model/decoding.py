@@ -89,7 +89,7 @@ def half_sentence(error: ValidationError, kind: Any, below: int = 0) -> str:
         below: parts at the beginning of a place that stand in no file.
     """
     all_wrong = error.errors(include_url=False)
-    wrong = min(all_wrong, key=lambda one: one["type"] not in UNKNOWN)  # a slip of the pen first
+    wrong = min(all_wrong, key=lambda detail: detail["type"] not in UNKNOWN)  # a slip of the pen first
     parts = [part for part in wrong["loc"][below:] if not _is_of_union(part)]
     if wrong["type"] in UNKNOWN:
         *above, name = parts
@@ -97,7 +97,11 @@ def half_sentence(error: ValidationError, kind: Any, below: int = 0) -> str:
         known = _fields(kind, wrong["loc"][:-1])
         return f"{at}there is no field {str(name)!r}; {choice(str(name), known)}".removesuffix(".")
     if wrong["type"] in MISSING:
-        beside = [one["loc"] for one in all_wrong if one["type"] in MISSING and one["loc"][:-1] == wrong["loc"][:-1]]
+        beside = [
+            detail["loc"]
+            for detail in all_wrong
+            if detail["type"] in MISSING and detail["loc"][:-1] == wrong["loc"][:-1]
+        ]
         missing = [_place(place[below:]) for place in beside]
         return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
     return _of_value(wrong, _place(parts))

@@ -72,8 +72,8 @@ class Registry(Mapping[str, T], Generic[T]):
     def _declared(self) -> dict[str, tuple[T, str]]:
         declared = {}
         for module in self._ours:
-            one: T = getattr(module, self._attribute)
-            declared[one.name] = one, module.__name__
+            value: T = getattr(module, self._attribute)
+            declared[value.name] = value, module.__name__
         for point in self._found(self._group):
             loaded = self._load(point)
             if loaded.name in declared:

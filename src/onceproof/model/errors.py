@@ -54,7 +54,7 @@ class StoodStillError(OnceproofError):
 
 def choice(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a name that there is not: the one that may be meant, and those that there are."""
-    names = {one.casefold(): one for one in known}
+    names = {known_name.casefold(): known_name for known_name in known}
     near = get_close_matches(name.casefold(), names, 1)
     there_are = ", ".join(names.values())
     return f"did you mean {names[near[0]]}? Choose from {there_are}." if near else f"choose from {there_are}."

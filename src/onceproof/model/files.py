@@ -146,8 +146,8 @@ class Reading(JsonFile):
         )
 
 
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted((Counter(one) + Counter(other)).items()))
+def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted((Counter(first) + Counter(second)).items()))
 
 
 # Topics of a store that clients ask: what they were answered, and its changelog.
@@ -201,7 +201,7 @@ class Later:
 def since(config: Mapping[str, str], later: Sequence[Later]) -> list[Mapping[str, str]]:
     """The configuration at first, and that from each later start on."""
     return list(
-        accumulate((one.streams_config for one in later), lambda before, new: {**before, **new}, initial=config)
+        accumulate((change.streams_config for change in later), lambda before, new: {**before, **new}, initial=config)
     )
 
 
@@ -276,7 +276,7 @@ class TrialPlan(JsonFile):
     def topics_of(self, role: str) -> dict[str, int]:
         """The topics that play a role, and their partitions; an application may have several inputs."""
         roles = self.inputs if role == "input" else (role,)
-        return {self.topic(one): self.partitions_of(one) for one in roles}
+        return {self.topic(name): self.partitions_of(name) for name in roles}
 
     def least(self, promise: str, produced: Produced) -> int:
         """The least number of comparisons that a promise must have had."""

@@ -149,14 +149,14 @@ class AppAnswer(JsonFile):
         parameters = {**self.parameters, FAULT: self.fault}
         words = app_command(
             self.application,
-            [one.streams for one in self.releases],
+            [release.streams for release in self.releases],
             first.restart_on,
             self.broker,
             self.seed,
             parameters,
             first.plant.name if first.plant else None,
         )
-        words += ["--controls"] if any(one.controls for one in self.releases) else []
+        words += ["--controls"] if any(release.controls for release in self.releases) else []
         return shlex.join(words)
 
     @property
@@ -166,9 +166,9 @@ class AppAnswer(JsonFile):
 
     def exit_code(self, *, known_is_ok: bool = False) -> ExitCode:
         """The exit code of the command; a red that known issues explain counts as green if that is asked for."""
-        return _worst(one for one in self.releases if not (known_is_ok and one.is_known)).exit_code
+        return _worst(release for release in self.releases if not (known_is_ok and release.is_known)).exit_code
 
 
 def _worst(releases: Iterable[OnRelease]) -> Judgement:
-    found = {one.judgement for one in releases}
+    found = {release.judgement for release in releases}
     return next((judgement for judgement in Judgement if judgement in found), Judgement.GREEN)

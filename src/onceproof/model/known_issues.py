@@ -45,11 +45,13 @@ def _in_order(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
     Raises:
         ValueError: one is inverted, or overlaps another one.
     """
-    if inverted := next((one for one in ranges if one.last < one.first), None):
+    if inverted := next((affected for affected in ranges if affected.last < affected.first), None):
         raise ValueError(f"the range {inverted.first} to {inverted.last} is inverted; write the older release first")
-    for one, other in pairwise(sorted(ranges)):
-        if other.first <= one.last:
-            raise ValueError(f"the range that begins with {other.first} overlaps the one that begins with {one.first}")
+    for earlier, later in pairwise(sorted(ranges)):
+        if later.first <= earlier.last:
+            raise ValueError(
+                f"the range that begins with {later.first} overlaps the one that begins with {earlier.first}"
+            )
     return tuple(sorted(ranges))
 
 
@@ -296,7 +298,11 @@ def _checked(issue: KnownIssue) -> KnownIssue:
             raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it")
     for explanation in issue.explains:
         _check_explanation(explanation)
-    due = [(scenario, *one) for scenario, of_variants in issue.must_show.items() for one in of_variants.items()]
+    due = [
+        (scenario, *of_variant)
+        for scenario, of_variants in issue.must_show.items()
+        for of_variant in of_variants.items()
+    ]
     named = {*issue.anomalies, *(name for _, _, names in due for name in names)}
     if unknown := sorted(named - ANOMALIES.keys()):
         raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them")

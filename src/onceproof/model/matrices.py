@@ -245,7 +245,7 @@ def _where(issue: KnownIssue) -> tuple[tuple[str, ...], tuple[tuple[str, str], .
     ends = [(str(first), NEWEST if last == LATER else str(last)) for first, last in issue.affected]
     bad = tuple(dict.fromkeys(chain.from_iterable(ends)))
     if issue.culprit == MIXED:
-        return (), tuple((one, NEWEST) for one in bad), ()
+        return (), tuple((release, NEWEST) for release in bad), ()
     around = (*bad, *map(str, issue.fixed))
     return ((NEWEST,), (), around) if issue.culprit == OF_BROKERS else (around, (), ())
 

@@ -107,17 +107,17 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
         return asked().newest_of_lines
 
     def named(texts: Iterable[str], block: Block, *, brokers: bool = False) -> tuple[str, ...]:
-        each = [one for text in texts for one in several(text)]
+        each = [word for text in texts for word in several(text)]
         return exact(name for text in each for name in _meant(text, block, known, brokers=brokers))
 
-    def paired(one: str, other: str, block: Block) -> Iterable[tuple[str, str]]:
-        if NEXT_LINE not in (one, other):
-            return product(named([one], block), named([other], block))
+    def paired(before: str, after: str, block: Block) -> Iterable[tuple[str, str]]:
+        if NEXT_LINE not in (before, after):
+            return product(named([before], block), named([after], block))
         ups = pairwise(map(str, asked_lines()))
-        return ups if other == NEXT_LINE else ((newer, older) for older, newer in ups)
+        return ups if after == NEXT_LINE else ((newer, older) for older, newer in ups)
 
     def of(block: Block) -> Block:
-        pairs = [pair for one, other in block.restarts for pair in paired(one, other, block)]
+        pairs = [pair for before, after in block.restarts for pair in paired(before, after, block)]
         return replace(
             block,
             streams=() if request.streams else named(block.streams, block),
@@ -142,7 +142,9 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
 def by_registry(known: Registry) -> Published:
     """The releases that the registry names: what is known to be published, where Maven cannot be asked."""
     ends = {end for issue in known.issues for affected in issue.affected for end in affected} - {LATER}
-    return Published.of({*ends, *(one for issue in known.issues for one in issue.fixed)}, "the newest of the registry")
+    return Published.of(
+        {*ends, *(release for issue in known.issues for release in issue.fixed)}, "the newest of the registry"
+    )
 
 
 def _meant(text: str, block: Block, known: Registry, *, brokers: bool) -> list[str]:
@@ -297,7 +299,7 @@ def _cells(request: Request, block: Block, brokers: Iterable[Release]) -> Iterat
         pairs: list[tuple[Release, Release | None]] = list(product(streams, _releases(request.restarts)))
     else:
         pairs = [(release, None) for release in streams]
-        own = [(Release.parse(one), Release.parse(other)) for one, other in block.restarts]
+        own = [(Release.parse(before), Release.parse(after)) for before, after in block.restarts]
         pairs += sorted(pair for pair in own if not request.streams or pair[0] in streams)
     for variant, (release, restart), broker in product(variants, pairs, brokers):
         yield Cell(block.scenario, variant, release, broker, restart)

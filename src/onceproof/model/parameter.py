@@ -104,8 +104,13 @@ class Parameter:
     @classmethod
     def of(cls, field: FieldInfo) -> "Parameter":
         """The parameter that a field declares."""
-        bounds = {name: getattr(one, name) for one in field.metadata for name in ("ge", "le") if hasattr(one, name)}
-        known = next((one.choices for one in field.metadata if isinstance(one, OneOf)), None)
+        bounds = {
+            name: getattr(annotation, name)
+            for annotation in field.metadata
+            for name in ("ge", "le")
+            if hasattr(annotation, name)
+        }
+        known = next((annotation.choices for annotation in field.metadata if isinstance(annotation, OneOf)), None)
         return cls(
             str(field.alias),
             field.default,

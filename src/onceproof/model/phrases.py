@@ -166,7 +166,7 @@ EPOCH = Phrase("old-epoch", r"InvalidProducerEpochException", "InvalidProducerEp
 # How a client says that it was fenced; which comes first depends on what it does when it wakes.
 FENCED = Phrase(
     "fenced",
-    "|".join(one.text for one in (BEING_FENCED, LOST, EPOCH)),
+    "|".join(phrase.text for phrase in (BEING_FENCED, LOST, EPOCH)),
     "StreamThread, TransactionManager",
     ZOMBIE,
 )
@@ -234,7 +234,7 @@ UNEQUAL = Phrase(
     "it takes an application with a mistake",
 )
 
-PHRASES: tuple[Phrase, ...] = tuple(one for one in list(globals().values()) if isinstance(one, Phrase))
+PHRASES: tuple[Phrase, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Phrase))
 
 
 @dataclass(frozen=True)

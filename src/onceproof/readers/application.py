@@ -69,7 +69,7 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
 
 def declared_as(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:
     """The declarations of the topics that play `input`, or `output`, by role."""
-    return {role: one.declared for role, one in roles.items() if one.declared and one.declared.plays == plays}
+    return {role: topic.declared for role, topic in roles.items() if topic.declared and topic.declared.plays == plays}
 
 
 def compare_outputs(roles: Mapping[str, TopicPlan], topics: Topics, facts: Facts) -> dict[str, Iterator[Comparison]]:
@@ -171,9 +171,9 @@ def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]
 
 def compare_finals(first: Sequence[Record], second: Sequence[Record], role: str) -> Iterator[Comparison]:
     """The keys whose final values differ in two runs without a fault, of an output that is declared to have them."""
-    for one in compare_with(first, second, DIFFERENTIAL, role, "final", at_least=False):
-        if one.anomaly is not None:
-            yield replace(one, anomaly="unstable-final")
+    for comparison in compare_with(first, second, DIFFERENTIAL, role, "final", at_least=False):
+        if comparison.anomaly is not None:
+            yield replace(comparison, anomaly="unstable-final")
 
 
 # --- the oracle ----------------------------------------------------------------------------------------------

@@ -75,17 +75,17 @@ def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Giv
         left = [record for record in records if (record.value or 0) > 0]
         right = [record for record in records if (record.value or 0) <= 0]
         matched: set[Record] = set()
-        for one in left:
+        for record in left:
             for other in right:
-                if -before <= other.timestamp - one.timestamp <= facts["window"]:
-                    matched |= {one, other}
-                    source = max(one, other)
-                    yield (key, _pair(one, other)), Given(partition, max(one.timestamp, other.timestamp), source)
+                if -before <= other.timestamp - record.timestamp <= facts["window"]:
+                    matched |= {record, other}
+                    source = max(record, other)
+                    yield (key, _pair(record, other)), Given(partition, max(record.timestamp, other.timestamp), source)
         closed = ends[partition] - facts["window"] - facts["grace"]
         waiting = [*(left if facts["join"] >= LEFT else ()), *(right if facts["join"] == OUTER else ())]
-        for one in waiting:
-            if one not in matched and one.timestamp < closed:
-                yield (key, _pair(one)), Given(partition, one.timestamp, one)
+        for record in waiting:
+            if record not in matched and record.timestamp < closed:
+                yield (key, _pair(record)), Given(partition, record.timestamp, record)
 
 
 def _pair(*records: Record) -> int:

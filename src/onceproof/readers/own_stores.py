@@ -66,7 +66,7 @@ def _late_or_early(value: int | None, committed: Versions, every: Versions, floo
         if _has(value, [*NONE_YET, *_before(committed, floor)]):
             return "stale-answer"
         return "early-answer" if _has(value, every) else None
-    times = sum(one == value for _, one in (*NONE_YET, *every))
+    times = sum(version == value for _, version in (*NONE_YET, *every))
     return "stale-answer" if times == 1 else None
 
 
@@ -79,13 +79,13 @@ def _versions(records: Sequence[Record]) -> Mapping[tuple[int, int | None], list
 
 
 def _before(versions: Versions, offset: int) -> Versions:
-    return versions[: bisect_left(versions, offset, key=lambda one: one[0])]
+    return versions[: bisect_left(versions, offset, key=lambda version: version[0])]
 
 
 def _between(versions: Versions, first: int, end: int) -> Versions:
-    begin = bisect_left(versions, first, key=lambda one: one[0])
-    return versions[begin : bisect_left(versions, end, key=lambda one: one[0])]
+    begin = bisect_left(versions, first, key=lambda version: version[0])
+    return versions[begin : bisect_left(versions, end, key=lambda version: version[0])]
 
 
 def _has(value: int | None, versions: Sequence[tuple[int, int | None]]) -> bool:
-    return any(one == value for _, one in versions)
+    return any(version == value for _, version in versions)

@@ -48,9 +48,9 @@ def compare_punctuations(
         found[record.key].append(record)
     before = _released_before(outputs, expected)
     had = {partition: set(of_task) for partition, of_task in times.items()}
-    for key, one in expected.items():
-        known = had[one.source.partition] if by_stream_time else None
-        yield _compared(one, found.get(key, ()), known, before)
+    for key, awaited in expected.items():
+        known = had[awaited.source.partition] if by_stream_time else None
+        yield _compared(awaited, found.get(key, ()), known, before)
     for key in found.keys() - expected.keys():
         last = found[key][-1]
         yield _comparison("unexpected-record", "output", last, "nothing", records_text(len(found[key])))
@@ -84,32 +84,32 @@ def _released_before(outputs: Sequence[Record], expected: Mapping[int | None, Ex
     """For each record of the output, by place, the latest punctuation that released one before it."""
     before, latest = dict[tuple[int, int], int](), dict[int, int]()
     for record in sorted(outputs, key=by_place):
-        one = expected.get(record.key)
-        if one and one.source.partition == record.partition:
+        awaited = expected.get(record.key)
+        if awaited and awaited.source.partition == record.partition:
             before[record.partition, record.offset] = latest.get(record.partition, 0)
-            latest[record.partition] = max(latest.get(record.partition, 0), _released_at(record, one.source))
+            latest[record.partition] = max(latest.get(record.partition, 0), _released_at(record, awaited.source))
     return before
 
 
 def _compared(
-    one: Expected, there: Sequence[Record], times: Collection[int] | None, before: Mapping[tuple[int, int], int]
+    awaited: Expected, there: Sequence[Record], times: Collection[int] | None, before: Mapping[tuple[int, int], int]
 ) -> Comparison:
     """How a record came out; `times` are those of its task, None by the wall clock."""
     if not there:
-        if one.is_over:
-            return _comparison("unreleased", "input", one.source, "1 record", "0 records")
-        return _comparison(None, "input", one.source, f"nothing before {one.due}", "nothing")
+        if awaited.is_over:
+            return _comparison("unreleased", "input", awaited.source, "1 record", "0 records")
+        return _comparison(None, "input", awaited.source, f"nothing before {awaited.due}", "nothing")
     last = there[-1]
     if len(there) > 1:
         return _comparison("duplicate-output", "output", last, "1 record", records_text(len(there)))
-    at = _released_at(last, one.source)
-    if at < one.due:
-        return _comparison("early-release", "output", last, f"at {one.due} or later", f"at {at}")
-    if times is not None and last.partition == one.source.partition:
+    at = _released_at(last, awaited.source)
+    if at < awaited.due:
+        return _comparison("early-release", "output", last, f"at {awaited.due} or later", f"at {at}")
+    if times is not None and last.partition == awaited.source.partition:
         if at not in times:
             return _comparison("early-release", "output", last, "at a time of its task", f"at {at}")
         earlier = before[last.partition, last.offset]
-        if one.due <= earlier < at:
+        if awaited.due <= earlier < at:
             return _comparison("late-release", "output", last, f"at {earlier}, as others", f"at {at}")
     return _comparison(None, "output", last, f"at {at}", f"at {at}")
 

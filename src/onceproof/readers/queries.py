@@ -64,7 +64,7 @@ UNLIMITED = (1 << 63) - 1
 
 def headers_of(answer: Record) -> Mapping[str, str]:
     """The headers of an answer, in hexadecimal digits."""
-    return {name: digits for name, _, digits in (one.partition("=") for one in answer.headers.split())}
+    return {name: digits for name, _, digits in (header.partition("=") for header in answer.headers.split())}
 
 
 def number(says: Mapping[str, str], name: str) -> int:

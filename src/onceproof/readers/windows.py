@@ -102,15 +102,21 @@ def _join_sessions(
 ) -> None:
     """Have a record begin a session, or join those that are near and open, unless it comes too late for that."""
     at = record.timestamp
-    near = [one for one in sessions if one.start <= at + gap and one.end >= at - gap and one.end > closed]
-    joined = Window(record.key, min([at, *(one.start for one in near)]), max([at, *(one.end for one in near)]))
+    near = [
+        session
+        for session in sessions
+        if session.start <= at + gap and session.end >= at - gap and session.end > closed
+    ]
+    joined = Window(
+        record.key, min([at, *(session.start for session in near)]), max([at, *(session.end for session in near)])
+    )
     if joined.end < closed:
         return
     total = record.value or 0
-    for one in near:
-        total += sessions.pop(one)
+    for session in near:
+        total += sessions.pop(session)
         if joined.start != joined.end:
-            updates[one].append(Update(0, one.end, record))
+            updates[session].append(Update(0, session.end, record))
     sessions[joined] = total
     updates[joined].append(Update(total, joined.end, record))
 

@@ -80,13 +80,15 @@ class Catalogue(Mapping[str, Offer]):
     def _offers(self) -> dict[str, Offer]:
         return {
             name: Offer(
-                tuple(one.variants),
-                one.positive_control,
-                one.refuse,
-                tuple(variant.name for variant in one.variants.values() if rolls(Injection.of(variant.parameters))),
-                one.control_broker,
+                tuple(scenario_.variants),
+                scenario_.positive_control,
+                scenario_.refuse,
+                tuple(
+                    variant.name for variant in scenario_.variants.values() if rolls(Injection.of(variant.parameters))
+                ),
+                scenario_.control_broker,
             )
-            for name, one in SCENARIOS.items()
+            for name, scenario_ in SCENARIOS.items()
         }
 
 

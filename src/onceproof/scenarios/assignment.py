@@ -88,12 +88,12 @@ def compare_assignment(events: Sequence[Event]) -> Iterator[Comparison]:
     with_standbys = had_standbys(events)
     for event in events:
         if event["event"] == AT_REST:
-            for one in assigned(event, with_standbys):
-                anomaly = None if one.is_right else "wrong-assignment"
-                due = f"active on one instance, standby on {one.standbys} or more others"
-                found = f"active on {_named(one.active)}, standby on {_named(one.standby)}"
-                partition = int(one.task.partition("_")[2])
-                yield Comparison(PROMISE, anomaly, partition, None, one.task, due, found)
+            for task in assigned(event, with_standbys):
+                anomaly = None if task.is_right else "wrong-assignment"
+                due = f"active on one instance, standby on {task.standbys} or more others"
+                found = f"active on {_named(task.active)}, standby on {_named(task.standby)}"
+                partition = int(task.task.partition("_")[2])
+                yield Comparison(PROMISE, anomaly, partition, None, task.task, due, found)
 
 
 def _tasks(thread: Mapping[str, Any]) -> list[str]:

@@ -484,7 +484,7 @@ class Scenario:
         names = (NONE, *(fault.name for fault in self.faults))
         allowed = {FAULT: own[FAULT].among(names)} if FAULT in own else {}
         of_faults = (fault.parameters.described() for fault in self.faults)
-        return {**own, **allowed, **{name: one for each in of_faults for name, one in each.items()}}
+        return {**own, **allowed, **{name: parameter for each in of_faults for name, parameter in each.items()}}
 
     def values(self, trial: Trial) -> dict[str, Any]:
         """By name the value of each parameter in a trial, those of faults among them."""

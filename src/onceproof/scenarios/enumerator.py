@@ -280,7 +280,7 @@ def standbys_synced(running: Iterable[Instance], second: Instance) -> bool:
 
     If it has taken over all tasks, the first one holds the standbys, and only standbys report how far they are.
     """
-    return all(map(_synced, [one for one in running if one.tasks("standby")] or [second]))
+    return all(map(_synced, [instance for instance in running if instance.tasks("standby")] or [second]))
 
 
 @dataclass

@@ -153,10 +153,12 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Make the table, have the group move to the other release while it changes, drain."""
     fault, first = values(lab.trial).injected or rolling_bounce.FAULT, lab.workload.first
     with lab.phase("table"):
-        one = lab.instances.start(NAMES[0])
+        first_instance = lab.instances.start(NAMES[0])
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
-        other = lab.instances.start(NAMES[1])
-        lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
+        second_instance = lab.instances.start(NAMES[1])
+        lab.await_(
+            "both instances to have tasks", lambda: runs_its_task(first_instance) and runs_its_task(second_instance)
+        )
     if not rolls(values(lab.trial)):
         exercise = Exercise.of(inject(lab, fault, "changes", lab.workload.second, rate=RATE, after=len(first)))
         with lab.phase("leave"):

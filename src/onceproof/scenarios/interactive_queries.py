@@ -225,9 +225,11 @@ def _has_all(lab: ScenarioContext, instance: Instance) -> bool:
 def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
     """The active tasks of each instance, and where it sends clients."""
     running = lab.instances.running
-    owners = {name: [int(task.partition("_")[2]) for task in one.tasks("active")] for name, one in running.items()}
-    told = {name: one.last.get("routes", {"routes": []})["routes"] for name, one in running.items()}
-    return owners, {name: {str(row["partition"]): row["active"] for row in rows} for name, rows in told.items()}
+    owners = {
+        name: [int(task.partition("_")[2]) for task in instance.tasks("active")] for name, instance in running.items()
+    }
+    known = {name: instance.last.get("routes", {"routes": []})["routes"] for name, instance in running.items()}
+    return owners, {name: {str(row["partition"]): row["active"] for row in rows} for name, rows in known.items()}
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:

@@ -162,7 +162,7 @@ TOPICS = (*STREAMS, "people", "places")
 def programs() -> tuple[Case, ...]:
     """The programs of the grammar, each as it is and optimized."""
     found = list(_programs())
-    return tuple(one for case in found for one in (case, case.optimized))
+    return tuple(each_way for case in found for each_way in (case, case.optimized))
 
 
 def _programs() -> Iterator[Case]:
@@ -264,7 +264,9 @@ def _base64(data: bytes | None) -> str | None:
 def case_of(application: Application, seed: int = 0) -> Case:
     """The topology of an application, with its own configuration and the first records of its inputs."""
     messages = application.messages(seed, BEGIN)[:OF_YOURS]
-    records = tuple((one.topic, one.timestamp, _base64(one.key), _base64(one.value)) for one in messages)
+    records = tuple(
+        (message.topic, message.timestamp, _base64(message.key), _base64(message.value)) for message in messages
+    )
     app = {"application": str(application.folder), "class": application.declares.class_}
     config = application.properties("")
     return Case(application.name, "app", app, config, records, folder=application.folder)
@@ -273,6 +275,6 @@ def case_of(application: Application, seed: int = 0) -> Case:
 def example_cases(folder: Path) -> list[Case]:
     """The applications of a folder that have a topology, each as it is and optimized; none of a black box."""
     applications = [Application.read(file.parent) for file in sorted(folder.glob(f"*/{FILE}"))]
-    cases = [case_of(one) for one in applications if not one.declares.command]
+    cases = [case_of(application) for application in applications if not application.declares.command]
     named = [replace(case, name=f"example {case.name}") for case in cases]
-    return [one for case in named for one in (case, case.optimized)]
+    return [each_way for case in named for each_way in (case, case.optimized)]

@@ -28,7 +28,7 @@ def all_routes(owners: Owners, routes: Routes) -> Iterator[Row]:
     for name, partitions in owners.items():
         for partition in partitions:
             has[partition].append(name)
-    for partition in sorted({*has, *(int(one) for known in routes.values() for one in known)}):
+    for partition in sorted({*has, *(int(number) for known in routes.values() for number in known)}):
         for name, known in sorted(routes.items()):
             yield name, partition, " and ".join(sorted(has[partition])) or NOBODY, known.get(str(partition))
 

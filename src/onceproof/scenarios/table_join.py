@@ -122,7 +122,7 @@ def workload(trial: Trial) -> Workload:
         return key, side * rng.randint(DELETED + 1, LARGEST)
 
     first = [changed(key, side) for side in (1, -1) for key in range(parameters.keys)]
-    return Workload(first, [changed(*one) for one in islice(_in_turn(parameters.keys, rng), parameters.records)])
+    return Workload(first, [changed(*change) for change in islice(_in_turn(parameters.keys, rng), parameters.records)])
 
 
 def _in_turn(keys: int, rng: random.Random) -> Iterator[tuple[int, int]]:
