@@ -114,7 +114,7 @@ class Parameters(Injection):
     restart: bool = Field(
         True, description="whether all instances are closed cleanly and started again, before the fault"
     )
-    beside: Annotated[str, OneOf((NONE, *(one.name for one in SECOND)))] = Field(
+    beside: Annotated[str, OneOf((NONE, *(allowed.name for allowed in SECOND)))] = Field(
         NONE, description="a second fault, which strikes another instance while the first one lasts"
     )
 
@@ -145,7 +145,7 @@ def workload(trial: Trial) -> Workload:
 
 def _of_globals(trial: Trial, messages: Sequence[Message]) -> int:
     """How many of the records, the first ones, are for global tables: no task processes or commits them."""
-    topics = {prefix(trial) + one.topic for one in _application(trial).declares.input if one.is_global}
+    topics = {prefix(trial) + topic.topic for topic in _application(trial).declares.input if topic.is_global}
     return sum(message.topic in topics for message in messages)
 
 
@@ -164,12 +164,14 @@ def system(trial: Trial) -> System:
     declares = _application(trial).declares
     oracle = Oracle.read(Path(path)) if (path := values(trial).oracle) else None
     named = prefix(trial)
-    roles = {one.topic: Role(declared=_read(one, named, declares)) for one in declares.input}
-    only = next(one for one in declares.input if not one.is_global)
-    roles |= {one.topic: Role(declared=_written(one, named, only.topic, oracle, declares)) for one in declares.output}
+    roles = {topic.topic: Role(declared=_read(topic, named, declares)) for topic in declares.input}
+    only = next(topic for topic in declares.input if not topic.is_global)
+    roles |= {
+        topic.topic: Role(declared=_written(topic, named, only.topic, oracle, declares)) for topic in declares.output
+    }
     for query in declares.query:
         roles |= _asked(trial, query, declares.partitions_of(query))
-    made = {name for one in declares.output for name in one.promises}
+    made = {name for topic in declares.output for name in topic.promises}
     unseen = {}
     if declares.command:
         unseen = {name: why for name, why in NOT_SEEN.items() if name == "stores" or name in made}
@@ -195,34 +197,34 @@ def _answers_of(query: Query) -> str:
     return f"{ANSWERS}-{query.store}"
 
 
-def _read(one: InputTopic, named: str, declares: Declaration) -> Declared:
-    plays = "global" if one.is_global else "input"
+def _read(topic: InputTopic, named: str, declares: Declaration) -> Declared:
+    plays = "global" if topic.is_global else "input"
     return Declared(
-        named + one.topic,
+        named + topic.topic,
         plays,
-        one.key,
-        one.value,
-        partitions=one.partitions or declares.partitions,
-        config=one.written_config,
+        topic.key,
+        topic.value,
+        partitions=topic.partitions or declares.partitions,
+        config=topic.written_config,
     )
 
 
-def _written(one: OutputTopic, named: str, only: str, oracle: Oracle | None, declares: Declaration) -> Declared:
+def _written(topic: OutputTopic, named: str, only: str, oracle: Oracle | None, declares: Declaration) -> Declared:
     # A command has no topology that could be replayed.
-    promises = tuple(name for name in one.promises if not (declares.command and name in REPLAYED))
+    promises = tuple(name for name in topic.promises if not (declares.command and name in REPLAYED))
     return Declared(
-        named + one.topic,
+        named + topic.topic,
         "output",
-        one.key,
-        one.value,
+        topic.key,
+        topic.value,
         promises,
-        (one.of or only) if "each-input-once" in one.promises else None,
-        oracle.agreed[one.topic] if oracle else None,
-        oracle.as_replayed.get(one.topic) if oracle else None,
-        tuple(oracle.ignored.get(one.topic, ())) if oracle else (),
-        one.compare,
-        one.partitions or declares.partitions,
-        one.written_config,
+        (topic.of or only) if "each-input-once" in topic.promises else None,
+        oracle.agreed[topic.topic] if oracle else None,
+        oracle.as_replayed.get(topic.topic) if oracle else None,
+        tuple(oracle.ignored.get(topic.topic, ())) if oracle else (),
+        topic.compare,
+        topic.partitions or declares.partitions,
+        topic.written_config,
     )
 
 
@@ -233,11 +235,11 @@ def app(trial: Trial) -> Mapping[str, Any]:
     what = {"command": list(declares.command)} if declares.command else {"class": declares.class_}
     asked = [
         {
-            "store": one.store,
-            "answers.topic": trial.topic(_answers_of(one)),
-            "partitions": declares.partitions_of(one),
+            "store": query.store,
+            "answers.topic": trial.topic(_answers_of(query)),
+            "partitions": declares.partitions_of(query),
         }
-        for one in declares.query
+        for query in declares.query
     ]
     return {"application": str(application.folder), **what, **({"queries": asked} if asked else {})}
 
@@ -269,12 +271,12 @@ def later(trial: Trial) -> tuple[Later, ...]:
     application = _application(trial)
     declares = application.declares
     made = []
-    for one in declares.phase:
-        at = declares.at(one.start)
+    for phase in declares.phase:
+        at = declares.at(phase.start)
         app = {"command": list(at.command)} if at.command else {"class": at.class_}
-        properties = application.properties(prefix(trial), one.start)
-        config = {name: properties[name] for name in one.properties} | _heap(at) | {PHASE: str(one.start)}
-        made.append(Later(one.start, app, {} if at.command else config))
+        properties = application.properties(prefix(trial), phase.start)
+        config = {name: properties[name] for name in phase.properties} | _heap(at) | {PHASE: str(phase.start)}
+        made.append(Later(phase.start, app, {} if at.command else config))
     return tuple(made)
 
 
@@ -309,9 +311,9 @@ def refusal(trial: Trial) -> str | None:
 
 def _refuse_queries(parameters: Parameters) -> str | None:
     """Why clients cannot ask stores under a fault, if so."""
-    struck = (one for one in (parameters.injected, beside(parameters)) if one)
-    if fault := next((one for one in struck if one not in NOTICED), None):
-        others = ", ".join(one.name for one in NOTICED)
+    struck = (injected for injected in (parameters.injected, beside(parameters)) if injected)
+    if fault := next((injected for injected in struck if injected not in NOTICED), None):
+        others = ", ".join(allowed.name for allowed in NOTICED)
         return (
             f"under the fault {fault.name} an instance may not notice that others have its tasks, and Kafka Streams "
             f"promises nothing of its answers; leave out [[query]], or take one of {others}."
@@ -323,9 +325,11 @@ def _refuse_command(cell: Cell, parameters: Parameters) -> str | None:
     """Why a trial of a black box cannot be run, if so."""
     if cell.broker.is_claimed:
         return "a command is not handed credentials, nor names for its topics; leave out --brokers."
-    unseen = (one for one in (parameters.injected, beside(parameters)) if one and not one.seen_outside)
+    unseen = (
+        injected for injected in (parameters.injected, beside(parameters)) if injected and not injected.seen_outside
+    )
     if fault := next(unseen, None):
-        others = [one.name for one in FAULTS.values() if one.seen_outside]
+        others = [seen.name for seen in FAULTS.values() if seen.seen_outside]
         return (
             f"whether the fault {fault.name} bites is seen in instances of a class, and a command reports nothing of "
             f"what it does; take {', '.join(others)}."
@@ -337,7 +341,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Process the first records, close cleanly, start again, let the others flow, and the fault strike."""
     declares, parameters = _application(lab.trial).declares, values(lab.trial)
     fault, second = parameters.injected, beside(parameters)
-    lasts = sum(one.lasts for one in (fault, second) if one)
+    lasts = sum(injected.lasts for injected in (fault, second) if injected)
     names = [f"instance-{number}" for number in range(1, declares.instances + 1)]
     with lab.phase("first"):
         _start(lab, names)
@@ -358,7 +362,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         if declares.settle:  # what goes by the clock is put out after its input was processed
             awaited = f"no output to come for {declares.settle:g} s"
             lab.await_(
-                awaited, _Stillness(lab, [one.topic for one in declares.output], declares.settle), PUT_OUT_WITHIN
+                awaited, _Stillness(lab, [topic.topic for topic in declares.output], declares.settle), PUT_OUT_WITHIN
             )
     unasked = _not_asked(lab, declares)
     if declares.query:
@@ -396,7 +400,7 @@ def phases_not_seen(declares: Declaration, events: Sequence[Event]) -> str | Non
     """A sentence about the first phase that no instance was started for; None if there is none."""
     starts = Counter(event["name"] for event in events if event["event"] == "instance" and event["action"] == "started")
     most = max(starts.values(), default=0)
-    left = next((one.start for one in declares.phase if one.start > most), None)
+    left = next((phase.start for phase in declares.phase if phase.start > most), None)
     if left is None:
         return None
     return f"The phase of start {left} never began: no instance was started more than {most} times."
@@ -428,12 +432,12 @@ def _is_beyond(lab: ScenarioContext, records: int) -> bool:
 
 def _start(lab: ScenarioContext, names: list[str]) -> None:
     instances = [lab.instances.start(name) for name in names]
-    lab.await_("its instances to run", lambda: all(one.state == "RUNNING" for one in instances))
+    lab.await_("its instances to run", lambda: all(instance.state == "RUNNING" for instance in instances))
 
 
 def _not_asked(lab: ScenarioContext, declares: Declaration) -> str | None:
     """A sentence about the first store of which clients knew no key; None if there is none."""
-    empty = next((one.store for one in declares.query if not lab.end(f"{one.store}-{CHANGELOG}")), None)
+    empty = next((query.store for query in declares.query if not lab.end(f"{query.store}-{CHANGELOG}")), None)
     return empty and f"No client asked for a key of the store {empty}: nothing was put into it."
 
 
@@ -443,7 +447,7 @@ def _see_routes(lab: ScenarioContext, declares: Declaration) -> None:
     def known(store: str) -> tuple[Owners, Routes]:
         return routes_of(lab.events, list(lab.instances.running), store)
 
-    stores = [one.store for one in declares.query]
+    stores = [query.store for query in declares.query]
     lab.holds_within(
         ROUTED_WITHIN, lambda: is_at_rest(lab) and not any(wrong_routes(*known(store)) for store in stores)
     )
@@ -469,9 +473,9 @@ def observe(_trial: Trial, events: Sequence[Event]) -> Sequence[Comparison]:
     return [
         *(_compared(event) for event in events if event["event"] == "store"),
         *(
-            one
+            comparison
             for event in routed
-            for one in compare_routes(all_routes(event["owners"], event["routes"]), event["store"])
+            for comparison in compare_routes(all_routes(event["owners"], event["routes"]), event["store"])
         ),
     ]
 

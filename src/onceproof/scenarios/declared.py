@@ -234,7 +234,7 @@ class Declaration(_Table):
     @model_validator(mode="after")
     def _hangs_together(self) -> "Declaration":
         as_check(read_uses)(self.uses, "uses")
-        names = [*(one.topic for one in self.input), *(one.topic for one in self.output)]
+        names = [*(topic.topic for topic in self.input), *(topic.topic for topic in self.output)]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"the topic {twice} is there twice")
         if (self.class_ is None) == (not self.command):
@@ -245,7 +245,7 @@ class Declaration(_Table):
             raise ValueError("it takes sources, jars or dependencies, in which the class is")
         self._phases_follow()
         self._can_be_asked()
-        inputs = [one.topic for one in self.input if not one.is_global]
+        inputs = [topic.topic for topic in self.input if not topic.is_global]
         if not inputs:
             raise ValueError("each input is global, so there is nothing to process")
         for output in self.output:
@@ -268,22 +268,22 @@ class Declaration(_Table):
 
     def _phases_follow(self) -> None:
         """Check that each phase begins after the one before, and is of a class, or of a command, as the file is."""
-        for number, (before, one) in enumerate(zip((None, *self.phase), self.phase, strict=False), 1):
-            if before is not None and one.start <= before.start:
+        for number, (before, phase) in enumerate(zip((None, *self.phase), self.phase, strict=False), 1):
+            if before is not None and phase.start <= before.start:
                 raise ValueError(
-                    f"phase {number} begins with start {one.start}, and the one before it with start {before.start}: "
+                    f"phase {number} begins with start {phase.start}, and the one before it with start {before.start}: "
                     "put them in the order of their starts"
                 )
-            if self.command and one.model_fields_set - {"start", "command"}:
+            if self.command and phase.model_fields_set - {"start", "command"}:
                 raise ValueError(f"phase {number} of a command can only have another command")
-            if one.command and not self.command:
+            if phase.command and not self.command:
                 raise ValueError(f"phase {number} has a command, and the application a class: give it a class")
 
     def _can_be_asked(self) -> None:
         """Check that what is said about queries holds for a class under exactly-once."""
         if not self.query:
             return
-        names = [one.store for one in self.query]
+        names = [query.store for query in self.query]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"the store {twice} is asked twice")
         if self.command:
@@ -292,29 +292,29 @@ class Declaration(_Table):
             raise ValueError(
                 f"query takes {GUARANTEE} = {EXACTLY_ONCE}: after a crash without transactions a store goes back"
             )
-        if any(SERVER in properties for properties in (self.properties, *(one.properties for one in self.phase))):
+        if any(SERVER in properties for properties in (self.properties, *(phase.properties for phase in self.phase))):
             raise ValueError(f"{SERVER} names each instance for the routes of queries, leave it out")
 
     def partitions_of(self, query: Query) -> int:
         """How many partitions the changelog of a store has that is asked."""
-        return query.partitions or max(one.partitions or self.partitions for one in self.input)
+        return query.partitions or max(topic.partitions or self.partitions for topic in self.input)
 
     def at(self, start: int) -> "Declaration":
         """The same, as it holds when an instance starts for this time (the first is 1)."""
         declares = self
-        for one in self.phase:
-            if one.start <= start:
-                changed = {name: value for name in ("class_", "command", "heap") if (value := getattr(one, name))}
-                if one.brings_classes:
-                    changed |= {name: getattr(one, name) for name in ("sources", "jars", "dependencies")}
-                changed["properties"] = {**declares.properties, **one.properties}
+        for phase in self.phase:
+            if phase.start <= start:
+                changed = {name: value for name in ("class_", "command", "heap") if (value := getattr(phase, name))}
+                if phase.brings_classes:
+                    changed |= {name: getattr(phase, name) for name in ("sources", "jars", "dependencies")}
+                changed["properties"] = {**declares.properties, **phase.properties}
                 declares = declares.model_copy(update=changed)
         return declares
 
     @property
     def starts(self) -> tuple[int, ...]:
         """The starts of an instance with which something changes, the first one among them."""
-        return (1, *(one.start for one in self.phase))
+        return (1, *(phase.start for phase in self.phase))
 
     @property
     def corrected(self) -> dict[str, tuple[Feature, ...]]:
@@ -323,7 +323,7 @@ class Declaration(_Table):
 
     def promises(self, name: str) -> bool:
         """Whether this is promised of some output."""
-        return any(name in one.promises for one in self.output)
+        return any(name in topic.promises for topic in self.output)
 
     @property
     def what(self) -> str:
@@ -355,8 +355,8 @@ class Application:
             raise UsageError(f"{file} is no TOML: {error}.") from None
         except ValueError as error:
             raise UsageError(f"{file}: {error}.") from None
-        files = [one.file for one in declares.input if one.file is not None]
-        of_phases = [path for one in declares.phase for path in (*one.sources, *one.jars)]
+        files = [topic.file for topic in declares.input if topic.file is not None]
+        of_phases = [path for phase in declares.phase for path in (*phase.sources, *phase.jars)]
         for named in (*declares.sources, *declares.jars, *of_phases, *files):
             if not (folder / named).exists():
                 raise UsageError(
@@ -393,34 +393,34 @@ class Application:
         """
         rng = random.Random(seed)
         side_by_side = []
-        for number, one in enumerate(self.declares.input):
-            records = list(self._of_file(one) if one.generate is None else _generated(one, one.generate, rng))
-            turns = (0 if one.is_global else (place + 1) / len(records) for place in range(len(records)))
+        for number, topic in enumerate(self.declares.input):
+            records = list(self._of_file(topic) if topic.generate is None else _generated(topic, topic.generate, rng))
+            turns = (0 if topic.is_global else (place + 1) / len(records) for place in range(len(records)))
             side_by_side += [
-                (turn, number, one, nth, drawn) for nth, (turn, drawn) in enumerate(zip(turns, records, strict=True))
+                (turn, number, topic, nth, drawn) for nth, (turn, drawn) in enumerate(zip(turns, records, strict=True))
             ]
         side_by_side.sort(key=lambda item: item[:2])
         return [
             Message(
-                prefix + one.topic,
+                prefix + topic.topic,
                 drawn.key,
                 drawn.value,
                 begin + place * 1_000 // self.declares.rate if drawn.timestamp is None else drawn.timestamp,
-                None if drawn.key is not None else nth % (one.partitions or self.declares.partitions),
+                None if drawn.key is not None else nth % (topic.partitions or self.declares.partitions),
                 drawn.headers,
             )
-            for place, (_, _, one, nth, drawn) in enumerate(side_by_side)
+            for place, (_, _, topic, nth, drawn) in enumerate(side_by_side)
         ]
 
-    def _of_file(self, one: InputTopic) -> Iterator["_Drawn"]:
-        file = self.folder / (one.file or "")
+    def _of_file(self, topic: InputTopic) -> Iterator["_Drawn"]:
+        file = self.folder / (topic.file or "")
         is_table = file.suffix == ".parquet"
         rows: list[tuple[int, Written]] = list(_rows(file) if is_table else _lines(file))
         if not rows:
             raise UsageError(f"{file} has no records: each takes a value, and perhaps a key.")
         for number, row in rows:
             try:
-                yield _parsed(one, row)
+                yield _parsed(topic, row)
             except ValueError as error:
                 raise UsageError(f"{file}, {'row' if is_table else 'line'} {number}: {error}.") from None
 
@@ -471,7 +471,7 @@ class _Row(_Table):
     headers: dict[str, str | None] | list[tuple[str, str | bytes | None]] = {}  # one of a name, or several
 
 
-def _parsed(one: InputTopic, row: Written) -> _Drawn:
+def _parsed(topic: InputTopic, row: Written) -> _Drawn:
     """The record in a line of JSON, or in a row.
 
     Raises:
@@ -484,30 +484,30 @@ def _parsed(one: InputTopic, row: Written) -> _Drawn:
     except ValueError:
         raise ValueError(f"{value_text(str(row))} is no JSON") from None
     fields = {}
-    for name, serde, value in (("key", one.key, read.key), ("value", one.value, read.value)):
+    for name, serde, value in (("key", topic.key, read.key), ("value", topic.value, read.value)):
         try:
             fields[name] = encode(serde, value)
         except ValueError as error:
-            raise ValueError(f"the {name} {error}, which the serde {serde} of {one.topic} asks for") from None
-    if one.is_compacted and fields["key"] is None:
-        raise ValueError(f"it has no key, which {one.topic} asks for, as its {CLEANUP} is {COMPACT}")
+            raise ValueError(f"the {name} {error}, which the serde {serde} of {topic.topic} asks for") from None
+    if topic.is_compacted and fields["key"] is None:
+        raise ValueError(f"it has no key, which {topic.topic} asks for, as its {CLEANUP} is {COMPACT}")
     named = read.headers.items() if isinstance(read.headers, dict) else read.headers
     headers = tuple((name, text.encode() if isinstance(text, str) else text) for name, text in named)
     return _Drawn(fields["key"], fields["value"], read.timestamp, headers)
 
 
-def _generated(one: InputTopic, drawn: Generated, rng: random.Random) -> Iterator[_Drawn]:
+def _generated(topic: InputTopic, drawn: Generated, rng: random.Random) -> Iterator[_Drawn]:
     keys, values = (((text,) if text is None or isinstance(text, str) else text) for text in (drawn.key, drawn.value))
     turns = max(len(keys), len(values))
     try:
         for place in range(drawn.records):
             number, turn = divmod(place, turns)
             template = keys[turn % len(keys)]
-            key = None if template is None else from_text(one.key, _filled(template, number, rng))
+            key = None if template is None else from_text(topic.key, _filled(template, number, rng))
             value = _filled(str(values[turn % len(values)]), number, rng)
-            yield _Drawn(key, from_text(one.value, value.ljust(drawn.size, ".")))
+            yield _Drawn(key, from_text(topic.value, value.ljust(drawn.size, ".")))
     except ValueError as error:
-        raise UsageError(f"What is generated for {one.topic} does not fit its serdes: {error}.") from None
+        raise UsageError(f"What is generated for {topic.topic} does not fit its serdes: {error}.") from None
 
 
 def _filled(template: str, number: int, rng: random.Random) -> str:
