@@ -22,7 +22,7 @@ from tests.conftest import a_trial
 from tests.specimens.files import a_reading, an_outcome
 
 
-def onceproof(*arguments, **environment):
+def onceproof(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "onceproof.cli", *arguments],
         capture_output=True,
@@ -33,19 +33,26 @@ def onceproof(*arguments, **environment):
     )
 
 
+def shown(*arguments: str) -> str:
+    """The output of a command that ends well; of one that does not, the test shows how it ended."""
+    ended = onceproof(*arguments)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stdout[-500:]
+    return ended.stdout
+
+
 def test_help_and_list_show_what_there_is():
-    assert "trial" in onceproof("--help").stdout
-    listed = onceproof("list").stdout
+    assert "trial" in shown("--help")
+    listed = shown("list")
     for word in ("enumerator", "NO_LAG_ACCEPTABLE", "seed (default)", "nightly"):
         assert word in listed
 
 
 def test_the_help_has_every_command_in_a_group_of_what_people_do():
-    shown = onceproof("--help").stdout
+    text = shown("--help")
     for panel in Panel:
-        assert f"─ {panel} ─" in shown
-    assert "─ Commands ─" not in shown
-    assert shown.index(Panel.UPGRADE) < shown.index("advise") < shown.index(Panel.APPLICATION) < shown.index("demo")
+        assert f"─ {panel} ─" in text
+    assert "─ Commands ─" not in text
+    assert text.index(Panel.UPGRADE) < text.index("advise") < text.index(Panel.APPLICATION) < text.index("demo")
 
 
 def test_the_version_is_that_of_the_package_and_of_the_harness():
@@ -78,12 +85,12 @@ def test_a_shell_completes_commands_and_names(typed, completed):
 
 
 def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
-    listed = onceproof("list", "quota", "crash").stdout
+    listed = shown("list", "quota", "crash")
     assert re.findall(r"^scenario (\S+):", listed, re.MULTILINE) == ["quota", "crash"]
     assert listed.count("rolling-bounce.back") == 1
     assert "pause.seconds" not in listed  # which neither allows
     assert "nightly" not in listed
-    whole = onceproof("list").stdout
+    whole = shown("list")
     assert whole.count("pause.transaction.timeout.ms") == whole.count("state-copied.source") == 1
 
 

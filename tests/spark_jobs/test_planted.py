@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.lab.cluster import EmbeddedCluster
+from tests.conftest import a_run_id
 from tests.specimens.catalogue import one_of_each_anomaly
 from tests.specimens.judging import judge
 from tests.specimens.mutations import Mutation, untouched
@@ -30,6 +31,6 @@ def test_all_witnesses_find_exactly_what_was_planted(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path, mutations: list[Mutation]
 ) -> None:
     vendor = project / ".onceproof" / "artifacts" / "data-docs-vendor"
-    judged = judge(spark, cluster, tmp_path / "20261121T084500-3f2a", mutations, vendor)
+    judged = judge(spark, cluster, tmp_path / a_run_id(), mutations, vendor)
     amiss = {f"{j.planted.mutation.clean.name}: {j.planted.mutation.kind}": j.amiss() for j in judged}
     assert {name: witnesses for name, witnesses in amiss.items() if witnesses} == {}

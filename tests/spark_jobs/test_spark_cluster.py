@@ -14,6 +14,7 @@ from onceproof.pipeline.health import trouble
 from onceproof.processes.process import spawn, tail
 from onceproof.processes.waiting import await_condition
 from onceproof.spark import collect_and_check
+from tests.conftest import a_run_id
 from tests.specimens.catalogue import one_of_each_anomaly
 from tests.specimens.planting import plant
 from tests.specimens.trials import kept_trials
@@ -69,7 +70,7 @@ def tables_of(run: RunFolder) -> dict[str, list[str]]:
 @pytest.mark.spark
 @pytest.mark.broker
 def test_a_cluster_makes_the_same_tables(cluster: EmbeddedCluster, master: str, tmp_path: Path) -> None:
-    run, planted = plant(tmp_path / "20261121T084600-5c1b", cluster, one_of_each_anomaly(kept_trials()[:3]))
+    run, planted = plant(tmp_path / a_run_id(), cluster, one_of_each_anomaly(kept_trials()[:3]))
     collect_and_check(run)
     alone = tables_of(run)
     collect_and_check(run, master)
