@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer
+from onceproof.campaigns.fuzz.fuzzing import Finding, Fuzzed, Fuzzer
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, NEVER, ROCKSDB, SHORT, VERSIONED, Case, Record, Step, draw
 from onceproof.campaigns.fuzz.known import causes_in, explained
 from onceproof.campaigns.fuzz.printing import NAME, unit_test
-from onceproof.campaigns.fuzz.relational import Judged, judge
+from onceproof.campaigns.fuzz.relational import Difference, Judged, judge
+from onceproof.campaigns.fuzz.tickets import tried
 from onceproof.lab.artifacts import replay_class_path
 from onceproof.lab.lane import Lane
 from onceproof.model.errors import HarnessError
@@ -249,6 +250,39 @@ def test_a_printed_test_restores(tmp_path):
     assert "but was: <[a = x|0/a|1 at 1009000]>" in printed(REVIVED, "found", NEWEST, tmp_path)
     table = Step("table", "table", ("rows",), STORE)
     assert printed(replace(REVIVED, steps=(table, *REVIVED.steps[1:])), "found", NEWEST, tmp_path) == ""
+
+
+def a_finding(number: int, case: Case, kind: str, folder: Path) -> Finding:
+    folder.mkdir()
+    (folder / "case.json").write_text(json.dumps(case.encoded))
+    return Finding(
+        number=number,
+        title="a title",
+        case_number=7,
+        cases=8,
+        after=1.5,
+        reds=1,
+        differences=(Difference("joined", kind, "a = a|0/a|0"),),
+        case=str(case),
+        folder=str(folder),
+    )
+
+
+def test_findings_are_bisected_over_releases(tmp_path):
+    two_tasks = replace(TWO_TASKS, schedule=RED_SCHEDULE)
+    findings = (
+        a_finding(1, SAME_KEY, "unexpected", tmp_path / "1"),
+        a_finding(2, two_tasks, "wrong", tmp_path / "2"),
+    )
+    state = Fuzzed(run="r", streams="3.9.1", against=None, seed=1, harness="h", findings=findings, folder=str(tmp_path))
+    line = [Release(3, 9, patch) for patch in range(3)]
+    done = tried(state, line, lambda release: Lane(HERE, release, tmp_path / "lane.log"), lambda _: None)
+    assert [finding.releases for finding in done.findings] == [
+        {"3.9.0": "green", "3.9.1": "red", "3.9.2": "red"},
+        {"3.9.0": "red", "3.9.1": "green", "3.9.2": "green"},
+    ]
+    assert "| 3.9 | 3.9.0 | 3.9.1 | 3.9.2 | — |" in (tmp_path / "1/ticket.md").read_text()
+    assert "| 3.9 | — | 3.9.0 | 3.9.0 | 3.9.1 |" in (tmp_path / "2/ticket.md").read_text()
 
 
 def test_every_case_of_the_snapshot_is_printed_so_that_it_compiles(tmp_path):
