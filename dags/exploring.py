@@ -20,7 +20,7 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, Param, PokeReturnValue, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from pendulum import local_timezone
+from pendulum.tz.local_timezone import get_local_timezone
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
@@ -80,7 +80,7 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
 
 
 @dag(
-    schedule=CronTriggerTimetable("30 3 * * *", timezone=local_timezone()),
+    schedule=CronTriggerTimetable("30 3 * * *", timezone=get_local_timezone()),
     catchup=False,
     max_active_runs=1,
     dagrun_timeout=timedelta(days=2),

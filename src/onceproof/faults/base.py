@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
@@ -189,6 +189,9 @@ class FaultContext(Protocol):
     def links(self) -> Links:
         """The links between an instance and each of them."""
 
+    def without(self, names: frozenset[str]) -> "FaultContext":
+        """The same, in which these instances are not among those that run, so that a second fault spares them."""
+
     def now(self) -> float:
         """The time in epoch seconds, on the clock of the timeline."""
 
@@ -331,7 +334,7 @@ def run_fault(
         with at_work(fault, fault_run) as target:
             lab.holds_within(fault_run.patience, while_records_flow(fault_run.took_effect))
             if beside is not None:
-                second = run_fault(beside, without(lab, frozenset(target.split())), meanwhile)
+                second = run_fault(beside, lab.without(frozenset(target.split())), meanwhile)
         lab.holds_within(fault_run.patience, while_records_flow(fault_run.recovered))
         fault_outcome = _concluded(fault, *fault_run.observed())
     except NoTargetError as reason:
@@ -347,31 +350,6 @@ def together(first: FaultOutcome, second: FaultOutcome | None) -> FaultOutcome:
     observed = {outcome.name: outcome.observed for outcome in (first, second)}
     bit = first.bit and second.bit
     return FaultOutcome(f"{first.name} and {second.name}", bit, f"{first.summary} {second.summary}", observed)
-
-
-def without(lab: FaultContext, struck: frozenset[str]) -> FaultContext:
-    """The same world, in which these instances cannot be struck."""
-    return cast(FaultContext, _Without(lab, struck))
-
-
-class _Without:
-    """A world without some instances: all else is as it is."""
-
-    def __init__(self, whole: object, struck: frozenset[str]) -> None:
-        """The whole is a world, or its instances."""
-        self._whole, self._struck = whole, struck
-
-    @property
-    def instances(self) -> "_Without":
-        return _Without(self._whole.instances, self._struck)  # type: ignore[attr-defined]
-
-    @property
-    def running(self) -> Mapping[str, Instance]:
-        running: Mapping[str, Instance] = self._whole.running  # type: ignore[attr-defined]
-        return {name: instance for name, instance in running.items() if name not in self._struck}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._whole, name)
 
 
 def processed(lab: FaultContext) -> int:

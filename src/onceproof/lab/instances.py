@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ class Instances:
         self._context = context
         self.links = context.world.links(context.cluster.proxy, context.note)
         self._running: dict[str, Instance] = {}
+        self._spared: frozenset[str] = frozenset()
         self._started: list[Instance] = []  # all there ever were
         self._starts: Counter[str] = Counter()
         self.attested: dict[str, Any] = {}  # by start, what an instance reported about itself
@@ -33,7 +35,13 @@ class Instances:
     @property
     def running(self) -> dict[str, Instance]:
         """Those that run, by name."""
-        return dict(self._running)
+        return {name: instance for name, instance in self._running.items() if name not in self._spared}
+
+    def without(self, names: frozenset[str]) -> "Instances":
+        """The same instances; those of these names are not among the ones that run."""
+        others = copy(self)
+        others._spared = names
+        return others
 
     def start(
         self,

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -45,6 +46,12 @@ class TrialLab:
         self.note, self.phase, self.measure, self.now = context.note, context.phase, context.measure, context.world.now
         self.events: Sequence[Event] = context.timeline.events
         self._context, self._input, self._reading = context, produced, reading
+
+    def without(self, names: frozenset[str]) -> "TrialLab":
+        """The same, in which these instances are not among those that run."""
+        others = copy(self)
+        others.instances = self.instances.without(names)
+        return others
 
     # --- instances --------------------------------------------------------------------------------------------
 
