@@ -229,6 +229,20 @@ def test_clients_that_ask_while_tasks_move_are_answered_as_they_must_be(examples
 
 @pytest.mark.night
 @pytest.mark.broker
+def test_clients_are_sent_nowhere_where_threads_overwrite_the_metadata_of_others(examples):
+    folder = words_asked(examples)
+    file = folder / "onceproof.toml"
+    threads = '[properties]\n"group.protocol" = "streams"\n"num.stream.threads" = 2\n'
+    text = file.read_text().replace("[properties]\n", threads).replace('"num.standby.replicas" = 1\n', "")
+    file.write_text(text.replace("partitions = 2", "partitions = 4"))
+    code, [bad] = app_run(folder, "--streams", "4.3.1", "--broker", "4.4.0", "--seed", "1")
+    assert (code, bad["judgement"], bad["anomalies"].keys()) == (1, "red", {"wrong-route"}), bad["reason"]
+    assert [issue["key"] for issue in bad["issues"]] == ["KAFKA-20782"], bad
+    assert bad["unexplained"] == {}
+
+
+@pytest.mark.night
+@pytest.mark.broker
 def test_words_are_counted_through_a_rolling_upgrade(examples):
     code, [rolled] = app_run(
         examples / "wordcount", "--streams", "3.9.1", "--roll-to", "4.3.1", "--broker", "4.3.1", "--seed", "1"

@@ -139,6 +139,10 @@ REOPENED = [
 ]
 CONTINUES = {**EXACTLY, "default.deserialization.exception.handler": "a.LogAndContinueExceptionHandler"}
 AT_LEAST = {"processing.guarantee": "at_least_once"}
+STREAMS_PROTOCOL = {**EXACTLY, "group.protocol": "streams"}
+STANDBYS = {**EXACTLY, "num.standby.replicas": "1"}
+ROUTE = Witness("wrong-route", 1, None, (), ("instance-1, store seen",), "instance-2", "unavailable")
+STALE = Witness("stale-answer", 1, 7, (), ("answers-seen/1@3",), "'a': '2' or later", "'a': '1', instance-1 store")
 RUNNING = replace(STUCK, observed="RUNNING 4,017 processed")
 
 
@@ -174,6 +178,11 @@ def of(name):
         ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"events": [DEDUP, HELD]}),
         ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"events": [MOVED]}),
         ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"streams": "3.9.1"}),
+        ("KAFKA-20782", "4.3.1", ROUTE, [DEDUP], STREAMS_PROTOCOL, {"config": EXACTLY}),
+        ("KAFKA-20782", "4.3.1", ROUTE, [DEDUP], STREAMS_PROTOCOL, {"witness": replace(ROUTE, observed="instance-2")}),
+        ("KAFKA-20782", "4.3.1", ROUTE, [DEDUP], STREAMS_PROTOCOL, {"streams": "4.4.0"}),
+        ("KIP-562 (no JIRA)", "3.7.2", STALE, [DEDUP], STANDBYS, {"config": EXACTLY}),
+        ("KIP-562 (no JIRA)", "3.7.2", STALE, [DEDUP], STANDBYS, {"witness": replace(STALE, observed="1, instance-1 stale")}),
         ("KIP-825, retention (no JIRA)", "4.4.0", LOST, [store(ON_CLOSE, WINDOW)], EXACTLY, {"events": [store(WINDOWED, WINDOW)]}),
     ],
 )  # fmt: skip

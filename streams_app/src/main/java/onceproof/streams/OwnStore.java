@@ -71,7 +71,7 @@ final class OwnStore extends AskedStore {
     void open(Properties config) {
         Properties own = new Properties();
         config.stringPropertyNames().stream()
-                .filter(ConsumerConfig.configNames()::contains)
+                .filter(name -> ConsumerConfig.configNames().contains(name) && !name.startsWith("group.")) // it is in none
                 .forEach(name -> own.put(name, config.getProperty(name)));
         own.put("client.id", config.getProperty("client.id") + "-query-client-" + store);
         own.put("auto.offset.reset", "earliest");

@@ -353,13 +353,12 @@ final class QueryClient {
         try {
             for (AskedStore.Key key : asked.examples().values()) {
                 KeyQueryMetadata where = streams.queryMetadataForKey(asked.store, key.object, PartitionOf.known(key.partition));
-                if (where == null || where.equals(KeyQueryMetadata.NOT_AVAILABLE)) {
-                    return; // in a rebalance
-                }
+                boolean isKnown = where != null && !where.equals(KeyQueryMetadata.NOT_AVAILABLE); // not so in a rebalance
+                Set<HostInfo> standbys = isKnown ? where.standbyHosts() : Set.of();
                 now.add(Events.fields(
-                        "partition", where.partition(),
-                        "active", where.activeHost().host(),
-                        "standby", where.standbyHosts().stream().map(HostInfo::host).sorted().collect(Collectors.toList()),
+                        "partition", key.partition,
+                        "active", isKnown ? where.activeHost().host() : null,
+                        "standby", standbys.stream().map(HostInfo::host).sorted().collect(Collectors.toList()),
                         "answers", isAnswered(streams, key)));
             }
         } catch (IllegalStateException | InvalidStateStoreException e) { // not running
