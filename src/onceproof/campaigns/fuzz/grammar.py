@@ -329,10 +329,7 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     steps = _steps(random, stores, _weighted(operations, without, uniform=uniform), without, 1 if is_of_versions else 3)
     if is_of_versions and not {"stream", "lookup"} & set(without):
         steps = _asked(random, steps)
-    if any(_takes_order(step, is_closed) for step in steps):
-        steps = tuple(_by_the_time_of_records(step) for step in steps)
-    if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
-        steps = tuple(_without_on_close(step) for step in steps)
+    steps = _determined(steps, release, is_closed=is_closed)
     if random.random() < (0.9 if is_of_versions else 0.5):
         steps = tuple(_forgetful(step) for step in steps)
     is_forgetful = any(step.options.get("history") == SHORT for step in steps)
@@ -349,6 +346,15 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
         there.remove(EXACTLY_ONCE)
     properties = tuple(name for name in there if random.random() < 0.25)
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
+
+
+def _determined(steps: tuple[Step, ...], release: Release, *, is_closed: bool) -> tuple[Step, ...]:
+    """Without what the release does not have, or what makes the results hang on more than the records."""
+    if any(_takes_order(step, is_closed) for step in steps):
+        steps = tuple(_by_the_time_of_records(step) for step in steps)
+    if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
+        steps = tuple(_without_on_close(step) for step in steps)
+    return steps
 
 
 def _asked(random: Random, steps: tuple[Step, ...]) -> tuple[Step, ...]:

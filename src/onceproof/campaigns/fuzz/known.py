@@ -4,7 +4,7 @@ A red is known only if an issue of the registry that the release has could strik
 difference, and if the case is green without what the issue needs and nothing else changed. Whatever else is red stays.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,7 +15,6 @@ from onceproof.model.release import Release
 
 ROWS = ("missing", "unexpected", "wrong")  # kinds of differences of tables
 KEEPS_ROWS = ("filterTable", "mapTable", "suppress")  # behind which a difference is of the same kind
-EMPTY_BATCH = 1  # millisecond by which a deletion comes later than its value
 SEGMENT = 2_000  # milliseconds, of a versioned store with so short a history: it expires as a whole
 UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a store that was opened again
 
@@ -29,7 +28,7 @@ class Cause:
             other operations it may become any kind.
         struck: the steps among these that it can strike in this case.
         avoided: the same case without what the issue needs at these steps.
-        failure: a part of the sentence with which a topology ends; none that ends is its otherwise.
+        failure: a part of the sentence with which it ends a topology; None if it ends none.
     """
 
     shows: Mapping[str, str]
@@ -87,9 +86,9 @@ def explained(case: Case, judged: Judged, causes: Sequence[Cause], run: Callable
     """
     found = Explained((), case, judged)
     for cause in causes:
-        if not found.judged.differences:
-            break
         found = _without(cause, found, run) or found
+        if not found.judged.differences:
+            return found
     return _together(found, causes, run) or found
 
 
@@ -181,15 +180,15 @@ def _in_one_update(case: Case, _: Sequence[Step]) -> Case:
 
 def _one_by_one(case: Case, _: Sequence[Step]) -> Case:
     """With no update before all that the last one caused is done."""
+    return replace(_apart(case, case.records), settled=case.partitions > 1)
+
+
+def _apart(case: Case, records: Collection[Record]) -> Case:
+    """With a record for each update, where these are of bursts."""
     topics = {step.operands[0] for step in case.steps if step.operation == "burst"}
-    return replace(_apart(case, topics), settled=case.partitions > 1)
-
-
-def _apart(case: Case, topics: set[str]) -> Case:
-    """With a record for each update of a burst."""
     apart = [
-        [replace(record, value=part) for part in record.parts] if record.topic in topics else [record]
-        for record in case.records
+        [replace(one, value=part) for part in one.parts] if one.topic in topics and one in records else [one]
+        for one in case.records
     ]
     reopened = tuple(sum(map(len, apart[:place])) for place in case.reopened)
     return replace(case, records=tuple(one for records in apart for one in records), reopened=reopened)
@@ -259,11 +258,16 @@ def _deleted_at_once(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     return found
 
 
-def _deleted_later(case: Case, _: Sequence[Step]) -> Case:
-    """With each deletion a millisecond after its value."""
-    apart = _apart(case, {step.operands[0] for step in case.steps if step.operation == "burst"})
-    late = (replace(r, timestamp=r.timestamp + (EMPTY_BATCH if r.value is None else 0)) for r in apart.records)
-    return replace(apart, records=tuple(late))
+def _deleted_later(case: Case, tables: Sequence[Step]) -> Case:
+    """With each deletion of these tables a millisecond after its value."""
+    topics = set[str]().union(*(topics_of(table, case.steps) for table in tables))
+    apart = _apart(case, [record for record in case.records if record.topic in topics and None in record.parts])
+
+    def later(record: Record) -> Record:
+        is_deletion = record.topic in topics and record.value is None
+        return replace(record, timestamp=record.timestamp + 1) if is_deletion else record
+
+    return replace(apart, records=tuple(map(later, apart.records)))
 
 
 # --- others ----------------------------------------------------------------------------------------------------------
