@@ -143,7 +143,7 @@ def keys(issues):
             "3.9.1",
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479", BUFFERS],
-            ["KAFKA-20808", "KAFKA-20808, other segments (no JIRA)", "KAFKA-21034"],
+            ["KAFKA-20808", "KAFKA-20808, other segments (no JIRA)", "KAFKA-20782", "KAFKA-21034"],
             ["KAFKA-20731", FAR_FUTURE, DEADLOCK, KEPT, OWNED, PAUSES, REVOKED, SAME_KEY],
         ),
         (
