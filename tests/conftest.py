@@ -101,7 +101,7 @@ def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = attrgett
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """One broker of the default release, for all tests that only need topics."""
     started = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path_factory.mktemp("cluster"))
     yield started

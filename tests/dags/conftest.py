@@ -8,11 +8,15 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.pipeline.cardboard import home, lab
 from tests.pipeline.registry import registry
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
 
 HOME = Path(tempfile.mkdtemp(prefix="onceproof-airflow-"))
 DAGS = Path(__file__).parents[2] / "dags"
@@ -34,7 +38,7 @@ __all__ = ["home", "lab", "registry"]
 
 
 @pytest.fixture(scope="session")
-def bag():
+def bag() -> "DagBag":
     """All DAG files, read as Airflow does."""
     from airflow.dag_processing.dagbag import DagBag
 
@@ -42,7 +46,7 @@ def bag():
 
 
 @pytest.fixture(scope="session")
-def database():
+def database() -> None:
     """Airflow's tables."""
     from airflow.utils.db import initdb
 

@@ -60,7 +60,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def lab(home, monkeypatch) -> FakeLab:
+def lab(home: Path, monkeypatch: pytest.MonkeyPatch) -> FakeLab:
     fake = FakeLab()
 
     class FakeCluster:

@@ -1,5 +1,7 @@
 """Fixtures of the pipeline's tests."""
 
+from pathlib import Path
+
 import pytest
 
 from onceproof.settings import Settings
@@ -9,5 +11,5 @@ __all__ = ["home", "lab"]
 
 
 @pytest.fixture
-def own_settings(home) -> Settings:
+def own_settings(home: Path) -> Settings:
     return Settings()

@@ -58,7 +58,7 @@ class Registry:
 
 
 @pytest.fixture
-def registry(home, tmp_path, monkeypatch) -> Registry:
+def registry(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     folder = tmp_path / "registry"
     folder.mkdir()
     command = folder / "mvn"
