@@ -1,7 +1,8 @@
 """What strikes a black box, and that it is concluded from what its group commits."""
 
 import random
-from types import SimpleNamespace
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,17 +15,17 @@ from onceproof.model.segments import COORDINATOR, OFFSETS
 class BoxInstances:
     """Two black boxes, which write down what is done to them."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.running = {name: SimpleNamespace(name=name, reports=False, processed=0) for name in ("a", "b")}
-        self.done = []
+        self.done: list[tuple[str, str]] = []
 
-    def kill(self, name):
+    def kill(self, name: str) -> None:
         self.done.append(("killed", self.running.pop(name).name))
 
-    def stop(self, name, leave_group):
+    def stop(self, name: str, leave_group: bool) -> None:
         self.done.append(("stopped", self.running.pop(name).name))
 
-    def start(self, name):
+    def start(self, name: str) -> None:
         self.done.append(("started", name))
         self.running[name] = SimpleNamespace(name=name, reports=False)
 
@@ -32,25 +33,25 @@ class BoxInstances:
 class Boxes:
     """The lab of a trial of two black boxes, whose group commits a hundred records with each look."""
 
-    def __init__(self, goes_on=True):
+    def __init__(self, goes_on: bool = True) -> None:
         self.rng = random.Random(1)
         self.parameters: dict[str, object] = {}
         self.events: list[tuple[str, dict[str, object]]] = []
         self.instances = BoxInstances()
         self.done, self._committed, self._goes_on = self.instances.done, 0, goes_on
 
-    def committed(self, role="input"):
+    def committed(self, role: str = "input") -> int:
         if self._goes_on or len(self.done) < 2:
             self._committed += 100
         return self._committed
 
-    def open_input(self):
+    def open_input(self) -> dict[str, dict[str, tuple[int, None]]]:
         return {"orders": {"0": (self._committed, None)}}
 
-    def holds_within(self, seconds, condition):
+    def holds_within(self, seconds: float, condition: Callable[[], bool]) -> bool:
         return any(condition() for _ in range(100))
 
-    def note(self, event, **fields):
+    def note(self, event: str, **fields: object) -> None:
         self.events.append((event, fields))
 
 
@@ -60,7 +61,7 @@ def lab(goes_on: bool = True) -> Any:
 
 
 @pytest.mark.parametrize(("module", "how"), [(instance_kill, "killed"), (bounce, "stopped")])
-def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, how):
+def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module: ModuleType, how: str) -> None:
     boxes = lab()
     fault_outcome = run_fault(module.FAULT, boxes, lambda: None)
     [(_, name), started] = boxes.done
@@ -70,13 +71,13 @@ def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module, ho
     assert started == ("started", name)
 
 
-def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck():
+def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck() -> None:
     fault_outcome = run_fault(instance_kill.FAULT, lab(goes_on=False), lambda: None)
     assert not fault_outcome.bit
     assert f"fewer than {WORKS} records were committed" in fault_outcome.summary
 
 
-def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id():
+def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id() -> None:
     boxes, killed = lab(), []
     boxes.parameters = {"broker-kill.leads": "transaction-coordinator", "broker-kill.orderly": False}
     boxes.trial = SimpleNamespace(application_id="app")
@@ -89,5 +90,5 @@ def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_te
     assert (killed, fault_run.place) == ([2], f"{OFFSETS}-0")
 
 
-def test_what_black_boxes_have_processed_is_what_is_committed():
+def test_what_black_boxes_have_processed_is_what_is_committed() -> None:
     assert processed(lab()) == 100

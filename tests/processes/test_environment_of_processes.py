@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,7 +14,7 @@ from onceproof.lab.programs import run_program
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
 from onceproof.processes.environment import without_credentials
-from onceproof.processes.process import spawn
+from onceproof.processes.process import Process, spawn
 from onceproof.processes.waiting import await_condition
 from tests.conftest import HERE
 
@@ -41,25 +42,25 @@ SLEEP = [sys.executable, "-c", "import time; print('ready', flush=True); time.sl
 
 
 @pytest.fixture
-def planted(monkeypatch):
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**CREDENTIALS, **UNKNOWN, "LC_TIME": "C"}.items():
         monkeypatch.setenv(name, value)
 
 
-def environments(process, log):
+def environments(process: Process, log: Path) -> list[dict[str, str]]:
     """Those of the reaper and of its command, once that runs."""
     await_condition("the command", lambda: "ready" in log.read_text(), timeout=20)
     reaper = psutil.Process(process.pid)
     return [one.environ() for one in (reaper, *reaper.children())]
 
 
-def test_credentials_are_known_by_name_and_by_value():
+def test_credentials_are_known_by_name_and_by_value() -> None:
     assert without_credentials({**CREDENTIALS, **UNKNOWN, **NEEDED}) == UNKNOWN | NEEDED
     assert without_credentials({**CREDENTIALS, **UNKNOWN, **NEEDED}, user_code=True) == NEEDED
 
 
 @pytest.mark.usefixtures("planted")
-def test_what_we_start_sees_no_credentials(tmp_path):
+def test_what_we_start_sees_no_credentials(tmp_path: Path) -> None:
     process = spawn(SLEEP, log=tmp_path / "log", env={"SPARK_LOCAL_IP": "127.0.0.1"})
     try:
         seen = environments(process, tmp_path / "log")
@@ -73,7 +74,7 @@ def test_what_we_start_sees_no_credentials(tmp_path):
 
 
 @pytest.mark.usefixtures("planted")
-def test_an_application_sees_what_it_needs_and_nothing_else(tmp_path):
+def test_an_application_sees_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
     box = BlackBox("instance-1", Release(3, 9, 1).claimed, tmp_path / "log", Timeline(tmp_path / "t"), HERE)
     config = {"bootstrap.servers": "127.0.0.1:9", "application.id": "app", "state.dir": str(tmp_path / "state")}
     box.start("app", {"application": str(tmp_path), "command": SLEEP}, config)
@@ -89,7 +90,9 @@ def test_an_application_sees_what_it_needs_and_nothing_else(tmp_path):
 
 @pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize("start", ["instance", "program"])
-def test_a_jvm_with_classes_of_people_s_own_does_not_either(tmp_path, monkeypatch, start):
+def test_a_jvm_with_classes_of_people_s_own_does_not_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
     java = tmp_path / "java"
     java.write_text(f"#!/bin/sh\nexec {sys.executable} -c 'import os; print(dict(os.environ))' >&2\n")
     java.chmod(0o755)

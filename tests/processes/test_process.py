@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from functools import partial
+from pathlib import Path
 
 import psutil
 import pytest
@@ -21,28 +23,28 @@ from tests.present import present
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
-def command_of(process) -> psutil.Process:
+def command_of(process: Process) -> psutil.Process:
     reaper = psutil.Process(process.pid)
     await_condition("the command", reaper.children, timeout=30)
     return reaper.children()[0]
 
 
 @pytest.fixture
-def kept(tmp_path):
+def kept(tmp_path: Path) -> Iterator[Process]:
     process = spawn(SLEEP, log=tmp_path / "log")
     yield process
     process.kill()
     process.terminate(timeout=30)
 
 
-def test_a_command_is_stopped_in_good_order(kept):
+def test_a_command_is_stopped_in_good_order(kept: Process) -> None:
     command = command_of(kept)
     kept.terminate()
     assert kept.poll() == 128 + signal.SIGTERM
     assert has_ended(command)
 
 
-def test_a_command_is_killed_as_by_a_crash(kept):
+def test_a_command_is_killed_as_by_a_crash(kept: Process) -> None:
     command_of(kept)
     assert kept.boot == boot_id()
     kept.kill()
@@ -60,7 +62,7 @@ def test_a_command_is_killed_as_by_a_crash(kept):
         pytest.param(2.0, 50.0, True, id="it hardly got a CPU"),
     ],
 )
-def test_a_thread_is_starved_if_it_hardly_got_what_it_asked_for(ran, waited, starved):
+def test_a_thread_is_starved_if_it_hardly_got_what_it_asked_for(ran: float, waited: float, starved: bool) -> None:
     before = {"thread": CpuTime(100.0, 500.0)}
     after = {"thread": CpuTime(100.0 + ran, 500.0 + waited), "new": CpuTime(0.1, 0.2)}
     with pytest.raises(StoodStillError, match=f"waited {waited:.0f} s for one") if starved else nullcontext():
@@ -70,7 +72,7 @@ def test_a_thread_is_starved_if_it_hardly_got_what_it_asked_for(ran, waited, sta
 SPINNER = [sys.executable, "-c", "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"]
 
 
-def test_the_kernel_says_how_long_a_thread_waited_for_a_cpu(tmp_path):
+def test_the_kernel_says_how_long_a_thread_waited_for_a_cpu(tmp_path: Path) -> None:
     cpu = str(min(os.sched_getaffinity(0)))
     spinners = [spawn([*SPINNER, cpu], log=tmp_path / f"log-{n}") for n in range(6)]  # each gets a sixth of a CPU
     try:
@@ -100,7 +102,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path):
+def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path: Path) -> None:
     process = spawn([sys.executable, "-c", WRITER], log=tmp_path / "log", piped=True)
     stdin, stdout = open_pipes(process)
 
@@ -119,13 +121,13 @@ def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path)
     process.limit_files(0)  # nobody is there
 
 
-def test_a_command_dies_with_its_reaper(kept):
+def test_a_command_dies_with_its_reaper(kept: Process) -> None:
     command = command_of(kept)
     os.kill(kept.pid, signal.SIGKILL)
     await_condition("the command to die", lambda: has_ended(command), timeout=30)
 
 
-def test_a_command_dies_with_its_owner(tmp_path):
+def test_a_command_dies_with_its_owner(tmp_path: Path) -> None:
     owner = subprocess.Popen(SLEEP)
     process = spawn(SLEEP, log=tmp_path / "log", owner=owner.pid)
     command = command_of(process)
@@ -135,11 +137,12 @@ def test_a_command_dies_with_its_owner(tmp_path):
 
 
 WRAPPER = ["sh", "-c", "sleep 4245 & sleep 4245; echo unreached"]  # it does not exec, as npm and gradlew do not
+Wrapped = tuple[Process, subprocess.Popen[bytes], list[psutil.Process]]
 DAEMON = "setsid sleep 4245 & echo $!; exit 7"  # an orphan at once, in a session of its own
 
 
 @pytest.fixture
-def wrapped(tmp_path):
+def wrapped(tmp_path: Path) -> Iterator[Wrapped]:
     """A script that waits for what it started, its owner, and what it started."""
     owner = subprocess.Popen(SLEEP)
     process = spawn(WRAPPER, log=tmp_path / "log", owner=owner.pid)
@@ -154,7 +157,7 @@ def wrapped(tmp_path):
     owner.wait()
 
 
-def test_what_a_script_started_dies_with_its_owner(wrapped):
+def test_what_a_script_started_dies_with_its_owner(wrapped: Wrapped) -> None:
     process, owner, started = wrapped
     owner.kill()
     await_condition("what it started to die", lambda: all(map(has_ended, started)), timeout=30)
@@ -162,14 +165,16 @@ def test_what_a_script_started_dies_with_its_owner(wrapped):
 
 
 @pytest.mark.parametrize("end", [Process.kill, Process.terminate])
-def test_what_a_script_started_is_gone_when_its_end_is_known(wrapped, end):
+def test_what_a_script_started_is_gone_when_its_end_is_known(
+    wrapped: Wrapped, end: Callable[[Process], object]
+) -> None:
     process, _, started = wrapped
     end(process)
     await_condition("the reaper to end", lambda: not process.alive(), timeout=30)
     assert all(map(has_ended, started))
 
 
-def test_what_a_script_started_is_frozen_and_thawed_with_it(wrapped):
+def test_what_a_script_started_is_frozen_and_thawed_with_it(wrapped: Wrapped) -> None:
     process, _, started = wrapped
     process.freeze()
     await_condition("all to stop", lambda: {p.status() for p in started} == {psutil.STATUS_STOPPED}, timeout=30)
@@ -177,14 +182,14 @@ def test_what_a_script_started_is_frozen_and_thawed_with_it(wrapped):
     await_condition("all to go on", lambda: {p.status() for p in started} == {psutil.STATUS_SLEEPING}, timeout=30)
 
 
-def test_a_daemon_ends_with_the_command_whose_exit_code_stays(tmp_path):
+def test_a_daemon_ends_with_the_command_whose_exit_code_stays(tmp_path: Path) -> None:
     process = spawn(["sh", "-c", DAEMON], log=tmp_path / "log")
     await_condition("its end", lambda: process.poll() is not None, timeout=30)
     assert process.poll() == 7
     assert not psutil.pid_exists(int(tail(process.log)))
 
 
-def test_orphans_that_have_ended_are_reaped_while_the_command_runs(tmp_path):
+def test_orphans_that_have_ended_are_reaped_while_the_command_runs(tmp_path: Path) -> None:
     process = spawn(["sh", "-c", "for i in 1 2 3; do (true &); done; exec sleep 4245"], log=tmp_path / "log")
     reaper = psutil.Process(process.pid)
 
@@ -197,50 +202,50 @@ def test_orphans_that_have_ended_are_reaped_while_the_command_runs(tmp_path):
     assert process.poll() == 128 + signal.SIGKILL
 
 
-def test_an_owner_that_is_gone_already_keeps_nothing(tmp_path):
+def test_an_owner_that_is_gone_already_keeps_nothing(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", ""])
     owner.wait()
     process = spawn(SLEEP, log=tmp_path / "log", owner=owner.pid)
     await_condition("the reaper to give up", lambda: process.poll() is not None, timeout=30)
 
 
-def test_a_command_that_does_not_exist_says_so_in_its_log(tmp_path):
+def test_a_command_that_does_not_exist_says_so_in_its_log(tmp_path: Path) -> None:
     process = spawn(["no-such-command"], log=tmp_path / "log")
     await_condition("its end", lambda: process.poll() is not None, timeout=30)
     assert process.poll() == 127
     assert tail(process.log) == "no-such-command could not be started: No such file or directory"
 
 
-def test_a_log_that_cannot_be_written_is_told(tmp_path):
+def test_a_log_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(HarnessError, match="could not be started"):
         spawn(SLEEP, log=tmp_path / "file" / "log")
 
 
-def test_the_pipes_are_the_commands(tmp_path):
+def test_the_pipes_are_the_commands(tmp_path: Path) -> None:
     process = spawn(["cat"], log=tmp_path / "log", piped=True)
     out, _ = present(process.popen).communicate("a line\n", timeout=30)
     assert out == "a line\n"
 
 
-def test_the_reaper_needs_no_site_packages():
+def test_the_reaper_needs_no_site_packages() -> None:
     assert (
         subprocess.run([sys.executable, "-I", "-S", str(REAPER), str(os.getpid()), "true"], check=False).returncode == 0
     )
 
 
 class Clock:
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 0.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
-    def sleep(self, seconds):
+    def sleep(self, seconds: float) -> None:
         self.now += seconds
 
 
-def test_a_wait_in_vain_tells_what_was_seen_last():
+def test_a_wait_in_vain_tells_what_was_seen_last() -> None:
     clock = Clock()
     with pytest.raises(HarnessError, match=r"Waited 30 s for the moon, without success\. It was half\."):
         await_condition(
@@ -253,8 +258,8 @@ def test_a_wait_in_vain_tells_what_was_seen_last():
         )
 
 
-def test_a_wait_ends_when_it_becomes_pointless():
-    def died():
+def test_a_wait_ends_when_it_becomes_pointless() -> None:
+    def died() -> None:
         raise HarnessError("it died")
 
     with pytest.raises(HarnessError, match="it died"):

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -34,21 +35,21 @@ def runaway_of(started: subprocess.Popen[str]) -> psutil.Process:
 
 
 @pytest.fixture
-def owner():
+def owner() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(["/bin/sleep", "4243"])
     yield process
     process.kill()
     process.wait()
 
 
-def test_the_exit_code_is_that_of_the_command_and_orphans_are_killed():
+def test_the_exit_code_is_that_of_the_command_and_orphans_are_killed() -> None:
     started = start(os.getpid(), RUNAWAY + "sleep 0.3; exit 7")
     runaway = runaway_of(started)
     assert started.wait(30) == 7
     assert not runaway.is_running()
 
 
-def test_a_killed_owner_takes_the_tree_along(owner):
+def test_a_killed_owner_takes_the_tree_along(owner: subprocess.Popen[bytes]) -> None:
     started = start(owner.pid, RUNAWAY + "exec sleep 4242")
     runaway = runaway_of(started)
     owner.kill()
@@ -74,7 +75,7 @@ def await_gone(*processes: psutil.Process) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["the upper reaper", "the lower reaper", "the command"])
-def test_whoever_is_killed_takes_the_tree_along(victim):
+def test_whoever_is_killed_takes_the_tree_along(victim: int) -> None:
     started = start(os.getpid(), RUNAWAY + "exec sleep 4244")
     runaway = runaway_of(started)
     chain = reapers_and_command(started)
@@ -84,7 +85,9 @@ def test_whoever_is_killed_takes_the_tree_along(victim):
 
 
 @pytest.mark.parametrize("frozen", [0, 1], ids=["the upper reaper", "the lower reaper"])
-def test_a_killed_owner_takes_the_tree_along_although_a_reaper_is_frozen(owner, frozen):
+def test_a_killed_owner_takes_the_tree_along_although_a_reaper_is_frozen(
+    owner: subprocess.Popen[bytes], frozen: int
+) -> None:
     started = start(owner.pid, RUNAWAY + "exec sleep 4244")
     runaway = runaway_of(started)
     chain = reapers_and_command(started)
@@ -96,7 +99,7 @@ def test_a_killed_owner_takes_the_tree_along_although_a_reaper_is_frozen(owner, 
     assert started.wait(30) == 128 + signal.SIGKILL
 
 
-def test_sigterm_is_passed_on():
+def test_sigterm_is_passed_on() -> None:
     started = start(os.getpid(), "trap 'exit 3' TERM; echo ready; while :; do sleep 0.05; done")
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
@@ -104,7 +107,7 @@ def test_sigterm_is_passed_on():
     assert started.wait(30) == 3
 
 
-def test_a_command_that_does_not_exist_says_so(tmp_path: Path):
+def test_a_command_that_does_not_exist_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
         below_reaper([str(tmp_path / "nothing")], os.getpid(), twice=True),
         capture_output=True,
@@ -115,7 +118,7 @@ def test_a_command_that_does_not_exist_says_so(tmp_path: Path):
     assert "nothing could not be started: No such file or directory" in done.stderr
 
 
-def test_nothing_is_started_for_an_owner_that_is_gone(owner, tmp_path: Path):
+def test_nothing_is_started_for_an_owner_that_is_gone(owner: subprocess.Popen[bytes], tmp_path: Path) -> None:
     owner.kill()
     owner.wait()
     started = start(owner.pid, f"touch {tmp_path / 'started'}")

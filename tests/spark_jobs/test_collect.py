@@ -130,7 +130,7 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     before = contents_of(run_folder)
 
     # In parts it comes to the same, and replaces what was written before.
-    def perform(part):
+    def perform(part: RunFolder) -> None:
         job.collect(spark, part)
         check(spark, part)
 

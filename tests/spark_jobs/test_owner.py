@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -17,7 +18,7 @@ DRIVER = "import sys, time; from spark_jobs.owner import end_with; end_with(int(
 
 
 @pytest.fixture
-def owner():
+def owner() -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(OWNER)
     yield process
     process.kill()
@@ -28,7 +29,7 @@ def started(owner: int, then: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", JVM, DRIVER + then, str(owner)], stdout=subprocess.PIPE)
 
 
-def test_both_end_when_the_task_is_killed(owner):
+def test_both_end_when_the_task_is_killed(owner: subprocess.Popen[bytes]) -> None:
     jvm = started(owner.pid, "time.sleep(60)")
     assert jvm.stdout is not None
     jvm.stdout.readline()
@@ -39,11 +40,11 @@ def test_both_end_when_the_task_is_killed(owner):
     assert holds_within(30, lambda: has_ended(driver))
 
 
-def test_one_that_is_started_too_late_ends_at_once(owner):
+def test_one_that_is_started_too_late_ends_at_once(owner: subprocess.Popen[bytes]) -> None:
     owner.kill()
     owner.wait()
     assert started(owner.pid, "time.sleep(60)").wait(timeout=30) == -signal.SIGKILL
 
 
-def test_it_ends_by_itself_if_the_task_lives(owner):
+def test_it_ends_by_itself_if_the_task_lives(owner: subprocess.Popen[bytes]) -> None:
     assert started(owner.pid, "").wait(timeout=30) == 0

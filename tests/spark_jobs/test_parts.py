@@ -3,6 +3,7 @@
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,17 +23,17 @@ from tests.specimens.files import a_plan, an_outcome
 class Run:
     """A run whose trials end one after the other, while the maker of parts sleeps. A part has a row for each trial."""
 
-    def __init__(self, folder, *topologies):
+    def __init__(self, folder: Path, *topologies: str) -> None:
         self.folder = RunFolder(folder / "20261121T084500-3f2a")
         self.left = [replace(a_trial("3.4.1", scenario=of), number=n) for n, of in enumerate(topologies, 1)]
-        self.performed = []
-        self.failing = set()  # topologies: while they are looked at
-        self.unreadable = set()
+        self.performed: list[list[str]] = []
+        self.failing: set[str] = set()  # topologies: while they are looked at
+        self.unreadable: set[str] = set()
         write_json(self.folder.run_file, {"trials": [trial.to_dict() for trial in self.left]})
         self.folder.cluster_file("3.9.1").parent.mkdir()
         self.folder.cluster_file("3.9.1").write_text("{}")
 
-    def end_one(self, seconds):
+    def end_one(self, seconds: float) -> None:
         assert seconds == LOOK_EVERY
         if not self.left:
             self.folder.trials_over.touch()
@@ -41,7 +42,7 @@ class Run:
         a_plan(trial, check=trial.cell.scenario).write(self.folder.trial(trial).trial_file)
         an_outcome(trial).write(self.folder.trial(trial).outcome_file)
 
-    def perform(self, part):
+    def perform(self, part: RunFolder) -> None:
         assert part.cluster_file("3.9.1").exists()
         trials = part.driven_trials()
         of = [trial.cell.scenario for trial in trials]
@@ -55,7 +56,7 @@ class Run:
         tables.write_errors(part, {t.key: "gone" for t in trials if t.cell.scenario in self.unreadable})
         tables.write_corrupt(part, [{"trial": trials[0].key}])
 
-    def make(self):
+    def make(self) -> dict[str, list[str]]:
         """All of it: what was in the tables of the run, by table."""
         complete(self.folder, make_ahead(self.folder, self.perform, self.end_one), self.perform)
         return {
@@ -65,19 +66,19 @@ class Run:
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch):
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a handful of trials will do."""
     monkeypatch.setattr(parts, "STILL_OPEN", 2)
     monkeypatch.setattr(parts, "TOGETHER", 3)
 
 
-def is_whole(run, made):
+def is_whole(run: Run, made: dict[str, list[str]]) -> bool:
     keys = sorted(trial.key for trial in run.folder.trials())
     left = {file.name for file in run.folder.path.iterdir()}
     return made == dict.fromkeys(made, keys) and left == {"run.json", "clusters", "trials", "trials_over", "tables"}
 
 
-def test_a_part_has_what_has_ended_since_the_last_one(tmp_path):
+def test_a_part_has_what_has_ended_since_the_last_one(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "enumerator", "crash", "crash", "crash", "crash", "quota", "crash")
     assert is_whole(run, run.make())
     assert run.performed == [
@@ -92,7 +93,9 @@ def test_a_part_has_what_has_ended_since_the_last_one(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["failing", "unreadable"])
-def test_a_part_that_fails_or_cannot_be_read_is_made_again_at_the_end(tmp_path, capsys, how):
+def test_a_part_that_fails_or_cannot_be_read_is_made_again_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan", "scan")
     getattr(run, how).add("crash")
     ahead = make_ahead(run.folder, run.perform, run.end_one)
@@ -105,7 +108,7 @@ def test_a_part_that_fails_or_cannot_be_read_is_made_again_at_the_end(tmp_path, 
     assert list(tables.read_errors(run.folder).values()) == (["gone"] if how == "unreadable" else [])
 
 
-def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path):
+def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     ahead = make_ahead(run.folder, run.perform, run.end_one)
     [_, trial, *_] = run.folder.trials()
@@ -114,13 +117,13 @@ def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path):
     assert run.performed == [["enumerator"], ["crash"], ["scan", "scan"]]
 
 
-def test_with_nothing_made_ahead_the_tables_are_those_of_the_run_at_once(tmp_path):
+def test_with_nothing_made_ahead_the_tables_are_those_of_the_run_at_once(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator")
     assert is_whole(run, run.make())
     assert run.performed == [["enumerator"]]
 
 
-def test_many_at_once_are_made_in_parts_too(tmp_path, monkeypatch):
+def test_many_at_once_are_made_in_parts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "AT_ONCE", 2)
     run = Run(tmp_path, "enumerator", "enumerator", "crash", "crash", "scan")
     while run.left:
@@ -130,7 +133,7 @@ def test_many_at_once_are_made_in_parts_too(tmp_path, monkeypatch):
     assert run.performed == [["enumerator", "enumerator"], ["crash", "crash"], ["scan"]]
 
 
-def test_what_an_attempt_has_left_that_was_cut_off_is_never_taken(tmp_path):
+def test_what_an_attempt_has_left_that_was_cut_off_is_never_taken(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     make_ahead(run.folder, run.perform, run.end_one)
     run.folder.trials_over.unlink()
@@ -139,7 +142,7 @@ def test_what_an_attempt_has_left_that_was_cut_off_is_never_taken(tmp_path):
     assert run.performed[0] == ["enumerator", "crash", "scan", "scan"]
 
 
-def test_if_the_rest_fails_there_is_no_table_and_no_part(tmp_path):
+def test_if_the_rest_fails_there_is_no_table_and_no_part(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     run.failing.add("scan")
     with pytest.raises(ValueError, match="boom"):
@@ -149,7 +152,9 @@ def test_if_the_rest_fails_there_is_no_table_and_no_part(tmp_path):
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_the_application_makes_parts_only_if_it_is_started_early(tmp_path, monkeypatch, early):
+def test_the_application_makes_parts_only_if_it_is_started_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
     calls = []
     for name, replaced in {
         "session": lambda _: nullcontext("spark"),

@@ -1,5 +1,7 @@
 """What the Spark application sets by what it is to read."""
 
+from pathlib import Path
+
 import pytest
 
 from onceproof.model.files import Produced
@@ -11,7 +13,7 @@ from tests.specimens.files import an_outcome
 
 
 @pytest.mark.parametrize(("records", "compressed"), [(MANY // 2, {}), (MANY // 2 + 1, {"true"})])
-def test_what_many_records_shuffle_is_compressed(tmp_path, records, compressed):
+def test_what_many_records_shuffle_is_compressed(tmp_path: Path, records: int, compressed: set[str]) -> None:
     run = RunFolder(tmp_path / "20261121T084500-3f2a")
     trials = [a_trial("3.4.1", scenario=name) for name in ("enumerator", "crash", "scan")]
     write_json(run.run_file, {"trials": [trial.to_dict() for trial in trials]})

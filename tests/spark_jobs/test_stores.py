@@ -2,8 +2,10 @@
 
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from onceproof.readers.stores import compare_stores
 from spark_jobs.transforms import checks, stores
@@ -13,7 +15,7 @@ from tests.specimens.stores import CHANGELOG, SPECIMENS
 pytestmark = pytest.mark.spark
 
 
-def test_spark_judges_every_specimen_as_the_reader(spark, tmp_path):
+def test_spark_judges_every_specimen_as_the_reader(spark: SparkSession, tmp_path: Path) -> None:
     records, stated = [], []
     expected: Counter[tuple[object, ...]] = Counter()
     for trial, specimen in enumerate(SPECIMENS):
