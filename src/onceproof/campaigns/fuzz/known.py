@@ -21,7 +21,7 @@ UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a stor
 
 @dataclass(frozen=True)
 class Cause:
-    """What a known issue does to a case.
+    """The effect of a known issue on a case.
 
     Attributes:
         shows: by kind of difference, of the step that it strikes itself, the key of the issue in the registry; behind
