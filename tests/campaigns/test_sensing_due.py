@@ -115,7 +115,9 @@ def test_nothing_is_planted_for_brokers_of_ones_own(home):
 
 
 def test_a_first_look_plants_nothing(lab, home, capsys):
-    run = steps.plan(RUN, Request("seed", ("3.3.1", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",)))
+    run = steps.plan(
+        RUN, Request("first-look", ("3.3.1", "4.3.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
+    )
     steps.sense(run)
     assert "No plant is due" in capsys.readouterr().out
     assert planted_trials(get_settings().database_url) == []

@@ -183,7 +183,7 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
     return lab
 
 
-REQUEST = Request("seed", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
+REQUEST = Request("first-look", ("3.3.1", "3.4.1"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
 
 
 def run_it(dag, **params: object):

@@ -100,6 +100,7 @@ def test_it_travels_as_json(matrix):
     ("old", "new", "said"),
     [
         ("[team]", "[team", "is not TOML"),
+        ("team", "first-look", "first-look is a matrix of Onceproof"),
         ("team", "seed", "seed is a matrix of Onceproof"),
         ("[team]", '["Our Team"]', "named with lower-case letters"),
         ("[team]", "[other]\ndescription = 'x'\ncells = ['quota-DEFAULT_CONFIG-s3.8.1-b4.3.1']\n[team]", "one matrix"),
@@ -125,7 +126,7 @@ def test_it_travels_as_json(matrix):
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "elevator-DEFAULT_CONFIG-s3.8.1-b4.3.1", "no scenario 'elevator'"),
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "quota-FAST-s3.8.1-b4.3.1", "no variant 'FAST' of quota"),
         ('variants = ["DEFAULT_CONFIG"]', 'variants = ["FAST"]', "no variant 'FAST' of crash"),
-        ("trials = 3", 'includes = ["monthly"]', "no matrix 'monthly' to include; choose from seed, nightly"),
+        ("trials = 3", 'includes = ["monthly"]', "no matrix 'monthly' to include; choose from first-look, nightly"),
         ("trials = 3", 'includes = "nightly"', 'includes must be a list, not "nightly"'),
     ],
 )
@@ -155,8 +156,8 @@ def test_what_is_no_matrix_at_all_is_refused(file, content, said):
 def test_one_may_include_others_and_has_their_cells_before_its_own(file):
     file.write_text(OURS.replace("trials = 3", 'includes = ["seed"]'))
     included = read_matrix(file)
-    seed, own = MATRICES["seed"], parse_matrices(OURS, "ours")["team"]
-    assert included.blocks == (*seed.blocks, *own.blocks)
+    first_look, own = MATRICES["first-look"], parse_matrices(OURS, "ours")["team"]
+    assert included.blocks == (*first_look.blocks, *own.blocks)
     assert included.cells == own.cells
     assert (included.name, included.trials, included.risk) == ("team", 1, 0.1)
 
@@ -207,7 +208,7 @@ def test_a_word_for_which_the_request_has_a_release_is_not_asked_for():
     def ask():
         raise AssertionError("Maven is asked")
 
-    whole = Request("seed", ("3.4.1",), ("3.9.1",), scenarios=("enumerator",))
+    whole = Request("first-look", ("3.4.1",), ("3.9.1",), scenarios=("enumerator",))
     assert exact(whole, ask, registry(), CATALOGUE).streams == ("3.4.1",)
     with pytest.raises(AssertionError, match="Maven is asked"):
         exact(replace(whole, streams=("previous",)), ask, registry(), CATALOGUE)
@@ -217,7 +218,7 @@ def test_the_last_bad_release_is_the_newest_as_long_as_an_issue_is_open():
     block = Block(
         "multirunner", ("TOPOLOGY_PAUSED",), ("first-bad", "last-bad", "first-good"), (("last-bad", "newest"),)
     )
-    asked = Request(replace(MATRICES["seed"], blocks=(block,)))
+    asked = Request(replace(MATRICES["first-look"], blocks=(block,)))
     [meant] = blocks_of(exactly(asked))
     assert (meant.streams, meant.restarts) == (("3.8.0", "4.4.0"), ())
     [meant] = blocks_of(exactly(asked, with_release("4.5.0")))

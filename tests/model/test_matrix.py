@@ -17,17 +17,17 @@ def keys(request):
 
 
 def test_the_seed_matrix_has_the_seeds_nine_cells_bad_release_first():
-    cells = [cell for cell in expanded(Request("seed")).cells if cell.scenario == "enumerator"]
+    cells = [cell for cell in expanded(Request("first-look")).cells if cell.scenario == "enumerator"]
     assert len(cells) == 9
     assert str(cells[0].streams) == "3.3.1"
     assert {c.variant for c in cells} == {"DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE"}
 
 
 def test_the_seed_matrix_has_a_red_and_a_green_cell_of_each_other_seed():
-    seeds = {block.scenario for block in MATRICES["seed"].blocks}
+    seeds = {block.scenario for block in MATRICES["first-look"].blocks}
     assert seeds == {"enumerator", "multirunner", "crash", "quota", "at-least-once"}
     for scenario in seeds - {"enumerator"}:
-        cells = expanded(Request("seed", scenarios=(scenario,))).cells
+        cells = expanded(Request("first-look", scenarios=(scenario,))).cells
         assert [bool(registry().affecting(cell)) for cell in cells] == [True, False], scenario
 
 
@@ -39,19 +39,19 @@ def test_every_matrix_can_be_expanded(name):
 
 def test_axes_replace_those_of_the_matrix_in_release_order():
     streams = ("3.10.0", "3.9.1", "3.9.1")
-    assert keys(Request("seed", streams, scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))) == [
+    assert keys(Request("first-look", streams, scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))) == [
         "enumerator-DEFAULT_CONFIG-s3.9.1-b3.9.1",
         "enumerator-DEFAULT_CONFIG-s3.10.0-b3.9.1",
     ]
 
 
 def test_several_brokers_are_an_axis():
-    assert len(keys(Request("seed", scenarios=("enumerator",), brokers=("3.9.1", "4.0.0")))) == 18
+    assert len(keys(Request("first-look", scenarios=("enumerator",), brokers=("3.9.1", "4.0.0")))) == 18
 
 
 def test_a_restart_is_an_axis():
     crash: dict[str, Any] = {"scenarios": ("crash",), "variants": ("DEFAULT_CONFIG",)}
-    assert keys(Request("seed", ("4.1.2",), restarts=("4.3.1", "4.2.0"), **crash)) == [
+    assert keys(Request("first-look", ("4.1.2",), restarts=("4.3.1", "4.2.0"), **crash)) == [
         "crash-DEFAULT_CONFIG-s4.1.2-r4.2.0-b3.9.1",
         "crash-DEFAULT_CONFIG-s4.1.2-r4.3.1-b3.9.1",
     ]
@@ -108,13 +108,15 @@ def test_a_cell_that_cannot_exist_is_left_out_with_its_reason():
     ],
 )
 def test_a_restart_pair_that_cannot_work_is_refused(scenario, streams, restart, said):
-    request_ = Request("seed", (streams,), scenarios=(scenario,), variants=("DEFAULT_CONFIG",), restarts=(restart,))
+    request_ = Request(
+        "first-look", (streams,), scenarios=(scenario,), variants=("DEFAULT_CONFIG",), restarts=(restart,)
+    )
     with pytest.raises(UsageError, match=said):
         expanded(request_)
 
 
 def test_a_variant_that_the_matrix_lacks_runs_on_the_releases_of_its_scenario():
-    assert keys(Request("seed", variants=("REPEATED_KEYS",))) == [
+    assert keys(Request("first-look", variants=("REPEATED_KEYS",))) == [
         f"enumerator-REPEATED_KEYS-s{release}-b3.9.1" for release in ("3.3.1", "3.4.1", "4.4.0")
     ]
 
@@ -152,7 +154,7 @@ def test_a_scenario_without_an_affected_cell_gets_its_control():
 def test_a_scenario_with_an_affected_cell_is_its_own_control():
     asked = Request(scenarios=("enumerator",), streams=("3.4.0", "4.3.1"), variants=("DEFAULT_CONFIG",))
     assert controlled(asked) == keys(asked)
-    assert controlled(Request("seed")) == keys(Request("seed"))
+    assert controlled(Request("first-look")) == keys(Request("first-look"))
     lacking = {name: {*controlled(Request(name))} - {*keys(Request(name))} for name in ("nightly", "weekly")}
     assert lacking["weekly"] == lacking["nightly"]
 
@@ -189,7 +191,7 @@ def test_every_control_must_be_red(name):
         (Request(trials=3), 3),  # exactly: no verdict asks for more
         (Request(trials=2, budget=9), 9),
         (Request(budget=1), 1),
-        (Request(replace(MATRICES["seed"], trials=BUDGET + 1)), BUDGET + 1),
+        (Request(replace(MATRICES["first-look"], trials=BUDGET + 1)), BUDGET + 1),
     ],
 )
 def test_a_budget_is_the_trials_if_only_they_are_named_else_that_of_the_matrix(request_, expected):

@@ -20,7 +20,7 @@ ENUMERATOR: dict[str, Any] = {
 
 
 def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):
-    reported = estimate(Request("seed", **ENUMERATOR, risk=0.05))
+    reported = estimate(Request("first-look", **ENUMERATOR, risk=0.05))
     [row] = reported["scenarios"]
     assert (reported["cells"], reported["trials"], row["seconds"], row["measured"]) == (
         2,
@@ -31,12 +31,12 @@ def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):
     seconds = START + 8 * (SCENARIOS["enumerator"].seconds / 2 + AFTERWARDS)  # two at once
     assert reported["hours"] == pytest.approx(seconds / 3600, abs=0.005)
     assert not (home / "runs").exists()  # nothing was begun
-    assert estimate(Request("seed", **ENUMERATOR))["trials"] == 2  # at the risk of the matrix
+    assert estimate(Request("first-look", **ENUMERATOR))["trials"] == 2  # at the risk of the matrix
 
 
 def test_what_was_measured_here_counts_for_more_than_what_is_assumed(lab, home, monkeypatch):
     monkeypatch.setattr(history, "seconds_by_scenario", lambda _: {"enumerator": [5.0, 100.0, 6.0]})
-    [row] = estimate(Request("seed", **ENUMERATOR))["scenarios"]
+    [row] = estimate(Request("first-look", **ENUMERATOR))["scenarios"]
     assert (row["seconds"], row["measured"]) == (6.0, 3)
 
 
@@ -58,8 +58,8 @@ def test_a_time_is_told_in_minutes_below_two_hours(hours, expected):
 
 
 def test_what_is_told_is_a_number_of_cells_and_a_time(lab, home):
-    assert table(estimate(Request("seed", **ENUMERATOR))).title == (
-        "matrix seed: 2 cells, 2 trials and 0 planted, about 1 minute; a green may miss a bug with a probability of 25 %"
+    assert table(estimate(Request("first-look", **ENUMERATOR))).title == (
+        "matrix first-look: 2 cells, 2 trials and 0 planted, about 1 minute; a green may miss a bug with a probability of 25 %"
     )
 
 

@@ -17,7 +17,7 @@ TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
 
 @pytest.fixture
 def run(lab) -> RunFolder:
-    request = Request("seed", ("3.3.1",), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",), trials=2)
+    request = Request("first-look", ("3.3.1",), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",), trials=2)
     return steps.plan("20261121T084500-3f2a", request)
 
 

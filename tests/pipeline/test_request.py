@@ -36,7 +36,7 @@ def accepts(name: str, value: object) -> bool:
         Request(),
         Request("nightly", streams=("3.4.1", "4.9.0"), brokers=("3.9.1",), trials=3),
         Request("nightly", streams=("newest", "4.3"), brokers=("previous", "3.9.1-claimed"), restarts=("newest",)),
-        Request("seed", scenarios=("enumerator",), variants=("DEFAULT_CONFIG", "CACHING_DISABLED")),
+        Request("first-look", scenarios=("enumerator",), variants=("DEFAULT_CONFIG", "CACHING_DISABLED")),
     ],
 )
 def test_a_request_survives_the_way_through_the_params(request_):
@@ -83,7 +83,9 @@ def test_a_plan_of_the_version_before_still_says_what_was_asked_for():
         "scenarios": ["enumerator"],
         "variants": [],
     }
-    assert RunRequest.read(kept).request == Request("seed", ("3.4.1",), ("3.9.1",), ("enumerator",), trials=2, risk=0.1)
+    assert RunRequest.read(kept).request == Request(
+        "first-look", ("3.4.1",), ("3.9.1",), ("enumerator",), trials=2, risk=0.1
+    )
 
 
 def test_the_defaults_are_accepted_and_mean_the_nightly_matrix():

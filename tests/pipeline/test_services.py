@@ -27,7 +27,7 @@ from rich.console import Console
 from onceproof.model.matrix import Request
 from onceproof.pipeline.run import run
 try:
-    run(Request("seed", ("3.4.1",), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",)), console=Console())
+    run(Request("first-look", ("3.4.1",), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",)), console=Console())
 except KeyboardInterrupt:
     sys.exit(130)
 """

@@ -66,7 +66,7 @@ def test_the_same_run_draws_the_same_seeds_and_another_run_others(run, lab):
 
 
 def test_a_plan_has_exact_releases_and_a_run_that_is_resumed_keeps_them(lab, home, capsys):
-    request = Request("seed", ("newest", "3.4"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
+    request = Request("first-look", ("newest", "3.4"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
     run = steps.plan(RUN, request)
     assert "newest is 4.4.0, as Maven listed the releases at " in capsys.readouterr().out
     planned = read_json(run.run_file)
@@ -92,8 +92,12 @@ def test_a_plan_without_words_does_not_ask_what_is_published(lab, home, monkeypa
 
 
 def test_which_brokers_a_run_takes_is_said_with_the_reason(lab, home):
-    fields = {name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("seed", "nightly")}
-    assert fields["seed"].startswith("brokers 3.9.1, of the matrix seed: they serve every release of Kafka Streams")
+    fields = {
+        name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("first-look", "nightly")
+    }
+    assert fields["first-look"].startswith(
+        "brokers 3.9.1, of the matrix first-look: they serve every release of Kafka Streams"
+    )
     assert fields["nightly"].startswith("brokers 4.2.0, 4.2.1, 4.4.0, of the matrix nightly: people run them")
     asked = Request(brokers=("4.0",))
     assert steps.why_brokers(asked, steps.requested(asked)) == "brokers 4.0.2, as asked for"

@@ -26,7 +26,8 @@ OF_BLOCKS = (FIRST_BAD, LAST_BAD, FIRST_GOOD, EVERY, EACH_LINE, NEXT_LINE)
 MAX_TRIALS = 100
 BUDGET = 6  # trials of a cell, at most
 RISK = 0.05  # that a claimed green misses a bug, at most
-DEFAULT_MATRIX = "seed"
+DEFAULT_MATRIX = "first-look"
+RENAMED = {"seed": DEFAULT_MATRIX}  # as stored requests and files of teams may name a matrix
 FILE = Path(__file__).with_name("matrices.toml")
 INCLUDES = "includes"  # in a file, see `_Including`
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
@@ -165,7 +166,7 @@ def read_matrix(file: Path) -> Matrix:
         there_is = f"has {', '.join(matrices)}" if matrices else "is empty"
         raise UsageError(f"{file} {there_is}: write one matrix into a file, as a table under its name.")
     [(name, matrix)] = matrices.items()
-    if name in MATRICES:
+    if name in MATRICES or name in RENAMED:
         raise UsageError(f"{file}: {name} is a matrix of Onceproof; give yours another name.")
     return matrix
 
@@ -216,7 +217,13 @@ def _brought(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
     )
 
 
-def _included(names: Iterable[str], others: Mapping[str, Matrix]) -> list[Matrix]:
+def named_now(name: str) -> str:
+    """The name of a matrix of ours today."""
+    return RENAMED.get(name, name)
+
+
+def _included(included: Iterable[str], others: Mapping[str, Matrix]) -> list[Matrix]:
+    names = [named_now(name) for name in included]
     if unknown := [name for name in names if name not in others]:
         raise ValueError(f"there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}")
     if computed := [name for name in names if others[name].covers]:
@@ -236,7 +243,7 @@ def known_matrix(known: Registry) -> Matrix:
         for scenario, variants in issue.provoked.items()
     )
     description = "Every known issue on the first and last bad releases and the first good ones, by the registry."
-    risk = 0.25  # of a first look, as that of the seeds
+    risk = 0.25  # of a first look, as that of `first-look`
     return Matrix("known", description, blocks, brokers=(NEWEST,), why_brokers="as in `nightly`", risk=risk)
 
 

@@ -20,6 +20,7 @@ from onceproof.model.matrices import (
     NEXT_LINE,
     Block,
     Matrix,
+    named_now,
 )
 from onceproof.model.published import NEWEST, Published, is_word
 from onceproof.model.release import Release
@@ -263,9 +264,10 @@ def matrix_of(request: Request) -> Matrix:
     wanted = request.matrix
     if isinstance(wanted, Matrix):
         return wanted
-    if wanted not in MATRICES:
+    name = named_now(wanted)
+    if name not in MATRICES:
         raise UsageError(f"There is no matrix {wanted!r}; choose from {', '.join(MATRICES)}.")
-    return MATRICES[wanted]
+    return MATRICES[name]
 
 
 def _check_names(scenarios: tuple[str, ...], variants: Iterable[str], catalogue: Mapping[str, Offer]) -> None:

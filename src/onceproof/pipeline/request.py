@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from onceproof.campaigns.requests import VARIANTS, WORDS, Asked, ReleaseName, ScenarioName, Several
 from onceproof.model.cell import RUN_ID
 from onceproof.model.decoding import as_check
-from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, Matrix, matrix_from
+from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, RENAMED, Matrix, matrix_from, named_now
 from onceproof.model.matrix import Request
 from onceproof.model.published import WORD
 from onceproof.model.release import CLAIMED, PATTERN
@@ -25,7 +25,9 @@ def _matrix(table: dict[str, Any]) -> dict[str, object]:
     return table
 
 
-MatrixName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(MATRICES)})]
+MatrixName = Annotated[
+    str, AfterValidator(named_now), WithJsonSchema({"type": "string", "enum": [*MATRICES, *RENAMED]})
+]
 BrokersName = Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^({WORD}|{PATTERN}({CLAIMED})?)$"})]
 Trials = Annotated[int | None, Field(ge=1, json_schema_extra={"maximum": MAX_TRIALS})]
 
