@@ -43,7 +43,7 @@ def shown(*arguments: str) -> str:
 def test_help_and_list_show_what_there_is():
     assert "trial" in shown("--help")
     listed = shown("list")
-    for word in ("enumerator", "NO_LAG_ACCEPTABLE", "seed (default)", "nightly"):
+    for word in ("enumerator", "NO_LAG_ACCEPTABLE", "first-look (default)", "nightly"):
         assert word in listed
 
 
