@@ -29,7 +29,10 @@ def differences(
 ) -> tuple[list[Change], list[Cell]]:
     """The changes from one atlas to another, cell by cell, the worst first; and the cells that are gone."""
     before, after = standing(old, harness), standing(new, harness)
-    changes = compare([_judged(one) for one in after.values()], {cell: [_judged(one)] for cell, one in before.items()})
+    changes = compare(
+        [_judged(measurement) for measurement in after.values()],
+        {cell: [_judged(measurement)] for cell, measurement in before.items()},
+    )
     return changes, [cell for cell in before if cell not in after]
 
 
@@ -38,9 +41,17 @@ def is_worse(changes: Iterable[Change]) -> bool:
     return any(change.kind in WORSE for change in changes)
 
 
-def _judged(one: Measurement) -> JudgedCell:
+def _judged(measurement: Measurement) -> JudgedCell:
     """As the history has it, without seconds: two machines differ in them."""
-    return JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, None, one.issues)
+    return JudgedCell(
+        measurement.run,
+        measurement.cell,
+        measurement.verdict,
+        measurement.red,
+        measurement.exercised,
+        None,
+        measurement.issues,
+    )
 
 
 def coverage(
@@ -51,12 +62,19 @@ def coverage(
     cells = {*possible, *found}
     number = Counter(cell.running for cell in cells)
     return [
-        _covered(release, [one for cell, one in found.items() if cell.running == release], number[release], harness)
+        _covered(
+            release,
+            [measurement for cell, measurement in found.items() if cell.running == release],
+            number[release],
+            harness,
+        )
         for release in sorted(number, reverse=True)
     ]
 
 
 def _covered(release: Release, measured: list[Measurement], possible: int, harness: Mapping[str, str]) -> Coverage:
-    verdicts = Counter(one.verdict for one in measured)
+    verdicts = Counter(measurement.verdict for measurement in measured)
     counts = {verdict: verdicts[verdict] for verdict in Verdict if verdict in verdicts}
-    return Coverage(release, len(measured), possible, sum(is_current(one, harness) for one in measured), counts)
+    return Coverage(
+        release, len(measured), possible, sum(is_current(measurement, harness) for measurement in measured), counts
+    )

@@ -55,8 +55,8 @@ def exported(runs: Iterable[RunFolder]) -> Exported:
             if reason := _refused(row):
                 left_out[f"{run.run_id} {row.cell}"] = reason
             else:
-                one = _measurement(run, created, row, trials.get(row.as_cell, ()), rows)
-                found.append(decoded(Measurement, redaction.data(encoded(one))))
+                measurement = _measurement(run, created, row, trials.get(row.as_cell, ()), rows)
+                found.append(decoded(Measurement, redaction.data(encoded(measurement))))
     return Exported(merged(found), left_out)
 
 
@@ -147,14 +147,14 @@ def _is_read(outcome: Outcome | None) -> bool:
 
 def _controls(row: VerdictRow, rows: Sequence[VerdictRow]) -> Iterable[ControlSeen]:
     """The affected cells nearest to a green that were red as expected in its run."""
-    by_cell: dict[Cell, VerdictRow] = {one.as_cell: one for one in rows}
+    by_cell: dict[Cell, VerdictRow] = {measurement.as_cell: measurement for measurement in rows}
     for cell in near_controls(row.as_cell, by_cell, registry()):
         if (control := by_cell[cell]).verdict is Verdict.KNOWN:
             yield ControlSeen(cell.key, control.red, control.counted)
 
 
-def to_json(one: Measurement) -> dict[str, object]:
+def to_json(measurement: Measurement) -> dict[str, object]:
     """A measurement for other programs, with the key of its cell and its version, without its timeline."""
-    data: dict[str, Any] = encoded(one)
+    data: dict[str, Any] = encoded(measurement)
     del data["timeline"]
-    return {"key": one.cell.key, **data, "version": one.version}
+    return {"key": measurement.cell.key, **data, "version": measurement.version}

@@ -49,7 +49,7 @@ def write_atlas(file: Path, measurements: Iterable[Measurement]) -> str:
     """
     if file.is_dir():
         raise UsageError(f"{file} is a folder: name a file for the atlas.")
-    rows = [_row(one) for one in sorted(measurements, key=lambda one: one.place)]
+    rows = [_row(measurement) for measurement in sorted(measurements, key=lambda measurement: measurement.place)]
     about = {"checksum": _checksum(rows), "rows": str(len(rows)), "schema": str(SCHEMA)}
     with replacing(file, named=True) as draft:
         with closing(sqlite3.connect(draft)) as database:
@@ -116,8 +116,8 @@ def _measurements(file: Path, names: Collection[str], rows: Iterable[tuple[Any, 
             ) from None
 
 
-def _row(one: Measurement) -> tuple[Any, ...]:
-    data = encoded(one)
+def _row(measurement: Measurement) -> tuple[Any, ...]:
+    data = encoded(measurement)
     flat = {**data.pop("cell"), **data}
     flat |= {name: json.dumps(flat[name], sort_keys=True, separators=(",", ":")) for name in IN_JSON}
     return tuple(str(value) if name == "verdict" else value for name, value in ((n, flat[n]) for n in COLUMNS))

@@ -91,12 +91,13 @@ def merged(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
         UsageError: two of them contradict each other about one cell of one run.
     """
     found: dict[tuple[Cell, str], Measurement] = {}
-    for one in chain.from_iterable(parts):
-        other = found.setdefault((one.cell, one.run), one)
-        if other != one:
+    for measurement in chain.from_iterable(parts):
+        other = found.setdefault((measurement.cell, measurement.run), measurement)
+        if other != measurement:
             raise UsageError(
-                f"Two of the atlases contradict each other about {one.cell.key} in run {one.run} ({other.verdict} and "
-                f"{one.verdict}): export that run again, and leave out what was exported before."
+                f"Two of the atlases contradict each other about {measurement.cell.key} in run {measurement.run} "
+                f"({other.verdict} and {measurement.verdict}): export that run again, and leave out what was "
+                "exported before."
             )
     return thinned(found.values())
 
@@ -107,16 +108,16 @@ def thinned(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
     A red is proof, so no later green takes its place. Whatever else was measured adds nothing that people look up.
     """
     together: dict[tuple[Cell, str], list[Measurement]] = defaultdict(list)
-    for one in measurements:
-        together[one.cell, one.harness].append(one)
-    kept = (one for of_cell in together.values() for one in _telling(of_cell))
-    return tuple(sorted(kept, key=lambda one: one.place))
+    for measurement in measurements:
+        together[measurement.cell, measurement.harness].append(measurement)
+    kept = (measurement for of_cell in together.values() for measurement in _telling(of_cell))
+    return tuple(sorted(kept, key=lambda measurement: measurement.place))
 
 
 def _telling(of_cell: list[Measurement]) -> list[Measurement]:
-    newest_first = sorted(of_cell, key=lambda one: (one.created, one.run), reverse=True)
-    red = [one for one in newest_first if one.is_red]
-    other = [one for one in newest_first if one.is_decided and not one.is_red]
+    newest_first = sorted(of_cell, key=lambda measurement: (measurement.created, measurement.run), reverse=True)
+    red = [measurement for measurement in newest_first if measurement.is_red]
+    other = [measurement for measurement in newest_first if measurement.is_decided and not measurement.is_red]
     return [*red[:1], *other[:1]] or newest_first[:1]
 
 
@@ -126,17 +127,23 @@ def standing(measurements: Iterable[Measurement], harness: Mapping[str, str]) ->
     Decided before undecided, by this harness before others, red before green, then the newest.
     """
     found: dict[Cell, Measurement] = {}
-    for one in measurements:
-        other = found.get(one.cell)
-        if other is None or _weight(one, harness) > _weight(other, harness):
-            found[one.cell] = one
+    for measurement in measurements:
+        other = found.get(measurement.cell)
+        if other is None or _weight(measurement, harness) > _weight(other, harness):
+            found[measurement.cell] = measurement
     return found
 
 
-def _weight(one: Measurement, harness: Mapping[str, str]) -> tuple[object, ...]:
-    return one.is_decided, is_current(one, harness), one.is_red, one.created, one.run
+def _weight(measurement: Measurement, harness: Mapping[str, str]) -> tuple[object, ...]:
+    return (
+        measurement.is_decided,
+        is_current(measurement, harness),
+        measurement.is_red,
+        measurement.created,
+        measurement.run,
+    )
 
 
-def is_current(one: Measurement, harness: Mapping[str, str]) -> bool:
+def is_current(measurement: Measurement, harness: Mapping[str, str]) -> bool:
     """Whether the harness of this version would drive and read its trials in the same way."""
-    return one.harness == harness.get(one.cell.scenario)
+    return measurement.harness == harness.get(measurement.cell.scenario)

@@ -33,43 +33,47 @@ def known_cells(url: str, releases: Collection[Release], harness: Mapping[str, s
     Raises:
         HarnessError: the database refuses.
     """
-    measured_here = {one.cell: one for one in measured(url, releases, harness)}
-    there = [one for one in shipped() if {one.cell.streams, one.cell.running} <= set(releases)]
-    for cell, one in standing(there, harness).items():
-        other = as_measured(one, harness)
+    measured_here = {measurement.cell: measurement for measurement in measured(url, releases, harness)}
+    there = [
+        measurement
+        for measurement in shipped()
+        if {measurement.cell.streams, measurement.cell.running} <= set(releases)
+    ]
+    for cell, measurement in standing(there, harness).items():
+        other = as_measured(measurement, harness)
         if cell not in measured_here or _weight(other) > _weight(measured_here[cell]):
             measured_here[cell] = other
     return list(measured_here.values())
 
 
-def _weight(one: Measured) -> tuple[bool, bool]:
-    return one.is_decided, one.is_current
+def _weight(measurement: Measured) -> tuple[bool, bool]:
+    return measurement.is_decided, measurement.is_current
 
 
-def as_measured(one: Measurement, harness: Mapping[str, str]) -> Measured:
+def as_measured(measurement: Measurement, harness: Mapping[str, str]) -> Measured:
     """A measurement as the results database would give it."""
     return Measured(
-        one.cell,
-        one.verdict,
-        one.sentence,
-        one.red,
-        one.exercised,
-        one.excluded_rate,
-        one.missed,
-        one.issues,
-        one.run,
-        one.created,
-        is_current(one, harness),
-        one.summary,
+        measurement.cell,
+        measurement.verdict,
+        measurement.sentence,
+        measurement.red,
+        measurement.exercised,
+        measurement.excluded_rate,
+        measurement.missed,
+        measurement.issues,
+        measurement.run,
+        measurement.created,
+        is_current(measurement, harness),
+        measurement.summary,
     )
 
 
 def shipped_releases() -> dict[Release, int]:
     """The releases of which cells are shipped, and how many."""
     cells: dict[Release, set[Cell]] = {}
-    for one in shipped():
-        for release in {one.cell.streams, one.cell.running}:
-            cells.setdefault(release, set()).add(one.cell)
+    for measurement in shipped():
+        for release in {measurement.cell.streams, measurement.cell.running}:
+            cells.setdefault(release, set()).add(measurement.cell)
     return {release: len(of_release) for release, of_release in sorted(cells.items())}
 
 
@@ -79,8 +83,16 @@ def shipped_runs(text: str, stored: Collection[str]) -> list[JudgedRun]:
     Without those that are stored here.
     """
     runs: dict[tuple[str, str], list[JudgedCell]] = {}
-    for one in shipped():
-        if one.run not in stored and is_named(one.cell, text):
-            judged = JudgedCell(one.run, one.cell, one.verdict, one.red, one.exercised, one.seconds, one.issues)
-            runs.setdefault((one.run, one.created), []).append(judged)
+    for measurement in shipped():
+        if measurement.run not in stored and is_named(measurement.cell, text):
+            judged = JudgedCell(
+                measurement.run,
+                measurement.cell,
+                measurement.verdict,
+                measurement.red,
+                measurement.exercised,
+                measurement.seconds,
+                measurement.issues,
+            )
+            runs.setdefault((measurement.run, measurement.created), []).append(judged)
     return [JudgedRun(run, created, SHIPPED, SHIPPED, tuple(cells)) for (run, created), cells in runs.items()]

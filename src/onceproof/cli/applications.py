@@ -188,8 +188,8 @@ def run(
         if as_json:
             print(json.dumps(encoded(answer)), flush=True)
         else:
-            for one in answer.releases:
-                _print(one)
+            for release in answer.releases:
+                _print(release)
         return answer
 
     if not watch:
@@ -240,32 +240,32 @@ def _effect(control: Control) -> str:
     return f"breaks {broke}" if broke else "breaks nothing"
 
 
-def _print(one: OnRelease) -> None:
+def _print(release: OnRelease) -> None:
     """The result of an application on a release, for people."""
-    explained = f", {one.explained}" if one.explained else ""
+    explained = f", {release.explained}" if release.explained else ""
     out.print(
-        Text.assemble((one.releases, "bold"), " ", (str(one.judgement), COLOURS[one.judgement]), explained),
+        Text.assemble((release.releases, "bold"), " ", (str(release.judgement), COLOURS[release.judgement]), explained),
         soft_wrap=True,
     )
-    out.print(f"  {one.reason}", markup=False, soft_wrap=True)
-    if one.advice:
-        out.print(f"  next: {one.advice}", markup=False, soft_wrap=True)
-    if one.concerned and one.judgement is not Judgement.RED:
-        keys = "; ".join(one.concerned)
+    out.print(f"  {release.reason}", markup=False, soft_wrap=True)
+    if release.advice:
+        out.print(f"  next: {release.advice}", markup=False, soft_wrap=True)
+    if release.concerned and release.judgement is not Judgement.RED:
+        keys = "; ".join(release.concerned)
         out.print(f"  not seen, and known there of such a topology: {keys}", markup=False, soft_wrap=True)
-    for topic, output in one.outputs.items():
+    for topic, output in release.outputs.items():
         ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""
         out.print(f"  {topic}: runs without a fault agree on {output.agreed}{ignored}", markup=False, soft_wrap=True)
-    if one.witnesses:
+    if release.witnesses:
         table = Table("anomaly", "expected", "observed", "where", box=None, pad_edge=True)
-        for witness in one.witnesses:
+        for witness in release.witnesses:
             cells = (witness.anomaly, witness.expected, witness.observed, " ".join(witness.offsets))
             table.add_row(*map(Text, cells))
         out.print(table)
-    for control in one.controls:
+    for control in release.controls:
         out.print(f"  {control.plant}, planted: {_effect(control)}", markup=False, soft_wrap=True)
-    for topic, names in one.vacuous.items():
+    for topic, names in release.vacuous.items():
         out.print(f"  [yellow]vacuous[/]: {', '.join(names)} of {topic}: nothing planted breaks it", soft_wrap=True)
-    for promise, reason in one.not_looked_at.items():
+    for promise, reason in release.not_looked_at.items():
         out.print(f"  [yellow]not checked[/]: {promise}: {reason}", soft_wrap=True)
-    out.print(f"  folders: {' '.join(one.folders)}", markup=False, soft_wrap=True)
+    out.print(f"  folders: {' '.join(release.folders)}", markup=False, soft_wrap=True)

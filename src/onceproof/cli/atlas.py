@@ -125,9 +125,10 @@ def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
         table.add_row(str(row.release), *numbers, Text(counts))
     out.print(table)
     measured, possible = sum(row.measured for row in rows), sum(row.possible for row in rows)
-    days = sorted({one.day for one in found})
+    days = sorted({measurement.day for measurement in found})
     when = f", measured from {days[0]} to {days[-1]}" if days else ""
-    summary = f"{measured} of {possible} cells{when}, by Onceproof {', '.join(sorted({one.version for one in found}))}."
+    versions = ", ".join(sorted({measurement.version for measurement in found}))
+    summary = f"{measured} of {possible} cells{when}, by Onceproof {versions}."
     out.print(summary if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
 
 
@@ -178,7 +179,7 @@ def badge(
     wanted = Release.parse(*exact_releases([release]))
     check_releases([wanted], get_settings().database_url, get_settings().installation)
     cells = known_cells(get_settings().database_url, [wanted], harness_versions())
-    made = Badge.of(wanted, [one.verdict for one in cells if one.counts], registry())
+    made = Badge.of(wanted, [measurement.verdict for measurement in cells if measurement.counts], registry())
     if svg is not None:
         with replacing(svg, named=True) as draft:
             draft.write_text(made.svg(), encoding="utf-8")

@@ -45,7 +45,7 @@ def compare(
     folder: which state is lost, and how to deploy. Exit for releases: 0 the same, 1 a topology, its state or its
     results differ, 2 usage, 4 error. Exit for folders: 0, 1 state would be lost or it does not build, 2 usage, 4 error.
     """
-    places = [Path(one) for one in (before, after)]
+    places = [Path(place) for place in (before, after)]
     if all(place.exists() for place in places):
         if application is not None:
             raise UsageError("--application compares on two releases; name two folders, or two releases with it.")
@@ -104,7 +104,7 @@ def _releases(releases: tuple[Release, Release], application: Path | None, *, as
         out.print(f"  {comparisons[0].advice}", markup=False, soft_wrap=True)
     else:
         _print_net(comparisons, one, other)
-    return max(one.of_release for one in comparisons)
+    return max(comparison.of_release for comparison in comparisons)
 
 
 def _say(sentence: str) -> None:

@@ -22,7 +22,7 @@ class Panel(StrEnum):
 
 def complete_scenario(incomplete: str) -> Iterator[tuple[str, str]]:
     """The scenarios that begin so, each with its title."""
-    return ((name, one.title) for name, one in SCENARIOS.items() if name.startswith(incomplete))
+    return ((name, scenario_.title) for name, scenario_ in SCENARIOS.items() if name.startswith(incomplete))
 
 
 def complete_fault(incomplete: str) -> Iterator[tuple[str, str]]:
@@ -32,7 +32,7 @@ def complete_fault(incomplete: str) -> Iterator[tuple[str, str]]:
 
 def complete_plant(incomplete: str) -> Iterator[tuple[str, str]]:
     """The bugs that can be planted and begin so, each with its effect."""
-    return ((name, one.effect) for name, one in plants().items() if name.startswith(incomplete))
+    return ((name, plant_.effect) for name, plant_ in plants().items() if name.startswith(incomplete))
 
 
 def complete_issue(incomplete: str) -> Iterator[tuple[str, str]]:

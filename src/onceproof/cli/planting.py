@@ -35,13 +35,13 @@ group = typer.Typer()
 def plants_(as_json: JsonOption = False) -> None:
     """Show the bugs that can be planted into a release: what each does, and which scenarios must find it by what."""
     if as_json:
-        print(json.dumps([one.to_dict() for one in plants().values()]))
+        print(json.dumps([plant_.to_dict() for plant_ in plants().values()]))
         return
     table = Table("plant", "what it does", "resembles", "releases", "found in, by", box=None, padding=(0, 2, 1, 0))
-    for one in plants().values():
-        must = [f"{claim.scenario}: {', '.join(claim.promises)}" for claim in one.claims]
-        cannot = [f"[dim]{name}: cannot show. {escape(why)}[/]" for name, why in one.equivalent.items()]
-        table.add_row(one.name, one.effect, one.resembles or "", one.releases, "\n".join(must + cannot))
+    for plant_ in plants().values():
+        must = [f"{claim.scenario}: {', '.join(claim.promises)}" for claim in plant_.claims]
+        cannot = [f"[dim]{name}: cannot show. {escape(why)}[/]" for name, why in plant_.equivalent.items()]
+        table.add_row(plant_.name, plant_.effect, plant_.resembles or "", plant_.releases, "\n".join(must + cannot))
     out.print(table)
 
 

@@ -57,23 +57,27 @@ def list_(
 ) -> None:
     """Show scenarios with their variants and parameters, then faults with theirs, then matrices."""
     shown = [scenario(name) for name in names] or list(SCENARIOS.values())
-    for one in shown:
-        _list_scenario(one)
-    _list_faults({fault.name for one in shown for fault in one.faults})
+    for scenario_ in shown:
+        _list_scenario(scenario_)
+    _list_faults({fault.name for scenario_ in shown for fault in scenario_.faults})
     if not names:
         _list_matrices()
 
 
-def _list_scenario(one: Scenario) -> None:
+def _list_scenario(scenario_: Scenario) -> None:
     table = Table(
-        "variant", "what it changes", title=f"scenario {one.name}: {one.title}", title_justify="left", box=None
+        "variant",
+        "what it changes",
+        title=f"scenario {scenario_.name}: {scenario_.title}",
+        title_justify="left",
+        box=None,
     )
-    for variant in one.variants.values():
+    for variant in scenario_.variants.values():
         table.add_row(variant.name, variant.description)
     out.print(table)
     of_faults = {name for fault in FAULTS.values() for name in fault.parameters.described()}
     table = Table("parameter", "default", "what it is", box=None)
-    for name, parameter in one.settable.items():
+    for name, parameter in scenario_.settable.items():
         if name not in of_faults:
             may_be = f": {', '.join(parameter.choices)}" if name == FAULT else ""
             table.add_row(name, str(parameter.default), f"{parameter.description}{may_be}")

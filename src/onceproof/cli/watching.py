@@ -21,7 +21,7 @@ def watched(folder: Path) -> list[Path]:
         declares = application_of(str(folder)).declares
     except UsageError:
         return files
-    named = [*declares.sources, *declares.jars, *(one.file for one in declares.input if one.file is not None)]
+    named = [*declares.sources, *declares.jars, *(topic.file for topic in declares.input if topic.file is not None)]
     files += [folder / path for path in named]
     return files + [folder / word for word in declares.command if (folder / word).is_file()]
 

@@ -87,20 +87,20 @@ def application_view(runs: Path, run: str) -> ApplicationView:
     """
     answer = find_answer(runs, run)
     folder = RunFolder(runs / run)
-    return ApplicationView(run, begun(run), answer, tuple(_release(folder, one) for one in answer.releases))
+    return ApplicationView(run, begun(run), answer, tuple(_release(folder, release) for release in answer.releases))
 
 
-def _release(run: RunFolder, one: OnRelease) -> ReleaseView:
-    there = tuple((key, what) for key, what in _trials(one) if run.trial(key).path.is_dir())
-    return ReleaseView(one, counts_of(one.anomalies), there, cell_of(run, one))
+def _release(run: RunFolder, release: OnRelease) -> ReleaseView:
+    there = tuple((key, what) for key, what in _trials(release) if run.trial(key).path.is_dir())
+    return ReleaseView(release, counts_of(release.anomalies), there, cell_of(run, release))
 
 
-def _trials(one: OnRelease) -> Iterator[tuple[str, str]]:
+def _trials(release: OnRelease) -> Iterator[tuple[str, str]]:
     """The keys of its trials, and what each is: two without the fault, the one with it, and the controls."""
     whats = ("without a fault", "without a fault", "under the fault")
-    for folder, what in zip(one.folders, whats, strict=False):
+    for folder, what in zip(release.folders, whats, strict=False):
         yield Path(folder).name, what
-    for control in one.controls:
+    for control in release.controls:
         yield Path(control.folder).name, f"{control.plant}, planted"
 
 
@@ -113,7 +113,7 @@ def application_trial(runs: Path, run: str, key: str) -> tuple[TrialView, TrialF
     """
     answer, of = find_answer(runs, run), RunFolder(runs / run)
     folder = of.trial(key)
-    if not any(key in dict(_trials(one)) for one in answer.releases) or not folder.path.is_dir():
+    if not any(key in dict(_trials(release)) for release in answer.releases) or not folder.path.is_dir():
         raise NotThereError(f"The run {run} has no trial {key!r}.")
     own_folder(of, folder)
     return trial_view(of, {}, TrialPlan.read(folder.trial_file).trial, ()), folder
@@ -127,10 +127,10 @@ def application_release(runs: Path, run: str, cell: str) -> RunFolder:
         HarnessError: it is damaged.
     """
     answer, of = find_answer(runs, run), RunFolder(runs / run)
-    for one in answer.releases:
-        known = cell_of(of, one)
+    for release in answer.releases:
+        known = cell_of(of, release)
         if known and known.key == cell:
-            for key in trials_of(one):
+            for key in trials_of(release):
                 own_folder(of, of.trial(key))
             return of
     raise NotThereError(f"The run {run} has no release {cell!r} of which all trials are there.")

@@ -110,8 +110,10 @@ class Atlas:
 
     def of(self, release: Release) -> list[Measurement]:
         """The measurements of a release alone, or last on the way to it, by scenario and variant."""
-        found = (one for cell, one in self.standing.items() if cell.running == release)
-        return sorted(found, key=lambda one: (list(SCENARIOS).index(one.cell.scenario), one.place))
+        found = (measurement for cell, measurement in self.standing.items() if cell.running == release)
+        return sorted(
+            found, key=lambda measurement: (list(SCENARIOS).index(measurement.cell.scenario), measurement.place)
+        )
 
     def issues_of(self, release: Release) -> list[KnownIssue]:
         """The known issues that a release has."""
@@ -126,13 +128,13 @@ class Atlas:
         for release in self.releases:
             lines = (release.line, following.get(release.line), self.releases[-1].line)
             found |= {(release, newest[line]) for line in lines if line}
-        return sorted((one, other) for one, other in found if other is not None and one != other)
+        return sorted((before, after) for before, after in found if after is not None and before != after)
 
     def advice(self, current: Release, target: Release) -> Advice:
         """The answer, from the registry and the atlas alone."""
         way = {current, target}
-        there = [one for cell, one in self.standing.items() if {cell.streams, cell.running} <= way]
-        cells = [as_measured(one, self.harness) for one in there]
+        there = [measurement for cell, measurement in self.standing.items() if {cell.streams, cell.running} <= way]
+        cells = [as_measured(measurement, self.harness) for measurement in there]
         return advise(Question(current, target, self.registry, CATALOGUE, cells, None, self.releases))
 
 
@@ -171,13 +173,20 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
     """The files of the site that are made, by their paths within it."""
     top, below = AtlasLinks("./"), AtlasLinks("../")
     yield "index.html", _page("atlas/index.html", top, **_index(atlas))
-    yield "atlas.json", as_json({"schema": 1, "measurements": [to_json(one) for one in atlas.measurements]})
+    yield (
+        "atlas.json",
+        as_json({"schema": 1, "measurements": [to_json(measurement) for measurement in atlas.measurements]}),
+    )
     yield "index.js", f"const ENTRIES = {json.dumps(_entries(atlas, top))};\n"
     yield "feed.xml", _page("atlas/feed.xml", top, **_feed(atlas))
     for release in atlas.shown:
         values = _release(atlas, release)
         yield f"releases/{release}.html", _page("atlas/release.html", below, **values)
-        counting = [one.verdict for one in atlas.of(release) if one.is_decided and is_current(one, atlas.harness)]
+        counting = [
+            measurement.verdict
+            for measurement in atlas.of(release)
+            if measurement.is_decided and is_current(measurement, atlas.harness)
+        ]
         badge = Badge.of(release, counting, atlas.registry)
         yield f"badges/{release}.svg", badge.svg()
         yield f"badges/{release}.json", as_json(badge.endpoint())
@@ -192,8 +201,8 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
 def _brief(value: Any) -> Any:
     """The JSON value, with the first of the cells and sources that a sentence rests on: the release pages have all."""
     if isinstance(value, dict):
-        return {name: _brief(one[:CITED] if name in ("cells", "sources") else one) for name, one in value.items()}
-    return [_brief(one) for one in value] if isinstance(value, list) else value
+        return {name: _brief(part[:CITED] if name in ("cells", "sources") else part) for name, part in value.items()}
+    return [_brief(part) for part in value] if isinstance(value, list) else value
 
 
 def _page(template: str, links: AtlasLinks, **values: Any) -> str:
@@ -201,7 +210,7 @@ def _page(template: str, links: AtlasLinks, **values: Any) -> str:
 
 
 def _index(atlas: Atlas) -> dict[str, object]:
-    scenarios = [(name, one.title) for name, one in SCENARIOS.items()]
+    scenarios = [(name, scenario_.title) for name, scenario_ in SCENARIOS.items()]
     rows = [
         {
             "release": str(release),
@@ -210,9 +219,9 @@ def _index(atlas: Atlas) -> dict[str, object]:
         }
         for release in atlas.shown
     ]
-    by = sorted({one.version for one in atlas.measurements})
-    days = sorted({one.day for one in atlas.measurements})
-    older = sum(not is_current(one, atlas.harness) for one in atlas.standing.values())
+    by = sorted({measurement.version for measurement in atlas.measurements})
+    days = sorted({measurement.day for measurement in atlas.measurements})
+    older = sum(not is_current(measurement, atlas.harness) for measurement in atlas.standing.values())
     return {
         "scenarios": scenarios,
         "rows": rows,
@@ -230,19 +239,19 @@ def _square(atlas: Atlas, release: Release, scenario: str) -> dict[str, object] 
 
     `expected` are issues that the registry has there in variants of which none was measured. None if there is neither.
     """
-    cells = [one for cell, one in atlas.standing.items() if _alone(cell) == (scenario, release)]
-    measured = {one.cell.variant for one in cells}
+    cells = [measurement for cell, measurement in atlas.standing.items() if _alone(cell) == (scenario, release)]
+    measured = {measurement.cell.variant for measurement in cells}
     there = {issue.key: issue.provoked.get(scenario) for issue in atlas.issues_of(release)}
     open_ = [key for key, variants in there.items() if variants and measured.isdisjoint(variants)]
     expected = f"not measured, and expected by the registry: {', '.join(open_)}" if open_ else ""
     if not cells:
         title = f"{release}, {scenario}: {expected}"
         return {"verdict": str(Verdict.KNOWN), "rate": "", "expected": "", "title": title} if open_ else None
-    verdict = min((one.verdict for one in cells), key=ORDER.index)
-    issues = sorted({key for one in cells if one.is_red for key in one.issues})
-    variants = ", ".join(f"{one.cell.variant} {one.verdict}" for one in cells)
+    verdict = min((measurement.verdict for measurement in cells), key=ORDER.index)
+    issues = sorted({key for measurement in cells if measurement.is_red for key in measurement.issues})
+    variants = ", ".join(f"{measurement.cell.variant} {measurement.verdict}" for measurement in cells)
     about = f" ({', '.join(issues)})" if issues else ""
-    rate = f"{sum(one.is_red for one in cells)}/{len(cells)}"
+    rate = f"{sum(measurement.is_red for measurement in cells)}/{len(cells)}"
     title = f"{release}, {scenario}: {variants}{about}{'; ' if expected else ''}{expected}"
     return {"verdict": str(verdict), "rate": rate, "expected": expected, "title": title}
 
@@ -254,20 +263,24 @@ def _alone(cell: Cell) -> tuple[str, Release | None]:
 
 def _release(atlas: Atlas, release: Release) -> dict[str, object]:
     cells, issues = atlas.of(release), atlas.issues_of(release)
-    showing = {key for one in cells if one.is_red for key in one.issues}
+    showing = {key for measurement in cells if measurement.is_red for key in measurement.issues}
     at = atlas.shown.index(release)
     newer, older = [atlas.shown[n] if 0 <= n < len(atlas.shown) else None for n in (at - 1, at + 1)]
-    possible = {cell for cell in atlas.possible if cell.running == release} | {one.cell for one in cells}
+    possible = {cell for cell in atlas.possible if cell.running == release} | {
+        measurement.cell for measurement in cells
+    }
     return {
         "release": str(release),
         "issues": [_issue_view(issue, issue.key in showing) for issue in issues],
-        "regressions": [_measured(atlas, one) for one in cells if one.verdict is Verdict.REGRESSION],
-        "cells": [_measured(atlas, one) for one in cells],
+        "regressions": [
+            _measured(atlas, measurement) for measurement in cells if measurement.verdict is Verdict.REGRESSION
+        ],
+        "cells": [_measured(atlas, measurement) for measurement in cells],
         "possible": len(possible),
-        "missing": sorted({cell.scenario for cell in possible} - {one.cell.scenario for one in cells}),
+        "missing": sorted({cell.scenario for cell in possible} - {measurement.cell.scenario for measurement in cells}),
         "neighbours": [_neighbour(atlas, release, other) for other in (older, newer) if other],
-        "onwards": [str(other) for one, other in atlas.ways if one == release],
-        "hither": [str(one) for one, other in atlas.ways if other == release],
+        "onwards": [str(after) for before, after in atlas.ways if before == release],
+        "hither": [str(before) for before, after in atlas.ways if after == release],
     }
 
 
@@ -283,13 +296,16 @@ def _neighbour(atlas: Atlas, release: Release, other: Release) -> dict[str, obje
 
 
 def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, object]:
-    cells = [one for cell, one in atlas.standing.items() if issue.concerns(cell.scenario, cell.variant)]
-    cells.sort(key=lambda one: (issue.key not in one.issues, one.place))
+    cells = [measurement for cell, measurement in atlas.standing.items() if issue.concerns(cell.scenario, cell.variant)]
+    cells.sort(key=lambda measurement: (issue.key not in measurement.issues, measurement.place))
     return {
         "issue": _issue_view(issue, False),
         "sources": issue.sources,
-        "cells": [_measured(atlas, one) for one in cells],
-        "command": next((_command(one) for one in cells if issue.key in one.issues and one.is_red), _usual(issue)),
+        "cells": [_measured(atlas, measurement) for measurement in cells],
+        "command": next(
+            (_command(measurement) for measurement in cells if issue.key in measurement.issues and measurement.is_red),
+            _usual(issue),
+        ),
         "releases": [str(release) for release in atlas.shown if issue.is_in(release)],
         "trial": _trial(issue, cells),
     }
@@ -297,10 +313,19 @@ def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, object]:
 
 def _trial(issue: KnownIssue, cells: Sequence[Measurement]) -> dict[str, object] | None:
     """A red trial of the issue with its picture, of the newest release that has one."""
-    red = [one for one in cells if one.is_red and issue.key in one.issues and one.timeline]
-    for one in sorted(red, key=lambda one: one.cell.running, reverse=True):
-        if picture := Picture.of(one.timeline):
-            return {"releases": one.cell.releases, "cell": one.cell.key, "sentence": one.sentence, "picture": picture}
+    red = [
+        measurement
+        for measurement in cells
+        if measurement.is_red and issue.key in measurement.issues and measurement.timeline
+    ]
+    for measurement in sorted(red, key=lambda measurement: measurement.cell.running, reverse=True):
+        if picture := Picture.of(measurement.timeline):
+            return {
+                "releases": measurement.cell.releases,
+                "cell": measurement.cell.key,
+                "sentence": measurement.sentence,
+                "picture": picture,
+            }
     return None
 
 
@@ -312,8 +337,8 @@ def _usual(issue: KnownIssue) -> str | None:
     return Trial("", Cell(*where, issue.affected[-1][0], Release.parse(BROKER)), 1, 1).command
 
 
-def _command(one: Measurement) -> str:
-    return Trial(one.run, one.cell, 1, one.seeds[0] if one.seeds else 1).command
+def _command(measurement: Measurement) -> str:
+    return Trial(measurement.run, measurement.cell, 1, measurement.seeds[0] if measurement.seeds else 1).command
 
 
 def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, object]:
@@ -331,14 +356,14 @@ def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, object]:
     }
 
 
-def _measured(atlas: Atlas, one: Measurement) -> dict[str, object]:
+def _measured(atlas: Atlas, measurement: Measurement) -> dict[str, object]:
     return {
-        **to_json(one),
-        "releases": one.cell.releases,
-        "running": str(one.cell.running),
-        "summary": one.summary,
-        "is_current": is_current(one, atlas.harness),
-        "command": _command(one),
+        **to_json(measurement),
+        "releases": measurement.cell.releases,
+        "running": str(measurement.cell.running),
+        "summary": measurement.summary,
+        "is_current": is_current(measurement, atlas.harness),
+        "command": _command(measurement),
     }
 
 
@@ -356,6 +381,12 @@ def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
 
 
 def _feed(atlas: Atlas) -> dict[str, object]:
-    newest = sorted(atlas.standing.values(), key=lambda one: (one.created, one.place), reverse=True)[:NEWS]
+    newest = sorted(
+        atlas.standing.values(), key=lambda measurement: (measurement.created, measurement.place), reverse=True
+    )[:NEWS]
     created = newest[0].created if newest else "1970-01-01T00:00:00+00:00"
-    return {"entries": [_measured(atlas, one) for one in newest], "updated": created, "url": atlas.url.rstrip("/")}
+    return {
+        "entries": [_measured(atlas, measurement) for measurement in newest],
+        "updated": created,
+        "url": atlas.url.rstrip("/"),
+    }

@@ -227,7 +227,7 @@ def _blind(cell: Cell) -> tuple[BlindView, ...]:
     """The anomalies that the cell cannot show anew, since an issue shows there that no release mends, by issue."""
     where = cell.scenario, cell.variant
     return tuple(
-        BlindView(issue.key, issue.url, tuple(one.summary for one in issue.explanations(*where)))
+        BlindView(issue.key, issue.url, tuple(explanation.summary for explanation in issue.explanations(*where)))
         for issue in registry().blind(cell)
     )
 

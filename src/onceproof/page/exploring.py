@@ -132,7 +132,7 @@ def _summary(search: Search) -> dict[str, object]:
         "errors": sum(line.error is not None for line in lines),
         "coverage": sum(line.gained for line in search.searched),
         "known": list(dict.fromkeys(key for known in known_of(search.searched) for key in known.issues)),
-        "findings": [{"number": one.number, "title": one.title} for one in search.findings.values()],
+        "findings": [{"number": finding.number, "title": finding.title} for finding in search.findings.values()],
     }
 
 

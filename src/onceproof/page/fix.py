@@ -22,15 +22,15 @@ def table(answer: FixAnswer) -> Table:
     """The scenarios, one a row."""
     title = f"{answer.issue}, {answer.before} to {answer.build}: {answer.proof}"
     shown = Table(*COLUMNS, title=title, title_justify="left", box=None)
-    for one in answer.scenarios:
-        shown.add_row(*map(Text, _row(one)))
+    for compared in answer.scenarios:
+        shown.add_row(*map(Text, _row(compared)))
     return shown
 
 
 def sentences(answer: FixAnswer) -> Iterator[str]:
     """The meaning of the numbers, a sentence or two for each scenario."""
-    for one in answer.scenarios:
-        yield f"{one.scenario}: {one.reason}{_power(one)}"
+    for compared in answer.scenarios:
+        yield f"{compared.scenario}: {compared.reason}{_power(compared)}"
 
 
 def write_markdown(answer: FixAnswer, target: Path) -> None:
@@ -48,30 +48,38 @@ def _markdown(answer: FixAnswer) -> Iterator[str]:
     yield f"## {SIGNS[answer.proof]} {escaped(answer.issue)}: {answer.proof}"
     yield f"\n{escaped(answer.title)}. Before: {answer.before}, after: {answer.build}, broker {answer.broker}.\n"
     yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
-    for one in answer.scenarios:
-        yield f"| {' | '.join(map(escaped, _row(one)))} |"
+    for compared in answer.scenarios:
+        yield f"| {' | '.join(map(escaped, _row(compared)))} |"
     yield ""
     yield from (f"- {escaped(line)}" for line in sentences(answer))
     yield f"\n```\n{answer.command}\n```"
 
 
-def _row(one: Compared) -> tuple[str, ...]:
-    interval = "" if one.interval is None else _percent("{:.0%} to {:.0%}", *one.interval)
-    missed = "" if one.missed is None else _percent("≤ {:.1%}", one.missed)
-    before, after = (f"{tally.red} of {tally.counted}" for tally in (one.before, one.after))
-    return (f"{SIGNS[one.proof]} {one.proof}", one.scenario, one.variant, before, interval, after, missed)
+def _row(compared: Compared) -> tuple[str, ...]:
+    interval = "" if compared.interval is None else _percent("{:.0%} to {:.0%}", *compared.interval)
+    missed = "" if compared.missed is None else _percent("≤ {:.1%}", compared.missed)
+    before, after = (f"{tally.red} of {tally.counted}" for tally in (compared.before, compared.after))
+    return (
+        f"{SIGNS[compared.proof]} {compared.proof}",
+        compared.scenario,
+        compared.variant,
+        before,
+        interval,
+        after,
+        missed,
+    )
 
 
 def _percent(form: str, *rates: float) -> str:
     return form.format(*rates).replace("%", " %")
 
 
-def _power(one: Compared) -> str:
-    if one.found_rate is None or one.after.red:
+def _power(compared: Compared) -> str:
+    if compared.found_rate is None or compared.after.red:
         return ""
-    rate = _percent("{:.0%}", one.found_rate)
-    trials = "trial" if one.after.counted == 1 else "trials"
+    rate = _percent("{:.0%}", compared.found_rate)
+    trials = "trial" if compared.after.counted == 1 else "trials"
     return (
-        f" {one.after.counted} exercised {trials} of the build were green: with 95 % confidence no bug is left that "
-        f"shows in {rate} of trials or more."
+        f" {compared.after.counted} exercised {trials} of the build were green: with 95 % confidence no bug is left "
+        f"that shows in {rate} of trials or more."
     )

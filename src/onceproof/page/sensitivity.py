@@ -73,8 +73,8 @@ class ReleaseView:
 def sensitivity_view(trials: Iterable[PlantedTrial]) -> list[ReleaseView]:
     """The releases, newest first, each with the plants that were planted into it."""
     by_release: dict[Release, list[Sensitivity]] = defaultdict(list)
-    for one in sensitivities(trials):
-        by_release[one.trials[0].cell.streams].append(one)
+    for sensed in sensitivities(trials):
+        by_release[sensed.trials[0].cell.streams].append(sensed)
     return [_release(release, by_release[release]) for release in sorted(by_release, reverse=True)]
 
 
@@ -86,11 +86,11 @@ def _release(release: Release, of_release: Sequence[Sensitivity]) -> ReleaseView
     return ReleaseView(str(release), len(found), len({row.plant for row in counted}), tuple(rows))
 
 
-def _row(one: Sensitivity) -> PlantView:
-    tally, state, place = one.tally, _state(one), one.place
+def _row(sensed: Sensitivity) -> PlantView:
+    tally, state, place = sensed.tally, _state(sensed), sensed.place
     low, high = wilson_interval(tally.red, tally.counted) if tally.counted else (0.0, 1.0)
     return PlantView(
-        plant=one.plant,
+        plant=sensed.plant,
         state=state,
         meaning=MEANING[state],
         scenario=place.scenario,
@@ -103,29 +103,29 @@ def _row(one: Sensitivity) -> PlantView:
         is_old=place.harness != harness_versions().get(place.scenario),
         found=tally.red,
         exercised=tally.counted,
-        planned=one.planned,
+        planned=sensed.planned,
         interval=f"{low:.0%} to {high:.0%}" if tally.counted else "",
         trials=tuple(
             PlantedView(trial.run, trial.trial, number, sentence_of(trial))
-            for number, trial in enumerate(one.trials, 1)
+            for number, trial in enumerate(sensed.trials, 1)
         ),
     )
 
 
-def must_show(one: Sensitivity) -> bool:
+def must_show(sensed: Sensitivity) -> bool:
     """Whether the catalogue says that the scenario must find the plant; true for one that it no longer has."""
-    known = plants().get(one.plant)
-    return known is None or known.claim(one.place.scenario) is not None
+    known = plants().get(sensed.plant)
+    return known is None or known.claim(sensed.place.scenario) is not None
 
 
-def _state(one: Sensitivity) -> str:
-    if not must_show(one):
-        return MISJUDGED if any(trial.found for trial in one.trials) else EQUIVALENT
-    if not one.tally.counted:
+def _state(sensed: Sensitivity) -> str:
+    if not must_show(sensed):
+        return MISJUDGED if any(trial.found for trial in sensed.trials) else EQUIVALENT
+    if not sensed.tally.counted:
         return IDLE
-    if not one.tally.red:
+    if not sensed.tally.red:
         return SURVIVED
-    return FOUND if one.tally.red == one.tally.counted else SELDOM
+    return FOUND if sensed.tally.red == sensed.tally.counted else SELDOM
 
 
 def sentence_of(trial: PlantedTrial) -> str:
@@ -146,7 +146,7 @@ def find_planted(url: str, run: str, trial: str) -> PlantedTrial:
         NotThereError: none is stored.
         HarnessError: the database refuses.
     """
-    found = next((one for one in planted_trials(url) if (one.run, one.trial) == (run, trial)), None)
+    found = next((planted for planted in planted_trials(url) if (planted.run, planted.trial) == (run, trial)), None)
     if found is None:
         raise NotThereError(f"No bug was planted in a trial {trial!r} of a run {run!r}.")
     return found

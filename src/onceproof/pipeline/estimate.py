@@ -37,7 +37,9 @@ def estimate(request: Request) -> dict[str, Any]:
     expansion = requested(request)
     _check_releases(expansion)
     trials = trials_planned(expansion, LATER)
-    planted = Counter(one.cell.scenario for one in due(expansion.cells, expansion.plants, expansion.risk, LATER))
+    planted = Counter(
+        planting.cell.scenario for planting in due(expansion.cells, expansion.plants, expansion.risk, LATER)
+    )
     cells = Counter(cell.scenario for cell in expansion.cells)
     measured = seconds_by_scenario(settings.database_url)
     rows: list[dict[str, Any]] = [

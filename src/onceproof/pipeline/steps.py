@@ -209,8 +209,8 @@ def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, 
             for number in range(1, trials + 1)
         ],
         "plants": [
-            {"plant": one.plant.name, **one.cell.to_dict()}
-            for one in due(expansion.cells, expansion.plants, expansion.risk, run.run_id)
+            {"plant": planting.plant.name, **planting.cell.to_dict()}
+            for planting in due(expansion.cells, expansion.plants, expansion.risk, run.run_id)
         ],
     }
 

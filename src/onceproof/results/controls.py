@@ -135,9 +135,9 @@ def control_of(
         tried = past.tried.get(verdict.place, 0) if verdict.place else 0
         was_red = verdict.verdict is Verdict.KNOWN and not expected(other, registry).isdisjoint(verdict.anomalies)
         exercised = (verdict.counted + before.counted, verdict.tried + max(tried, before.counted))
-        one = Control(risk, other, was_red, tally_of(verdict), before, exercised)
-        if found.cell is None or one.known.counted > found.known.counted:
-            found = one
+        control = Control(risk, other, was_red, tally_of(verdict), before, exercised)
+        if found.cell is None or control.known.counted > found.known.counted:
+            found = control
     return replace(found, plants=_plants_of(cell, verdicts[cell].place, past))
 
 
@@ -169,7 +169,7 @@ def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity
 def plants_in(cell: Cell, harness: str, machine: str, plants: Iterable[Sensitivity]) -> list[Sensitivity]:
     """Those that were planted in the very place of a cell, on any commit: a published release has only one."""
     place = Place.of(cell, "", harness, machine)
-    return [one for one in plants if replace(one.place, commit="") == place]
+    return [plant_ for plant_ in plants if replace(plant_.place, commit="") == place]
 
 
 def tally_of(verdict: CellVerdict) -> Tally:
@@ -386,8 +386,8 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
     return Past(dict(tallies), tuple(filter(_stands, sensitivities(stored))), dict(tried))
 
 
-def _stands(one: Sensitivity) -> bool:
+def _stands(sensitivity: Sensitivity) -> bool:
     """Whether a plant may support cells: its scenario must find it, with the parameters that cells have."""
-    known = plants().get(one.plant)
-    claim = known.claim(one.place.scenario) if known else None
+    known = plants().get(sensitivity.plant)
+    claim = known.claim(sensitivity.place.scenario) if known else None
     return claim is not None and not claim.parameters

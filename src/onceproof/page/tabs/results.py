@@ -56,13 +56,13 @@ def matrix(
     later = unfinished(home.runs, newest, datetime.now(UTC))
     known = _known(home, run or newest)
     values = {
-        "recent": [replace(one, created=minute(one.created), counts=worst_first(one.counts)) for one in recent],
-        "going": [one for one in later if one.under_way],
-        "notices": [*(one.summary for one in later if not one.under_way), *_damage(home, known)],
+        "recent": [replace(row, created=minute(row.created), counts=worst_first(row.counts)) for row in recent],
+        "going": [row for row in later if row.under_way],
+        "notices": [*(row.summary for row in later if not row.under_way), *_damage(home, known)],
         "newest": newest,
     }
     if known is None:
-        if run and run not in {one.run for one in later}:
+        if run and run not in {row.run for row in later}:
             raise NotThereError(f"There is no judged run {run!r}.")
         return shown(request, "empty.html", run=run, **values)
     filters = Filters(run, scenario, verdict, broker, only)
