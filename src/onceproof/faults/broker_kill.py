@@ -19,7 +19,7 @@ NAME = "broker-kill"
 
 
 class Parameters(LeaderParameters):
-    """What the broker leads, and how it ends."""
+    """The partition that the broker leads, and how it ends."""
 
     model_config = named(NAME)
     orderly: bool = Field(False, description=f"whether `{NAME}` asks the broker to shut down cleanly (SIGTERM) instead")

@@ -22,7 +22,7 @@ SESSION = 3.0  # seconds after which the controller misses a broker of ours, see
 
 
 class Parameters(LeaderParameters):
-    """What the broker leads, and for how long it is stopped."""
+    """The partition that the broker leads, and for how long it is stopped."""
 
     model_config = named(NAME)
     seconds: float = Field(

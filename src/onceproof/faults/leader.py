@@ -25,7 +25,7 @@ Partition = tuple[str, int]
 
 
 class LeaderParameters(BaseParameters):
-    """What the broker leads that a fault strikes."""
+    """The partition that the broker leads."""
 
     leads: Led = Field(TRANSACTIONS, description="the partition whose leader the fault hits")
 

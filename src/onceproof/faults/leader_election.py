@@ -18,7 +18,7 @@ NAME = "leader-election"
 
 
 class Parameters(LeaderParameters):
-    """What the broker leads."""
+    """The partition that the broker leads."""
 
     model_config = named(NAME)
 

@@ -41,7 +41,7 @@ RESET_FOR, RESET_EVERY = 0.3, 1.0  # seconds for which connections are reset, an
 
 
 class Parameters(BaseParameters):
-    """What becomes of the link to which broker, and for how long."""
+    """The kind of the disturbance, the link, and for how long it is disturbed."""
 
     model_config = named(NAME)
     kind: LinkFault = Field(

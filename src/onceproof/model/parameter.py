@@ -79,7 +79,7 @@ class BaseParameters(BaseModel):
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a person or a search may choose: a number, a text or a yes/no.
+    """A number, a text or a yes/no that a person or a search may choose.
 
     Attributes:
         name: as commands and results know it.

@@ -238,7 +238,7 @@ class Group(Membership, Injection):
 
 
 class StateUpdater(BaseParameters):
-    """Who restores stores."""
+    """The way in which stores are restored."""
 
     state_updater: bool = Field(True, description="whether the state updater is left as the release has it")
 
