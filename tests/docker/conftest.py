@@ -193,7 +193,7 @@ def build_images() -> None:
 
 
 @pytest.fixture(scope="module")
-def deployment(images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def deployment(images, tmp_path_factory) -> Iterator[Deployment]:
     """Up and healthy; whatever the tests did, nothing remains of it."""
     folder = tmp_path_factory.mktemp("secrets")
     subprocess.run([MAKE, "--silent", "secrets", f"SECRETS={folder}"], cwd=ROOT, check=True, capture_output=True)
