@@ -41,7 +41,7 @@ def test_what_it_triggers_exists_and_is_not_paused(bag, dag):
 def test_what_else_it_triggers_goes_by_the_same_releases(bag, dag, task):
     triggered = bag.dags[dag.get_task(task).partial_kwargs["trigger_dag_id"]]
     assert triggered.is_paused_upon_creation is False
-    run = {"trigger_run_id": "release_watch__4.4.0", "conf": {"matrix": "seed", "streams": ["4.4.0"]}}
+    run = {"trigger_run_id": "release_watch__4.4.0", "conf": {"matrix": "first-look", "streams": ["4.4.0"]}}
     reported: dict[str, Any] = watch.of_its_release(run)
     assert reported == {"trigger_run_id": "release_watch__4.4.0", "conf": {"streams": ["4.4.0"]}}
     assert reported["conf"].keys() <= triggered.params.keys()
@@ -79,7 +79,7 @@ def run_it(dag, **params: object):
     """State of the look, of its tasks, and the runs of `regression` that exist."""
     from airflow.models.dagrun import DagRun
 
-    conf = {"matrix": "seed", "pre_releases": False, "catch_up": False, **params}
+    conf = {"matrix": "first-look", "pre_releases": False, "catch_up": False, **params}
     run = dag.test(run_conf=conf)
     runs = {one.run_id: one.conf for one in DagRun.find(dag_id="regression")}
     return run.state, {(t.task_id, t.map_index): t.state for t in run.get_task_instances()}, runs
@@ -99,8 +99,8 @@ def test_a_new_release_gets_one_run_whatever_is_repeated(dag, database, registry
     assert state == "success"
     new = {run: conf for run, conf in after.items() if run not in before}
     assert new == {
-        "release_watch__4.4.0": {"matrix": "seed", "streams": ["4.4.0"]},
-        "release_watch__4.4.1": {"matrix": "seed", "streams": ["4.4.1"]},
+        "release_watch__4.4.0": {"matrix": "first-look", "streams": ["4.4.0"]},
+        "release_watch__4.4.1": {"matrix": "first-look", "streams": ["4.4.1"]},
     }
 
     state, tasks, again = run_it(dag)
