@@ -17,20 +17,20 @@ def compared(
     instances: Mapping[str, list[dict[str, Any]]], *, standbys: int = 1, before: str = ""
 ) -> dict[str, Comparison]:
     """What is said of each task, if somebody had the standbys `before`."""
-    told = {"t": 1, "source": "one", "event": "assignment", "threads": [thread("", before)]}
+    before_rest = {"t": 1, "source": "one", "event": "assignment", "threads": [thread("", before)]}
     rest = {"t": 2, "event": "at-rest", "instances": instances, "partitions": 2, "standbys": standbys}
-    return {c.place: c for c in compare_assignment([told, rest])}
+    return {c.place: c for c in compare_assignment([before_rest, rest])}
 
 
 RIGHT = {"one": [thread("0_0 1_0", "0_1")], "two": [thread("0_1", "0_0"), thread("1_1")]}
 
 
 def test_each_task_is_compared_and_a_stateless_one_needs_no_standby():
-    told = compared(RIGHT, before="0_0")
-    assert sorted(told) == ["0_0", "0_1", "1_0", "1_1"]
-    assert not [c for c in told.values() if c.anomaly]
-    assert told["0_1"].observed == "active on two, standby on one"
-    assert (told["1_1"].expected, told["1_1"].partition) == (
+    found = compared(RIGHT, before="0_0")
+    assert sorted(found) == ["0_0", "0_1", "1_0", "1_1"]
+    assert not [c for c in found.values() if c.anomaly]
+    assert found["0_1"].observed == "active on two, standby on one"
+    assert (found["1_1"].expected, found["1_1"].partition) == (
         "active on one instance, standby on 0 or more others",
         1,
     )
@@ -54,7 +54,7 @@ def test_each_task_is_compared_and_a_stateless_one_needs_no_standby():
             {"0_1": "active on none, standby on one"},
         ),
     ],
-    ids=["nobody owns it", "two own it", "standby beside its active", "too few standbys", "of a dead thread"],
+    ids=["no owner", "two owners", "standby beside its active", "too few standbys", "of a dead thread"],
 )
 def test_a_task_that_is_not_where_it_belongs_is_found_and_no_other(instances, observed):
     wrong = {task: c.observed for task, c in compared(instances, before="0_0").items() if c.anomaly}

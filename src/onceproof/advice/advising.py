@@ -292,14 +292,12 @@ def better_targets(question: Question) -> list[Release]:
     """
     current, target = question.current, question.target
     lowest, highest = (target, current) if question.is_back else (current, LATER)
-    sound = [
-        one
-        for one in question.releases
-        if not one.is_candidate and lowest < one < highest and _burden(question, one) < _burden(question, target)
-    ]
-    of_line = sorted(one for one in sound if one.line == target.line)[-1:]
-    least = sorted(sorted(sound, reverse=True), key=lambda one: _burden(question, one))[:1]
-    return list(dict.fromkeys([*of_line, *least]))
+    burden = _burden(question, target)
+    on_the_way = (one for one in question.releases if not one.is_candidate and lowest < one < highest)
+    better = sorted((one for one in on_the_way if _burden(question, one) < burden), reverse=True)
+    of_line = [one for one in better if one.line == target.line][:1]
+    best = [min(better, key=lambda one: _burden(question, one))] if better else []  # the newest of several
+    return list(dict.fromkeys([*of_line, *best]))
 
 
 def _burden(question: Question, release: Release) -> tuple[int, int]:
