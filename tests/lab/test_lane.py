@@ -166,6 +166,14 @@ def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error
         lane.run(SAME_KEY.encoded)
 
 
+def test_the_library_that_rocksdb_unpacks_is_removed_with_the_stores(tmp_path, monkeypatch):
+    monkeypatch.setattr("onceproof.lab.lane.scratch_within", lambda folder: folder)
+    with Lane(HERE, NEWEST, tmp_path / "lane.log") as jvm:
+        kinds(jvm, opened_again(ON_DISK))
+        assert list(tmp_path.rglob("librocksdbjni*"))
+    assert not list(tmp_path.rglob("librocksdbjni*"))
+
+
 # Each the smallest that shows its issue on the newest release.
 UNCACHED = Case(
     (

@@ -57,6 +57,7 @@ def test_what_a_killed_replay_left_in_memory_is_found(tmp_path):
 
 def test_stores_are_in_memory_only_if_there_is_room(tmp_path, monkeypatch):
     monkeypatch.setattr(replaying, "MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(replaying, "ROOM", 1)
     assert replaying.scratch_within(tmp_path) == tmp_path
     (tmp_path / "memory").mkdir()
     assert replaying.scratch_within(tmp_path) == tmp_path / "memory"

@@ -45,7 +45,9 @@ class Lane:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._scratch = TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(log.parent))
         main = (PROGRAM, self._scratch.name)
-        command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, *OPTIONS)
+        # RocksDB unpacks its library there, and leaves it when the JVM is killed.
+        options = (*OPTIONS, f"-Djava.io.tmpdir={self._scratch.name}")
+        command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, *options)
         self._process = spawn(command, log=log, piped=True)
         self._stdin, stdout = open_pipes(self._process)
         self._lines: SimpleQueue[str] = SimpleQueue()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from onceproof.installation import Installation
@@ -49,9 +50,26 @@ def run_program(
     Raises:
         HarnessError: it failed, or did not end.
     """
-    jars = [installation.application_jar, *streams_class_path(installation, release)]
-    command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, "-Xmx128m", *options)
-    process = spawn(command, log=log, piped=True, user_code=bool(beside))
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="tmp-", dir=log.parent) as scratch:
+        # RocksDB unpacks its library there, and programs end at once, without removing it.
+        options = ("-Xmx128m", f"-Djava.io.tmpdir={scratch}", *options)
+        jars = [installation.application_jar, *streams_class_path(installation, release)]
+        command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, *options)
+        return _run(command, log, what, line, check, timeout, user_code=bool(beside))
+
+
+def _run(
+    command: Sequence[str],
+    log: Path,
+    what: str,
+    line: str,
+    check: Callable[[], None],
+    timeout: float,
+    *,
+    user_code: bool,
+) -> dict[str, Any]:
+    process = spawn(command, log=log, piped=True, user_code=user_code)
     stdin, stdout = open_pipes(process)
     with ThreadPoolExecutor(1) as reader:
         reading = reader.submit(stdout.readline)  # while it runs: it would wait for somebody to empty a full pipe
