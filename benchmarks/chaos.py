@@ -118,7 +118,7 @@ class Struck:
         """A row of the table."""
         moment = "too late" if self.moment is None else f"{self.moment:.1f}"
         text = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(self.verdicts.items())) or "none"
-        happened = "; ".join([self.happened, *(f"**{one}**" for one in self.wrong)]).replace("|", "/")
+        happened = "; ".join([self.happened, *(f"**{sentence}**" for sentence in self.wrong)]).replace("|", "/")
         cells = [self.victim, self.blow, moment, happened, self.resumed, text, len(self.orphans), f"{self.seconds:.0f}"]
         return "".join(f"| {cell} " for cell in (number, seed, *cells)) + "|"
 
@@ -175,8 +175,10 @@ class Fire:
             self.undo()
         if now > self._next_look:
             self._next_look = now + 1
-            self._strays = {one: self._strays.get(one, now) for one in strays(self._home, _of(process))}
-            self.orphans |= {one: described(one) for one, since in self._strays.items() if now > since + GONE_WITHIN}
+            self._strays = {stray: self._strays.get(stray, now) for stray in strays(self._home, _of(process))}
+            self.orphans |= {
+                stray: described(stray) for stray, since in self._strays.items() if now > since + GONE_WITHIN
+            }
 
     def undo(self) -> None:
         """Thaw what is frozen, start what has to be up, empty the disk."""
@@ -347,7 +349,7 @@ def undisturbed_run(home: Home) -> Undisturbed:
 
     await_end(process, look)
     text, seconds = home.said(), time.monotonic() - begin
-    verdicts = {one["variant"]: one["verdict"] for one in text.get("verdicts", ())}
+    verdicts = {cell["variant"]: cell["verdict"] for cell in text.get("verdicts", ())}
     if not verdicts or SAYS_NOTHING & {*verdicts.values()}:
         sys.exit(f"The undisturbed run has no verdicts: {text}\n{(home.output / 'stderr').read_text()[-1000:]}")
     lifetimes = {name: last - first for name, (first, last) in seen.items()} | dict.fromkeys(PLACES, seconds)
@@ -404,12 +406,12 @@ class Results:
 
     def passed(self, seed: int, victim: str, blow: str) -> bool:
         """Whether the last run of a seed did."""
-        of_seed = [one for known, one in self.rows if (known, one.victim, one.blow) == (seed, victim, blow)]
+        of_seed = [struck for known, struck in self.rows if (known, struck.victim, struck.blow) == (seed, victim, blow)]
         return bool(of_seed) and of_seed[-1].moment is not None and not of_seed[-1].wrong
 
     def pace(self, undisturbed: Undisturbed) -> float:
         """How long a run takes now, by the last one that ended by itself, beside the undisturbed one."""
-        whole = [one.seconds for _, one in self.rows if one.resumed == "no" and not one.wrong]
+        whole = [struck.seconds for _, struck in self.rows if struck.resumed == "no" and not struck.wrong]
         return whole[-1] / undisturbed.seconds if whole else 1.0
 
     def summary(self) -> Iterator[str]:
@@ -418,11 +420,11 @@ class Results:
         for _, struck in self.rows:
             if struck.moment is not None or struck.wrong:
                 groups[struck.victim, struck.blow].append(struck)
-        everything = [one for runs in groups.values() for one in runs]
+        everything = [struck for runs in groups.values() for struck in runs]
         for (victim, blow), runs in [*groups.items(), (("all", ""), everything)]:
-            how = Counter(one.resumed for one in runs)
-            orphans, failed = sum(len(one.orphans) for one in runs), sum(bool(one.wrong) for one in runs)
-            seconds = f"{median(one.seconds for one in runs):.0f}" if runs else "-"
+            how = Counter(struck.resumed for struck in runs)
+            orphans, failed = sum(len(struck.orphans) for struck in runs), sum(bool(struck.wrong) for struck in runs)
+            seconds = f"{median(struck.seconds for struck in runs):.0f}" if runs else "-"
             cells = [victim, blow, len(runs), how["no"], how["yes"], how["anew"], orphans, failed, seconds]
             yield "".join(f"| {cell} " for cell in cells) + "|"
 

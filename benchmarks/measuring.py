@@ -50,7 +50,7 @@ def _timed(work: Callable[..., T], *arguments: object) -> tuple[T, float, float]
 def _memory_of(process: psutil.Process) -> int:
     """Shared pages count once: a JVM that forks has all of its own twice for a moment."""
     memory = 0
-    for one in (process, *process.children(recursive=True)):
+    for member in (process, *process.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):
-            memory += one.memory_full_info().pss
+            memory += member.memory_full_info().pss
     return memory

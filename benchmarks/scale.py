@@ -202,7 +202,7 @@ def table_of(figures: Figures) -> Table:
 
 
 def judged(figures: Figures) -> Iterator[str]:
-    """What the figures of ours mean, in sentences."""
+    """Sentences about the figures of ours."""
     for (less, before), (more, after) in pairwise(figures.items()):
         grew, times = after[OURS].seconds / before[OURS].seconds, more / less
         verdict = "linear" if grew <= LINEAR * times else "MORE THAN LINEAR"
@@ -210,7 +210,7 @@ def judged(figures: Figures) -> Iterator[str]:
     most = max(taken[OURS].memory for taken in figures.values())
     yield f"Memory: {most / 2**30:.2f} GiB at most, {'within' if most <= MEMORY else 'MORE THAN'} {MEMORY >> 30} GiB."
     for records, taken in figures.items():
-        for peer in [one for one in (EQUAL, PEER) if one in taken and records >= FASTER_FROM]:
+        for peer in [peer for peer in (EQUAL, PEER) if peer in taken and records >= FASTER_FROM]:
             share = taken[OURS].seconds / taken[peer].seconds
             verdict = "faster" if share < 1 else "NOT FASTER"
             yield f"{records:,} records: {share:.1f} times as long as {peer}, {verdict}."

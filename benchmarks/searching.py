@@ -72,7 +72,7 @@ class Results:
         self._file = file
         lines = file.read_text().splitlines() if file and file.exists() else ()
         answer = map(json.loads, lines)
-        self._known = {frozenset(one["asked"].items()): Searched(one["found"], one["trials"]) for one in answer}
+        self._known = {frozenset(line["asked"].items()): Searched(line["found"], line["trials"]) for line in answer}
 
     def of(self, asked: dict[str, Any], run: Callable[[], Searched]) -> Searched:
         """That search, which is made if it is not known."""
@@ -110,12 +110,12 @@ def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searc
 
 def row(target: Target, way: str, searched: Sequence[Searched], minutes: float) -> str:
     """What the searches for a target came to; the median counts those in vain as longer than any other."""
-    taken = [minutes if one.found is None else one.found for one in searched]
-    found = sum(one.found is not None for one in searched)
-    text = ", ".join(f"> {minutes:g}" if one.found is None else f"{one.found:.1f}" for one in searched)
+    taken = [minutes if search.found is None else search.found for search in searched]
+    found = sum(search.found is not None for search in searched)
+    text = ", ".join(f"> {minutes:g}" if search.found is None else f"{search.found:.1f}" for search in searched)
     middle = statistics.median(taken)
     median = f"> {minutes:g}" if 2 * found <= len(searched) else f"{middle:.1f}"
-    trials = sum(one.trials for one in searched)
+    trials = sum(search.trials for search in searched)
     return f"| {target.name} on {target.streams} | {way} | {found}/{len(searched)} | {text} | {median} | {trials} |"
 
 

@@ -82,10 +82,10 @@ def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) 
     seconds = time.monotonic() - begin
     differing = []
     for release in releases:
-        wrong = [one for one in reported[release] if one.anomaly]
+        wrong = [comparison for comparison in reported[release] if comparison.anomaly]
         differing.append(f"{len(wrong):,}")
-        for one in wrong[:2]:
-            print(f"  {name}, {release}: {one}", file=sys.stderr)
+        for comparison in wrong[:2]:
+            print(f"  {name}, {release}: {comparison}", file=sys.stderr)
     exercised = "" if outcome.exercised else f"  not exercised: {outcome.reason}"
     keys = f"{len(reported[newest]):,}"
     return (

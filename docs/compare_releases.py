@@ -60,8 +60,8 @@ def _alike(comparisons: tuple[Comparison, ...]) -> list[list[Comparison]]:
 def _row(alike: list[Comparison]) -> dict[str, Any]:
     return {
         "topologies": len(alike),
-        "optimized": all(one.name.endswith(OPTIMIZED) for one in alike),
-        "named": [one.name for one in alike[:NAMED]],
+        "optimized": all(comparison.name.endswith(OPTIMIZED) for comparison in alike),
+        "named": [comparison.name for comparison in alike[:NAMED]],
         "summaries": [change.summary for change in alike[0].grave],
         "effects": sorted({str(effect) for change in alike[0].grave for effect in change.effects}),
     }

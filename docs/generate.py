@@ -95,9 +95,9 @@ def cli() -> str:
 
 def _by_panel(command: Any) -> dict[str, list[str]]:
     panels: dict[str, list[str]] = {}
-    for name, one in command.commands.items():
-        if not one.hidden:
-            panels.setdefault(str(one.rich_help_panel), []).append(name)
+    for name, subcommand in command.commands.items():
+        if not subcommand.hidden:
+            panels.setdefault(str(subcommand.rich_help_panel), []).append(name)
     return panels
 
 
@@ -105,8 +105,8 @@ def _command(command: Any, above: str) -> Iterator[str]:
     """A command, and those that it groups."""
     name = f"{above} {command.name}"
     if hasattr(command, "commands"):
-        for one in command.commands.values():
-            yield from _command(one, name)
+        for subcommand in command.commands.values():
+            yield from _command(subcommand, name)
         return
     parameters = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
     arguments = [parameter for parameter in parameters if parameter.param_type_name == "argument"]
@@ -192,21 +192,21 @@ def scenarios() -> str:
     """Every scenario with its variants and parameters."""
     of_faults = {name for fault in FAULTS.values() for name in fault.parameters.described()}
     parts = []
-    for one in SCENARIOS.values():
-        parts.append(f"## {one.name}")
-        parts.append(paragraph(f"[{literal(one.title)}](../scenarios/{one.name}.md)."))
+    for scenario in SCENARIOS.values():
+        parts.append(f"## {scenario.name}")
+        parts.append(paragraph(f"[{literal(scenario.title)}](../scenarios/{scenario.name}.md)."))
         changes = {
-            v.name: ", ".join(f"{n}={_value(x)}" for n, x in v.parameters.items()) for v in one.variants.values()
+            v.name: ", ".join(f"{n}={_value(x)}" for n, x in v.parameters.items()) for v in scenario.variants.values()
         }
         parts.append("Variants:")
         parts.append(
             bullets(
                 f"{code(v.name)}: {literal(v.description)}" + (f" (`{changes[v.name]}`)" if changes[v.name] else "")
-                for v in one.variants.values()
+                for v in scenario.variants.values()
             )
         )
         parts.append("Parameters:")
-        own = {name: parameter for name, parameter in one.settable.items() if name not in of_faults}
+        own = {name: parameter for name, parameter in scenario.settable.items() if name not in of_faults}
         parts.append(bullets(_parameter(name, parameter) for name, parameter in own.items()))
     return page(
         "Scenarios, variants and parameters",
@@ -224,9 +224,11 @@ def faults() -> str:
     """Every fault, and the scenarios into which it can be injected."""
     head = "| scenario | " + " | ".join(str(number) for number in range(1, len(FAULTS) + 1)) + " |"
     rows = [head, "|---" * (len(FAULTS) + 1) + "|"]
-    for one in SCENARIOS.values():
-        choices = {fault.name for fault in one.faults}
-        rows.append(f"| {code(one.name)} | " + " | ".join("●" if name in choices else "" for name in FAULTS) + " |")
+    for scenario in SCENARIOS.values():
+        choices = {fault.name for fault in scenario.faults}
+        rows.append(
+            f"| {code(scenario.name)} | " + " | ".join("●" if name in choices else "" for name in FAULTS) + " |"
+        )
     numbered = "\n".join(f"{number}. [{code(name)}](#{name})" for number, name in enumerate(FAULTS, 1))
     parts = [numbered, "\n".join(rows)]
     for fault in FAULTS.values():
@@ -322,7 +324,10 @@ def issues() -> str:
     """The known issues of each release line, and each known issue."""
     rows = registry().issues
     ends = {end for issue in rows for ends in (*issue.affected, issue.fixed) for end in ends if end != LATER}
-    listed = (f"| [{one.key}](#{anchor(one.key)}) | {literal(one.title)} | {', '.join(one.ranges)} |" for one in rows)
+    listed = (
+        f"| [{issue.key}](#{anchor(issue.key)}) | {literal(issue.title)} | {', '.join(issue.ranges)} |"
+        for issue in rows
+    )
     table = "\n".join(["| issue | title | affected |", "| -- | -- | -- |", *listed])
     parts = [table]
     newest = {major: max(end.minor for end in ends if end.major == major) for major in sorted({e.major for e in ends})}
@@ -334,7 +339,7 @@ def issues() -> str:
     )
     for issue in rows:
         of = "brokers" if issue.culprit == OF_BROKERS else "Kafka Streams"
-        ranges = ", ".join(_range(*one) for one in issue.affected)
+        ranges = ", ".join(_range(*ends) for ends in issue.affected)
         link = f" [Report]({url_of(issue.key)})." if url_of(issue.key) else ""
         parts += [f"## {issue.key}", paragraph(f"{literal(issue.title.rstrip('.'))}.{link}")]
         chance = dict.fromkeys(issue.incidental, " (incidental)")
@@ -370,24 +375,24 @@ def known_failures() -> str:
     """Every known failure by kind, with where it is seen."""
     rows = registry().issues
 
-    def is_loud(one: KnownIssue) -> bool:
-        return bool(one.anomalies) and set(one.anomalies) <= LOUD
+    def is_loud(issue: KnownIssue) -> bool:
+        return bool(issue.anomalies) and set(issue.anomalies) <= LOUD
 
     kinds: Mapping[str, Callable[[KnownIssue], bool]] = {
-        "Silent": lambda one: not is_loud(one),
+        "Silent": lambda issue: not is_loud(issue),
         "Loud": is_loud,
     }
-    documented = [one for one in rows if "documented" in one.key]
-    of_brokers = [one for one in rows if one.culprit == OF_BROKERS]
-    unshown = [one for one in rows if not one.shown]
-    others = [one for one in rows if one not in (*documented, *of_brokers, *unshown)]
+    documented = [issue for issue in rows if "documented" in issue.key]
+    of_brokers = [issue for issue in rows if issue.culprit == OF_BROKERS]
+    unshown = [issue for issue in rows if not issue.shown]
+    others = [issue for issue in rows if issue not in (*documented, *of_brokers, *unshown)]
     parts = []
     introductions = {
         "Silent": "No error appears, and the data are wrong.",
         "Loud": "A thread dies, or nothing goes on.",
     }
     for kind, belongs in kinds.items():
-        parts += [f"## {kind}", introductions[kind], _failures([one for one in others if belongs(one)])]
+        parts += [f"## {kind}", introductions[kind], _failures([issue for issue in others if belongs(issue)])]
     parts += ["## Documented", "Kafka documents them as they are.", _failures(documented)]
     parts += ["## Of brokers", "The broker of a cell has it, whatever Kafka Streams runs on it.", _failures(of_brokers)]
     parts += [
@@ -398,9 +403,10 @@ def known_failures() -> str:
         "They have no row in the registry of known issues.",
     ]
     table = ["| issue | affected | seen by | since |  |", "|---|---|---|---|---|"]
-    for one in failures(frozenset(issue.key for issue in rows)):
-        seen = one.seen if one.seen == "nowhere yet" else code(one.seen)
-        table.append(f"| {_linked(one.key)}: {one.title} | {one.affected} | {seen} | {one.since} | {one.note} |")
+    for failure in failures(frozenset(issue.key for issue in rows)):
+        seen = failure.seen if failure.seen == "nowhere yet" else code(failure.seen)
+        cells = (f"{_linked(failure.key)}: {failure.title}", failure.affected, seen, failure.since, failure.note)
+        table.append(f"| {' | '.join(map(str, cells))} |")
     findings = sorted((ROOT / "docs" / "findings").glob("*.md"))
     titles = [(file.name, file.read_text().partition("\n")[0].removeprefix("# ")) for file in findings]
     found = ["## Findings", "Onceproof found these. Each has a unit test in Kafka's own terms, a patch and a ticket."]
@@ -419,17 +425,17 @@ def _failures(rows: Iterable[KnownIssue]) -> str:
     """A table of issues."""
     lines = ["| issue | affected | fixed in | shown by |", "|---|---|---|---|"]
     in_applications = {row.issue for row in application_issues()}
-    for one in rows:
+    for issue in rows:
         shown = [
-            f"[{code(name)}](scenarios/{name}.md){' incidentally' if name in one.incidental else ''}"
+            f"[{code(name)}](scenarios/{name}.md){' incidentally' if name in issue.incidental else ''}"
             + (f" {codes(variants[:2])}" if variants else "")
-            for name, variants in one.variants.items()
+            for name, variants in issue.variants.items()
         ]
-        shown += ["`app run`"] if one.key in in_applications else []
-        shown += ["`fuzz`"] if one.fuzz else []
-        ranges = ", ".join(_range(*ends) for ends in one.affected)
-        fixed = ", ".join(map(str, one.fixed)) or "no release"
-        lines.append(f"| {_linked(one.key)}: {literal(one.title)} | {ranges} | {fixed} | {'; '.join(shown)} |")
+        shown += ["`app run`"] if issue.key in in_applications else []
+        shown += ["`fuzz`"] if issue.fuzz else []
+        ranges = ", ".join(_range(*ends) for ends in issue.affected)
+        fixed = ", ".join(map(str, issue.fixed)) or "no release"
+        lines.append(f"| {_linked(issue.key)}: {literal(issue.title)} | {ranges} | {fixed} | {'; '.join(shown)} |")
     return "\n".join(lines)
 
 

@@ -96,7 +96,9 @@ class Question:
     @cached_property
     def cells(self) -> tuple[Measured, ...]:
         """The measured ones that may concern the application."""
-        return tuple(one for one in self.measured if self.concerns(one.cell.scenario, one.cell.variant))
+        return tuple(
+            measured for measured in self.measured if self.concerns(measured.cell.scenario, measured.cell.variant)
+        )
 
     def refusal(self, one: Release, other: Release) -> str | None:
         """Why the other release cannot take over the state of one, if it cannot; only RocksDB's is on disk."""
@@ -145,7 +147,7 @@ def advise(question: Question) -> Advice:
         tuple(_issue(question, issue) for issue in left),
         tuple(_issue(question, issue) for issue in gained),
         tuple(_issue(question, issue) for issue in stay),
-        tuple(map(_cell, sorted(question.cells, key=lambda one: _order(question, one.cell)))),
+        tuple(map(_cell, sorted(question.cells, key=lambda measured: _order(question, measured.cell)))),
         gaps,
         None if question.application is None else dict(question.application.uses),
         tuple(_left_out(question)),
@@ -199,10 +201,13 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
             f"What a crash on {current} leaves behind is trusted by {target}, too ({issue.key}): {issue.symptom}",
             _row(question, issue, carried=True),
         )
-    for one in question.cells:
-        if one.verdict is Verdict.REGRESSION and one.cell.running == target:
-            when = "" if one.is_current else " (by an earlier harness)"
-            yield Said(f"{one.cell.title} showed what no known issue explains{when}: {one.sentence}", (_source(one),))
+    for measured in question.cells:
+        if measured.verdict is Verdict.REGRESSION and measured.cell.running == target:
+            when = "" if measured.is_current else " (by an earlier harness)"
+            yield Said(
+                f"{measured.cell.title} showed what no known issue explains{when}: {measured.sentence}",
+                (_source(measured),),
+            )
     for run in _own_gained(question):
         yield Said(f"Your application is red on the way, and not on {current}: {run.said.text}", run.said.sources)
 
@@ -232,7 +237,7 @@ def _to_do(
     gaps: Iterable[Gap],
 ) -> Iterator[Said]:
     current, target = question.current, question.target
-    yield from (_alternative(question, one) for one in better)
+    yield from (_alternative(question, release) for release in better)
     for issue in gained:
         yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
     for issue in _carried(question):
@@ -293,10 +298,10 @@ def better_targets(question: Question) -> list[Release]:
     current, target = question.current, question.target
     lowest, highest = (target, current) if question.is_back else (current, LATER)
     burden = _burden(question, target)
-    on_the_way = (one for one in question.releases if not one.is_candidate and lowest < one < highest)
-    better = sorted((one for one in on_the_way if _burden(question, one) < burden), reverse=True)
-    of_line = [one for one in better if one.line == target.line][:1]
-    best = [min(better, key=lambda one: _burden(question, one))] if better else []  # the newest of several
+    on_the_way = (release for release in question.releases if not release.is_candidate and lowest < release < highest)
+    better = sorted((release for release in on_the_way if _burden(question, release) < burden), reverse=True)
+    of_line = [release for release in better if release.line == target.line][:1]
+    best = [min(better, key=lambda release: _burden(question, release))] if better else []  # the newest of several
     return list(dict.fromkeys([*of_line, *best]))
 
 
@@ -336,39 +341,39 @@ def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> t
     """The cells that say something about an issue; `carried`: those that go from the current release to the target."""
     way = (question.current, question.target)
     return tuple(
-        _source(one)
-        for one in question.cells
-        if one.counts
-        and issue.concerns(one.cell.scenario, one.cell.variant)
-        and (one.cell.scenario in issue.provoked or issue.key in one.issues)
-        and (not carried or (one.cell.streams, one.cell.restart_on) == way)
+        _source(measured)
+        for measured in question.cells
+        if measured.counts
+        and issue.concerns(measured.cell.scenario, measured.cell.variant)
+        and (measured.cell.scenario in issue.provoked or issue.key in measured.issues)
+        and (not carried or (measured.cell.streams, measured.cell.restart_on) == way)
     )
 
 
-def _source(one: Measured) -> Source:
-    return Source(Kind.ATLAS if one.by else Kind.CELL, one.cell.key, one.run)
+def _source(measured: Measured) -> Source:
+    return Source(Kind.ATLAS if measured.by else Kind.CELL, measured.cell.key, measured.run)
 
 
-def _cell(one: Measured) -> MeasuredCell:
-    is_error = one.verdict is Verdict.ERROR  # its sentence is about this machine
+def _cell(measured: Measured) -> MeasuredCell:
+    is_error = measured.verdict is Verdict.ERROR  # its sentence is about this machine
     return MeasuredCell(
-        one.cell.key,
-        one.cell.scenario,
-        one.cell.variant,
-        str(one.cell.streams),
-        str(one.cell.broker),
-        str(one.cell.restart_on) if one.cell.restart_on else None,
-        str(one.verdict),
-        "The harness failed; this says nothing about Kafka." if is_error else one.sentence,
-        one.red,
-        one.counted,
-        one.excluded_rate,
-        one.missed,
-        one.issues,
-        one.run,
-        one.created,
-        one.is_current,
-        one.by,
+        measured.cell.key,
+        measured.cell.scenario,
+        measured.cell.variant,
+        str(measured.cell.streams),
+        str(measured.cell.broker),
+        str(measured.cell.restart_on) if measured.cell.restart_on else None,
+        str(measured.verdict),
+        "The harness failed; this says nothing about Kafka." if is_error else measured.sentence,
+        measured.red,
+        measured.counted,
+        measured.excluded_rate,
+        measured.missed,
+        measured.issues,
+        measured.run,
+        measured.created,
+        measured.is_current,
+        measured.by,
     )
 
 
@@ -394,8 +399,8 @@ def _gaps(question: Question) -> Iterator[Gap]:
     yield from _of_own(question)
     yield from _features(question)
     yield from _promises(question)
-    if counting := [one for one in question.cells if one.counts]:
-        brokers = " and ".join(map(str, sorted({one.cell.broker for one in counting})))
+    if counting := [measured for measured in question.cells if measured.counts]:
+        brokers = " and ".join(map(str, sorted({measured.cell.broker for measured in counting})))
         yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
     yield from _blind(question)
     for issue in question.issues:
@@ -449,16 +454,17 @@ def _missing(
         Cell(scenario, variant, streams, broker, restart) for variant in question.probes(scenario, rolling=rolling)
     )
     can = [cell for cell in cells if offer.refuse(cell) is None]
-    return None if not can or any(one.counts for one in _tried(question, can[0])) else can[0]
+    return None if not can or any(measured.counts for measured in _tried(question, can[0])) else can[0]
 
 
 def _tried(question: Question, cell: Cell) -> list[Measured]:
     """The measurements with the scenario and the releases of a cell, in variants that would show something."""
     variants = question.probes(cell.scenario, rolling=question.rolls(cell))
     return [
-        one
-        for one in question.cells
-        if (one.cell.scenario, one.cell.releases) == (cell.scenario, cell.releases) and one.cell.variant in variants
+        measured
+        for measured in question.cells
+        if (measured.cell.scenario, measured.cell.releases) == (cell.scenario, cell.releases)
+        and measured.cell.variant in variants
     ]
 
 
@@ -486,8 +492,10 @@ def _features(question: Question) -> Iterator[Gap]:
 
 def _variants_on_target(question: Question) -> list[tuple[str, str]]:
     """Scenario and variant of the cells that count and ran on the target."""
-    on_target = (one for one in question.cells if one.counts and one.cell.running == question.target)
-    return [(one.cell.scenario, one.cell.variant) for one in on_target]
+    on_target = (
+        measured for measured in question.cells if measured.counts and measured.cell.running == question.target
+    )
+    return [(measured.cell.scenario, measured.cell.variant) for measured in on_target]
 
 
 def _promises(question: Question) -> Iterator[Gap]:

@@ -131,11 +131,11 @@ def own_runs(folder: Path, runs: Path, releases: Collection[Release]) -> tuple[O
         answer = AppAnswer.known(file)
         if answer is None or Path(answer.application) != folder or not is_run_id(file.parent.name):
             continue
-        for one in answer.releases:
-            streams = Release.parse(one.streams.removesuffix(CLAIMED))
-            to = Release.parse(one.restart_on) if one.restart_on else None
-            if one.plant is None and streams in releases and (to is None or to in releases):
-                run = OwnRun(streams, to, answer.fault, one.judgement, one.reason, file.parent.name)
+        for row in answer.releases:
+            streams = Release.parse(row.streams.removesuffix(CLAIMED))
+            to = Release.parse(row.restart_on) if row.restart_on else None
+            if row.plant is None and streams in releases and (to is None or to in releases):
+                run = OwnRun(streams, to, answer.fault, row.judgement, row.reason, file.parent.name)
                 found.setdefault((streams, to, answer.fault), run)
     return tuple(found.values())
 

@@ -100,9 +100,9 @@ class Asked(BaseModel):
 def _param(schema: Mapping[str, Any]) -> dict[str, object]:
     """A property of a schema as a param: null is one of its types, and what may be chosen is offered."""
     flat = {name: value for name, value in schema.items() if name not in ("title", "anyOf")}
-    for one in schema.get("anyOf", ()):
-        if one["type"] != "null":
-            flat = one | flat | {"type": [one["type"], "null"]}
+    for choice in schema.get("anyOf", ()):
+        if choice["type"] != "null":
+            flat = choice | flat | {"type": [choice["type"], "null"]}
             if "enum" in flat:
                 flat["enum"] = [None, *flat["enum"]]
     if choices := flat.get("items", {}).get("enum"):

@@ -86,7 +86,7 @@ def history(
     run_report: list[dict[str, Any]]
     if cell is None:
         changed = changes(runs)
-        run_report = [one.to_dict(changed[one.id]) for one in runs[:limit]]
+        run_report = [run.to_dict(changed[run.id]) for run in runs[:limit]]
     else:
         runs = newest_first([*runs, *shipped_runs(cell, {run.id for run in runs})])
         run_report = [

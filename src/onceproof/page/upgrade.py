@@ -111,7 +111,7 @@ def terminal(advice: Advice) -> Iterator[Table | Text]:
             "  Where that is wrong, correct it: in the file that you named, or in onceproof.toml, table [uses].", "dim"
         )
         yield Text("\nLeft out", "bold")
-        yield from (Text(f"  {one.what}: {one.why}") for one in advice.left_out)
+        yield from (Text(f"  {reason.what}: {reason.why}") for reason in advice.left_out)
         if not advice.left_out:
             yield Text("  Nothing: all of it may concern the application.")
 

@@ -145,7 +145,7 @@ class AirflowApi:
     def connections(self, prefix: str) -> list[str]:
         """Ids of the connections that begin so."""
         found = self._call("GET", f"/connections?connection_id_pattern={prefix}%25&limit=100")["connections"]
-        return [one["connection_id"] for one in found if one["connection_id"].startswith(prefix)]
+        return [connection["connection_id"] for connection in found if connection["connection_id"].startswith(prefix)]
 
     def delete_connection(self, name: str) -> None:
         """Delete a connection, if there is one."""

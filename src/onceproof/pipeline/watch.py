@@ -78,7 +78,7 @@ def record(triggered: list[dict[str, Any]]) -> None:
     """
     from onceproof.results.seen import Seen, record_seen
 
-    seen = [Seen(Release.parse(one["conf"]["streams"][0]), triggered=one["trigger_run_id"]) for one in triggered]
+    seen = [Seen(Release.parse(run["conf"]["streams"][0]), triggered=run["trigger_run_id"]) for run in triggered]
     record_seen(seen, get_settings().database_url)
 
 

@@ -56,9 +56,11 @@ def record_seen(seen: Iterable[Seen], url: str) -> None:
     """
     now = datetime.now(UTC).replace(tzinfo=None)  # as in the other tables
     with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
-        for one in seen:
-            row = session.get(ReleaseRow, str(one.release)) or ReleaseRow(release=str(one.release), first_seen=now)
-            row.triggered, row.incomplete = one.triggered, one.incomplete
+        for release in seen:
+            row = session.get(ReleaseRow, str(release.release)) or ReleaseRow(
+                release=str(release.release), first_seen=now
+            )
+            row.triggered, row.incomplete = release.triggered, release.incomplete
             session.add(row)
 
 

@@ -21,15 +21,15 @@ def broken_promises(folder: TrialFolder, oracle: Oracle) -> Broken:
     """The promises of each output in a trial that has ended."""
     plan, outcome = TrialPlan.read(folder.trial_file), Outcome.read(folder.outcome_file)
     outputs, declared = Outputs.read(folder.outputs_file), declared_as("output", plan.roles)
-    topics = {role: records_of(outputs, role, one) for role, one in declared.items()}
+    topics = {role: records_of(outputs, role, output) for role, output in declared.items()}
     topics |= oracle_records(oracle, declared)
     topics |= _inputs(plan)
     broken: dict[str, dict[str, bool]] = {}
     for role, comparisons in compare_outputs(plan.roles, topics, outcome.facts).items():
         of_role = broken.setdefault(role, {})
-        for one in comparisons:
-            name = NAMES.get(one.promise, one.promise)
-            of_role[name] = of_role.get(name, False) or one.anomaly is not None
+        for comparison in comparisons:
+            name = NAMES.get(comparison.promise, comparison.promise)
+            of_role[name] = of_role.get(name, False) or comparison.anomaly is not None
     return broken
 
 
@@ -37,8 +37,10 @@ def _inputs(plan: TrialPlan) -> dict[str, list[Record]]:
     """The records that were produced to each input. Partitions do not matter to promises about keys."""
     messages = scenario(plan.trial.cell.scenario).workload(plan.trial).messages
     return {
-        role: [token_record(0, place, m.key, m.value, one) for place, m in enumerate(messages) if m.topic == one.name]
-        for role, one in declared_as("input", plan.roles).items()
+        role: [
+            token_record(0, place, m.key, m.value, output) for place, m in enumerate(messages) if m.topic == output.name
+        ]
+        for role, output in declared_as("input", plan.roles).items()
     }
 
 

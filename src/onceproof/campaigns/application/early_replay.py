@@ -95,7 +95,9 @@ class EarlyReplay:
         """The input by role; None if it is not all there, or is gone since the run is tried again."""
         plan = TrialPlan.read(self._run.trial_file)
         declared = {**declared_as("input", plan.roles), **declared_as("global", plan.roles)}
-        wanted = Counter(one.topic for one in scenario(self._trial.cell.scenario).workload(self._trial).messages)
+        wanted = Counter(
+            message.topic for message in scenario(self._trial.cell.scenario).workload(self._trial).messages
+        )
         consumer = raw_consumer(self._cluster)
         try:
             stretches = {place: of for topic in sorted(wanted) for place, of in offsets_of(consumer, topic).items()}
@@ -104,7 +106,7 @@ class EarlyReplay:
             )
             if there != wanted:
                 return None
-            roles = {one.name: role for role, one in declared.items()}
+            roles = {output.name: role for role, output in declared.items()}
             records: dict[str, list[Record]] = {role: [] for role in declared}
             for message in raw_records(consumer, stretches):
                 role = roles[str(message.topic())]

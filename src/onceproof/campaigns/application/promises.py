@@ -79,9 +79,9 @@ def _kept_by_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
     plan, topology = TrialPlan.read(folder.trial_file), Topology.known(read_timeline(folder.timeline))
     is_held_back = may_cache(topology, plan.streams_config)
     return {
-        role: "final" if is_held_back and one.compare == "records" else one.compare
-        for role, one in _outputs(folder, oracle).items()
-        if DIFFERENTIAL in one.promises
+        role: "final" if is_held_back and output.compare == "records" else output.compare
+        for role, output in _outputs(folder, oracle).items()
+        if DIFFERENTIAL in output.promises
     }
 
 
@@ -107,8 +107,8 @@ def _outputs(folder: TrialFolder, oracle: Oracle) -> dict[str, Declared]:
     """The declarations of the outputs of a trial, with what was found out since it ran."""
     declared = declared_as("output", TrialPlan.read(folder.trial_file).roles)
     return {
-        role: replace(one, as_replayed=oracle.as_replayed.get(role), ignored=tuple(oracle.ignored.get(role, ())))
-        for role, one in declared.items()
+        role: replace(output, as_replayed=oracle.as_replayed.get(role), ignored=tuple(oracle.ignored.get(role, ())))
+        for role, output in declared.items()
     }
 
 
@@ -117,11 +117,11 @@ def _replayed(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
     outputs, declared = Outputs.read(folder.outputs_file), _outputs(folder, oracle)
     at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]
     known = oracle_records(oracle, declared)
-    for role, one in declared.items():
+    for role, output in declared.items():
         replays = {f"{role}-{ORACLES[name]}": known.get(f"{role}-{ORACLES[name]}") for name in REPLAYED}
         topics = {name: records for name, records in replays.items() if records is not None}
-        only = replace(one, promises=tuple(name for name in one.promises if name in REPLAYED), of=None)
-        yield from compare_output(role, only, {**topics, role: records_of(outputs, role, one)}, at_least=at_least)
+        only = replace(output, promises=tuple(name for name in output.promises if name in REPLAYED), of=None)
+        yield from compare_output(role, only, {**topics, role: records_of(outputs, role, output)}, at_least=at_least)
 
 
 def _unstable(first: TrialFolder, second: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
@@ -129,9 +129,9 @@ def _unstable(first: TrialFolder, second: TrialFolder, oracle: Oracle) -> Iterat
     if not Outcome.read(second.outcome_file).facts["exactly_once"] or excuse(second):
         return
     one_run, other_run = (Outputs.read(folder.outputs_file) for folder in (first, second))
-    for role, one in _outputs(second, oracle).items():
-        if is_unstable(oracle, role, one):
-            yield from compare_finals(records_of(one_run, role, one), records_of(other_run, role, one), role)
+    for role, output in _outputs(second, oracle).items():
+        if is_unstable(oracle, role, output):
+            yield from compare_finals(records_of(one_run, role, output), records_of(other_run, role, output), role)
 
 
 def excuse(folder: TrialFolder) -> str | None:
@@ -142,7 +142,7 @@ def excuse(folder: TrialFolder) -> str | None:
 
 def excused(folder: TrialFolder, oracle: Oracle) -> str | None:
     """A sentence about the outputs whose final values are declared and differ, if there is a reason."""
-    outputs = [role for role, one in _outputs(folder, oracle).items() if is_unstable(oracle, role, one)]
+    outputs = [role for role, output in _outputs(folder, oracle).items() if is_unstable(oracle, role, output)]
     if not outputs or (reason := excuse(folder)) is None:
         return None
     return f"Final values of {', '.join(outputs)} differ without a fault, which may come of {reason}."

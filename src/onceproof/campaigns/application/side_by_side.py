@@ -35,6 +35,6 @@ def side_by_side(works: Sequence[Callable[[World], T]]) -> list[T]:
             done, _ = wait(doing, return_when=FIRST_EXCEPTION)
         finally:
             over.set()  # no thread waits any more, if all went well
-        for one in done:
-            one.result()
-        return [one.result() for one in doing]
+        for future in done:
+            future.result()
+        return [future.result() for future in doing]

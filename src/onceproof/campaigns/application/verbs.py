@@ -197,11 +197,11 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
     )
     installation, agenda = get_settings().installation, agenda_of(wanted.asked, report)
     with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.external) as brokers:
-        for one in wanted.asked:
+        for asked in wanted.asked:
             try:
-                found = run_on_release(installation, one, brokers, agenda)
+                found = run_on_release(installation, asked, brokers, agenda)
             except StoodStillError as error:  # which says nothing of the other releases
-                found = not_run(one, str(error))
+                found = not_run(asked, str(error))
             answer = replace(answer, releases=(*answer.releases, found))
             answer.write(first.run.app_file)
     return answer
@@ -225,6 +225,6 @@ def applications(named: Sequence[str]) -> list[str]:
 
 def complaint(answer: AppAnswer) -> str:
     """The complaint, in a sentence, where not all is green."""
-    worst = next(one for one in answer.releases if one.judgement is answer.judgement)
+    worst = next(release for release in answer.releases if release.judgement is answer.judgement)
     explained = f", {worst.explained}" if worst.explained else ""
     return f"{answer.name} on {worst.streams}: {worst.judgement}{explained}: {worst.reason} {worst.advice}".rstrip()

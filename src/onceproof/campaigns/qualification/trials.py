@@ -95,8 +95,8 @@ def wanted(installation: Installation, streams: Release, broker: Release, scenar
         *_plants(installation, streams, broker),
         *_controls(streams, broker),
     ]
-    aims = tuple(one for one in found if isinstance(one, Aim) and _is_of(one.trial.cell.scenario, scenarios))
-    rows = tuple(one for one in found if isinstance(one, Row) and not scenarios)
+    aims = tuple(part for part in found if isinstance(part, Aim) and _is_of(part.trial.cell.scenario, scenarios))
+    rows = tuple(part for part in found if isinstance(part, Row) and not scenarios)
     if not aims:
         raise UsageError(f"Nothing is looked for in {', '.join(scenarios)} on {streams}; name another scenario.")
     return Wanted(streams, broker, aims, rows)
@@ -147,10 +147,10 @@ def _phrase(phrase: Phrase, streams: Release, broker: Release) -> Aim | Row:
 
 
 def _scenarios(streams: Release, broker: Release) -> Iterator[Aim | Row]:
-    for name, one in SCENARIOS.items():
-        asked = [Asked(Cell(name, variant, streams, broker)) for variant in one.variants]
-        if len(one.positive_control) == 3:  # its group moves from another release to this one
-            before = Release.parse(one.positive_control[1])
+    for name, tested in SCENARIOS.items():
+        asked = [Asked(Cell(name, variant, streams, broker)) for variant in tested.variants]
+        if len(tested.positive_control) == 3:  # its group moves from another release to this one
+            before = Release.parse(tested.positive_control[1])
             asked = [Asked(replace(trial.cell, streams=before, restart_on=streams)) for trial in asked]
         first = next((trial for trial in asked if not _refused(trial)), None)
         if first is None:
@@ -160,17 +160,17 @@ def _scenarios(streams: Release, broker: Release) -> Iterator[Aim | Row]:
 
 
 def _plants(installation: Installation, streams: Release, broker: Release) -> Iterator[Aim | Row]:
-    applying = [one for one in plants().values() if one.applies(streams)]
+    applying = [plant for plant in plants().values() if plant.applies(streams)]
     altered, broken = _altered(installation, streams, applying)
     moved = lacking(installation, streams) if not broken else {}
-    for one in applying:
-        if one.name in broken:
-            yield Row(Part.PLANT, one.name, Sight.MISSING, broken[one.name])
-        elif not altered.get(one.name):
-            reason = f"{streams} lacks {', '.join(moved.get(one.name, ['a method']))}, which it alters"
-            yield Row(Part.PLANT, one.name, Sight.MISSING, reason)
+    for plant in applying:
+        if plant.name in broken:
+            yield Row(Part.PLANT, plant.name, Sight.MISSING, broken[plant.name])
+        elif not altered.get(plant.name):
+            reason = f"{streams} lacks {', '.join(moved.get(plant.name, ['a method']))}, which it alters"
+            yield Row(Part.PLANT, plant.name, Sight.MISSING, reason)
         else:
-            yield _plant(one, altered[one.name], streams, broker)
+            yield _plant(plant, altered[plant.name], streams, broker)
 
 
 def _altered(
@@ -188,30 +188,30 @@ def _altered(
             raise
     altered: dict[str, list[str]] = {}
     broken: dict[str, str] = {}
-    for one in applying:
+    for plant in applying:
         try:
-            altered |= alterations(installation, streams, one.name)
+            altered |= alterations(installation, streams, plant.name)
         except HarnessError as error:
-            broken[one.name] = str(error)
+            broken[plant.name] = str(error)
     return altered, broken
 
 
-def _plant(one: Plant, altered: list[str], streams: Release, broker: Release) -> Aim | Row:
+def _plant(plant: Plant, altered: list[str], streams: Release, broker: Release) -> Aim | Row:
     """The first cell in which a plant must be found, or cannot show, but fires."""
     reason = f"no scenario is declared in which it fires; it alters {', '.join(altered)}"
-    for claim in one.claims:
+    for claim in plant.claims:
         try:
-            asked = Asked(claim.cell(streams, broker), claim.parameters, one.name)
+            asked = Asked(claim.cell(streams, broker), claim.parameters, plant.name)
         except UsageError as error:  # a known issue hides it
             reason = str(error)
             continue
         if not _refused(asked):
-            return PlantAim(one.name, asked, tuple(altered))
-    for name in one.equivalent:
+            return PlantAim(plant.name, asked, tuple(altered))
+    for name in plant.equivalent:
         cells = (Cell(name, variant, streams, broker) for variant in scenario(name).variants)
         if quiet := next((cell for cell in cells if not _refused(Asked(cell))), None):
-            return PlantAim(one.name, Asked(quiet, plant=one.name), tuple(altered))
-    return Row(Part.PLANT, one.name, Sight.UNTRIED, reason)
+            return PlantAim(plant.name, Asked(quiet, plant=plant.name), tuple(altered))
+    return Row(Part.PLANT, plant.name, Sight.UNTRIED, reason)
 
 
 def _controls(streams: Release, broker: Release) -> Iterator[Aim | Row]:
@@ -234,13 +234,13 @@ def _control(issue: KnownIssue, streams: Release, broker: Release) -> Aim | None
 
 def _nearest(streams: Release, broker: Release) -> Iterator[Aim]:
     controls = [
-        Asked(Cell(one.name, one.positive_control[0], Release.parse(one.positive_control[1]), broker))
-        for one in SCENARIOS.values()
-        if len(one.positive_control) == 2 and one.control_broker is None
+        Asked(Cell(tested.name, tested.positive_control[0], Release.parse(tested.positive_control[1]), broker))
+        for tested in SCENARIOS.values()
+        if len(tested.positive_control) == 2 and tested.control_broker is None
     ]
     before = [asked for asked in controls if asked.cell.streams < streams and not _refused(asked)]
     if before:
-        asked = max(before, key=lambda one: one.cell.streams)
+        asked = max(before, key=lambda control: control.cell.streams)
         keys = ", ".join(issue.key for issue in registry().affecting(asked.cell))
         yield ControlAim(f"{keys} on {asked.cell.streams}", asked, tuple(sorted(expected(asked.cell, registry()))))
 

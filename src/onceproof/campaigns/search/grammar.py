@@ -22,7 +22,7 @@ SIZES = (*NUMBERS, "committed", "burst")
 
 def quick() -> tuple[str, ...]:
     """The scenarios of a search that names none: those whose trials do not mostly wait, and are not about brokers."""
-    return tuple(name for name, one in SCENARIOS.items() if not one.mostly_waits and one.control_broker is None)
+    return tuple(name for name, known in SCENARIOS.items() if not known.mostly_waits and known.control_broker is None)
 
 
 def story(
@@ -41,17 +41,17 @@ def story(
         UsageError: there is no such scenario, or no such parameter of it, or it cannot be run on these releases at
             all; says why.
     """
-    one = scenario(name)
-    fixed = one.parse(settings)
-    plain = next(iter(one.variants.values()))
-    if reason := refusal(one, streams, broker, plain.name, tidied(fixed, plain.parameters)):
+    searched = scenario(name)
+    fixed = searched.parse(settings)
+    plain = next(iter(searched.variants.values()))
+    if reason := refusal(searched, streams, broker, plain.name, tidied(fixed, plain.parameters)):
         raise UsageError(f"{name} cannot be searched on {streams}: {reason}")
     without = {rolling_bounce.NAME, *never}  # which takes a second release
-    parameters = {name: parameter for name, parameter in one.settable.items() if name not in LEFT_OUT}
-    domains = {name: _domain(one, name, without) for name in parameters}
+    parameters = {name: parameter for name, parameter in searched.settable.items() if name not in LEFT_OUT}
+    domains = {name: _domain(searched, name, without) for name in parameters}
     variants = {
         variant.name: variant.parameters
-        for variant in one.variants.values()
+        for variant in searched.variants.values()
         if all(value in domains.get(name, ()) for name, value in variant.parameters.items())
         and all(fixed.get(name, value) == value for name, value in variant.parameters.items())
     }
@@ -61,13 +61,13 @@ def story(
         for name in SIZES
         if name in parameters and name not in fixed and isinstance(parameters[name].default, int)
     }
-    return Story(name, domains, variants, partial(tidied, fixed), partial(refusal, one, streams, broker), sizes)
+    return Story(name, domains, variants, partial(tidied, fixed), partial(refusal, searched, streams, broker), sizes)
 
 
-def _domain(one: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
+def _domain(searched: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
     """The values of a parameter that are tried, the default first: those declared, and those of the variants."""
-    of_variants = (variant.parameters[name] for variant in one.variants.values() if name in variant.parameters)
-    values = dict.fromkeys((*one.settable[name].domain, *of_variants))
+    of_variants = (variant.parameters[name] for variant in searched.variants.values() if name in variant.parameters)
+    values = dict.fromkeys((*searched.settable[name].domain, *of_variants))
     return tuple(value for value in values if name != FAULT or value not in without)
 
 
@@ -82,6 +82,6 @@ def tidied(fixed: Settings, settings: Settings) -> Settings:
     return kept | ({NODES: nodes} if nodes > 1 else {})
 
 
-def refusal(one: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
+def refusal(searched: Scenario, streams: Release, broker: Release, variant: str, settings: Settings) -> str | None:
     """Why a variant cannot be run with these values of parameters on these releases, if it cannot."""
-    return one.refuse_trial(Trial("", Cell(one.name, variant, streams, broker), 1, 0, settings))
+    return searched.refuse_trial(Trial("", Cell(searched.name, variant, streams, broker), 1, 0, settings))

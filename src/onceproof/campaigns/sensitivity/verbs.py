@@ -68,17 +68,17 @@ def sense_for(request: SensitivityRequest, streams: str, seed: int) -> Sense:
     named = [plant(name) for name in request.plant]
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     check_published(installation, {release, broker})
-    for one in named:
-        if reason := one.refuse(release):
+    for candidate in named:
+        if reason := candidate.refuse(release):
             raise UsageError(reason)
-    wanted = [one for one in named or plants().values() if one.applies(release)]
+    wanted = [candidate for candidate in named or plants().values() if candidate.applies(release)]
     altered = alterations(installation, release)
-    if lacking := next((one.name for one in wanted if not altered.get(one.name)), None):
+    if lacking := next((candidate.name for candidate in wanted if not altered.get(candidate.name)), None):
         raise UsageError(f"{lacking} cannot be planted into {release}: it lacks the methods that the plant alters.")
     plantings: list[Planting] = []
     masked: dict[str, str] = {}
-    for one in wanted:
-        found, reasons = _plantings(one, release, broker, request.scenario)
+    for candidate in wanted:
+        found, reasons = _plantings(candidate, release, broker, request.scenario)
         plantings += found
         masked |= reasons
     if not plantings:
@@ -90,25 +90,25 @@ def sense_for(request: SensitivityRequest, streams: str, seed: int) -> Sense:
 
 
 def _plantings(
-    one: Plant, release: Release, broker: Release, scenarios: Sequence[str]
+    planted: Plant, release: Release, broker: Release, scenarios: Sequence[str]
 ) -> tuple[list["Planting"], dict[str, str]]:
     """Where a plant is tried, and why it is not elsewhere."""
     from onceproof.campaigns.sensitivity.plantings import Planting
 
     plantings, masked = [], {}
-    for claim in one.claims:
+    for claim in planted.claims:
         if scenarios and claim.scenario not in scenarios:
             continue
         try:
-            plantings.append(Planting(one, claim.cell(release, broker), claim))
+            plantings.append(Planting(planted, claim.cell(release, broker), claim))
         except UsageError as error:
-            masked[f"{one.name} in {claim.scenario}"] = str(error)
-    for name in one.equivalent:
+            masked[f"{planted.name} in {claim.scenario}"] = str(error)
+    for name in planted.equivalent:
         if not scenarios or name in scenarios:
             cells = [Cell(name, variant, release, broker) for variant in scenario(name).variants]
             quiet = next((cell for cell in cells if not registry().affecting(cell) and not _refused(cell)), None)
             if quiet is not None:
-                plantings.append(Planting(one, quiet, None))
+                plantings.append(Planting(planted, quiet, None))
     return plantings, masked
 
 
@@ -164,20 +164,26 @@ def _try_and_store(
     plan = planned(run.run_id, plantings, trials, seed)
     with ended_by_sigterm(), _lock(run):
         mine = [
-            one
-            for one in planted_trials(url)
-            if one.run == run.run_id and one.harness == harness_version(one.cell.scenario)
+            result
+            for result in planted_trials(url)
+            if result.run == run.run_id and result.harness == harness_version(result.cell.scenario)
         ]
-        judged = {one.trial: one for one in mine if not one.error}
+        judged = {result.trial: result for result in mine if not result.error}
         left = [(planting, trial) for planting, trial in plan if trial.key not in judged]
         if left:
             read = partial(_read_by_spark, run.planted, report)
             tried = try_planned(
-                settings.installation, run, left, broker, report, lambda one: store_planted([unread(one)], url), read
+                settings.installation,
+                run,
+                left,
+                broker,
+                report,
+                lambda result: store_planted([unread(result)], url),
+                read,
             )
             both = read_by_both(run.planted, list(zip((planting for planting, _ in left), tried, strict=True)))
             store_planted(both, url)
-            judged |= {one.trial: one for one in both}
+            judged |= {result.trial: result for result in both}
     shown = [judged[trial.key] for _, trial in plan]
     return [(planting, shown[n * trials : (n + 1) * trials]) for n, planting in enumerate(plantings)]
 
@@ -288,14 +294,17 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
         waiting = []
         for planting in _claimed(name, streams, broker):
             tried = [
-                one
-                for one in plants_in(planting.cell, harness_version(name), here, known)
-                if one.plant == planting.plant.name
+                before
+                for before in plants_in(planting.cell, harness_version(name), here, known)
+                if before.plant == planting.plant.name
             ]
-            exercised, planned = (sum(one.tally.counted for one in tried), sum(one.planned for one in tried))
+            exercised, planned = (
+                sum(before.tally.counted for before in tried),
+                sum(before.planned for before in tried),
+            )
             begun = exercised if exercised < control_trials(risk) else 0
             waiting.append((-begun, planned, planting))
-        waiting.sort(key=lambda one: one[:2])
+        waiting.sort(key=lambda before: before[:2])
         found += [planting for *_, planting in waiting[:most]]
     return found
 
@@ -304,11 +313,11 @@ def _claimed(name: str, streams: Release, broker: Release) -> Iterator["Planting
     """The plants that a scenario must find on a release, with the parameters that cells have."""
     from onceproof.campaigns.sensitivity.plantings import Planting
 
-    for one in plants().values():
-        claim = one.claim(name)
-        if claim is not None and one.applies(streams) and not claim.parameters:
+    for candidate in plants().values():
+        claim = candidate.claim(name)
+        if claim is not None and candidate.applies(streams) and not claim.parameters:
             with suppress(UsageError):  # a known issue would hide it
-                yield Planting(one, claim.cell(streams, broker), claim)
+                yield Planting(candidate, claim.cell(streams, broker), claim)
 
 
 def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
@@ -321,8 +330,8 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
 
     by_broker: dict[Release, list[Planting]] = defaultdict(list)
     for data in read_json(run.run_file).get("plants", []):
-        one, cell = plant(data["plant"]), Cell.from_dict(data)
-        by_broker[cell.broker].append(Planting(one, cell, one.claim(cell.scenario)))
+        planted, cell = plant(data["plant"]), Cell.from_dict(data)
+        by_broker[cell.broker].append(Planting(planted, cell, planted.claim(cell.scenario)))
     if not by_broker:
         report("No plant is due: enough is known of each, or the matrix tries none.")
     for broker, plantings in by_broker.items():
