@@ -506,7 +506,8 @@ def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
 def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
     """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
 
-    Inputs that give the same cannot be distinguished: a record may come from any of them.
+    Inputs that give the same cannot be distinguished: a record may come from any of them. The next value of the key,
+    with a timestamp that it did not have with it, is `wrong-timestamp`.
     """
     of_key = ["trial", "role", "key"]
     at = place("home", "source")
@@ -517,18 +518,39 @@ def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
         .agg(f.min(at).alias("earliest"), f.max(at).alias("latest"))
         .withColumnsRenamed({name: f"cause_{name}" for name in of_key})
     )
-    same = [f.col(name) == f.col(f"cause_{name}") for name in of_key]
-    same += [
-        f.col(name).eqNullSafe(f.col(of)) for name, of in zip(("value", "timestamp", "headers"), rest, strict=True)
-    ]
+    values = causes.groupBy(*(f"cause_{name}" for name in of_key), "caused_value").agg(
+        f.collect_set("caused").alias("times"),
+        f.min_by("caused", "earliest").alias("time"),
+        f.min("earliest").alias("earliest_value"),
+        f.max("latest").alias("latest_value"),
+    )
+    of_same_value = [f.col(name) == f.col(f"cause_{name}") for name in of_key]
+    of_same_value.append(f.col("value").eqNullSafe(f.col("caused_value")))
+    same = [*of_same_value, *(f.col(x).eqNullSafe(f.col(y)) for x, y in (("timestamp", rest[1]), ("headers", rest[2])))]
     before = Window.partitionBy(*of_key).orderBy("partition", "offset").rowsBetween(Window.unboundedPreceding, -1)
-    records = found.where("history").join(causes, same, "left").withColumn("behind", f.max("earliest").over(before))
+    records = (
+        found.where("history")
+        .join(values, of_same_value, "left")
+        .drop(*values.columns[: len(of_key) + 1])
+        .join(causes, same, "left")
+        .withColumns({"behind": f.max("earliest").over(before), "behind_value": f.max("earliest_value").over(before)})
+    )
     disordered = records.where(f.col("exactly_once") & (f.col("latest") <= f.col("behind")))
-    unexpected = records.where(f.col("latest").isNull()).withColumns(
+    strays = records.where(f.col("latest").isNull())
+    is_next = f.col("behind_value").isNull() | (f.col("latest_value") > f.col("behind_value"))
+    is_mistimed = f.coalesce(is_next & ~f.array_contains("times", f.col("timestamp")), f.lit(False))
+    unexpected = strays.where(~is_mistimed).withColumns(
         {
             "anomaly": f.lit("unexpected-record"),
             "expected": f.lit("what the key had"),
             "observed": value_text(f.col("value")),
+        }
+    )
+    mistimed = strays.where(is_mistimed).withColumns(
+        {
+            "anomaly": f.lit("wrong-timestamp"),
+            "expected": f.unix_millis("time").cast("string"),
+            "observed": f.unix_millis("timestamp").cast("string"),
         }
     )
     columns = {
@@ -536,7 +558,8 @@ def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
         "expected": f.concat(f.lit("of a record behind "), place_text("input", f.col("behind"))),
         "observed": f.concat(f.lit("of "), place_text("input", f.col("latest"))),
     }
-    return [part.withColumn("place", _at(place())) for part in (disordered.withColumns(columns), unexpected)]
+    parts = disordered.withColumns(columns), unexpected, mistimed
+    return [part.withColumn("place", _at(place())) for part in parts]
 
 
 def _of_log(prefix: str = "") -> list[Column]:

@@ -81,3 +81,8 @@ def test_a_warmup_beside_the_standbys_is_right():
 
 def test_nothing_is_said_if_the_drive_failed_before():
     assert not list(compare_assignment([]))
+
+
+def test_an_application_without_any_task_is_found():
+    found = compared({"one": [thread("")]}, before="0_0")
+    assert {place: c.anomaly for place, c in found.items()} == {"the application": "wrong-assignment"}

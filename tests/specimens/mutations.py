@@ -1439,6 +1439,17 @@ def older(clean: Clean, rng: random.Random) -> Mutation:
     return mutation
 
 
+def timed_by_another(clean: Clean, rng: random.Random) -> Mutation:
+    """A cached store writes a value with the timestamp of the record that was processed when the cache was flushed."""
+    mutation = Mutation("the timestamp of another record in last-changelog", clean)
+    log = rng.choice([of_key for of_key in clean.by_key["last-changelog"].values() if len(of_key) > 2])
+    old = log[rng.randrange(1, len(log) - 1)]
+    new = other(mutation, "last-changelog", old, timestamp=old.timestamp + 3)
+    texts = str(old.timestamp), str(new.timestamp)
+    mutation.found("wrong-timestamp", new[0], new[2], [at("last-changelog", new)], *texts)
+    return mutation
+
+
 def deleted_between(clean: Clean, rng: random.Random) -> Mutation:
     """A cached store deletes a key that nothing deleted, and puts it again later."""
     mutation = Mutation("a tombstone between two records of last-changelog", clean)
@@ -1522,6 +1533,7 @@ MUTATIONS: dict[str, tuple[Mutate, ...]] = {
         missing("last-changelog"),
         strange("last-changelog", 1),
         fallen,
+        timed_by_another,
         older,
         deleted_between,
     ),

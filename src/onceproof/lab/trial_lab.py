@@ -80,7 +80,8 @@ class TrialLab:
             }
 
         def is_right() -> bool:
-            return all(task.is_right for task in assigned(seen(), had_standbys(self.events)))
+            tasks = assigned(seen(), had_standbys(self.events))
+            return bool(tasks) and all(task.is_right for task in tasks)
 
         if not self.holds_within(SETTLES, is_right):
             check_not_starved(SETTLES, before, self._cpu_times())

@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
 from functools import cached_property
 from operator import itemgetter
 from typing import Any
@@ -157,7 +158,7 @@ class Explanation:
         after: an event that the timeline must have.
         faults: one of these must have struck; empty where none has to.
         open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
-        where: the role of the topic in which one of its places must be.
+        where: the role of the topic in which one of its places must be; `*` stands for anything.
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
         restored: a store of its partition was restored.
@@ -219,7 +220,7 @@ class Explanation:
             return False
         if self.faults and scene.faults.isdisjoint(self.faults):
             return False
-        if self.where is not None and all(role != self.where for role, _, _ in places):
+        if self.where is not None and not any(fnmatchcase(role, self.where) for role, _, _ in places):
             return False
         if self.returned and witness.partition not in scene.returned:
             return False

@@ -268,21 +268,33 @@ def _strayed(
 ) -> Iterator[Comparison]:
     """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
 
-    Inputs that give the same cannot be distinguished: a record may come from any of them.
+    Inputs that give the same cannot be distinguished: a record may come from any of them. The next value of the key,
+    with a timestamp that it did not have with it, is `wrong-timestamp`.
     """
     first: dict[Hashable, Record] = {}
     last: dict[Hashable, Record] = {}
+    of_value: dict[Hashable, list[Cause]] = defaultdict(list)  # by key and value
     for cause in causes:
         gives = (cause.key, cause.value, cause.rest)
         first.setdefault(gives, cause.source)
         last[gives] = cause.source
+        of_value[cause.key, cause.value].append(cause)
     reached: dict[int | None, Record] = {}
+    reached_value: dict[int | None, Record] = {}
     for record in written:
         p, offset, key, value = record[:4]
         given = (key, log.observed(value), tuple(record[4:]))
+        had, behind = of_value.get(given[:2], []), reached_value.get(key)
+        is_next = bool(had) and (behind is None or by_place(had[-1].source) > by_place(behind))
+        if had and (behind is None or by_place(had[0].source) > by_place(behind)):
+            reached_value[key] = had[0].source
         if given not in first:
             place = str(Place(log.role, p, offset))
-            yield _breach(log, "unexpected-record", p, key, place, "what the key had", value_text(log.observed(value)))
+            if is_next and record[4:5] not in [cause.rest[:1] for cause in had]:
+                yield _breach(log, "wrong-timestamp", p, key, place, str(had[0].rest[0]), str(record[4]))
+            else:
+                texts = "what the key had", value_text(log.observed(value))
+                yield _breach(log, "unexpected-record", p, key, place, *texts)
             continue
         before = reached.get(key)
         if exactly_once and before is not None and by_place(last[given]) <= by_place(before):

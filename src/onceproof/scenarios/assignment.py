@@ -88,7 +88,11 @@ def compare_assignment(events: Sequence[Event]) -> Iterator[Comparison]:
     with_standbys = had_standbys(events)
     for event in events:
         if event["event"] == AT_REST:
-            for task in assigned(event, with_standbys):
+            tasks = assigned(event, with_standbys)
+            if not tasks:
+                due, found = "each task active on one instance", "no instance with a task"
+                yield Comparison(PROMISE, "wrong-assignment", 0, None, "the application", due, found)
+            for task in tasks:
                 anomaly = None if task.is_right else "wrong-assignment"
                 due = f"active on one instance, standby on {task.standbys} or more others"
                 found = f"active on {_named(task.active)}, standby on {_named(task.standby)}"
