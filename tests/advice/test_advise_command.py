@@ -188,8 +188,7 @@ def test_a_fresh_machine_answers_with_what_is_shipped(advise, monkeypatch):
     assert not [gap for gap in output["not_looked_at"] if gap["what"] == "3.5.0: scan"]
     monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=older),))
     printed = advise("3.4.1", "3.5.0").stdout
-    assert (
-        "The last verdict is clean (DEFAULT_CONFIG), measured by Onceproof 0.0.1 on 2026-11-01, by an earlier"
-        in printed
-    )
+    assert "1 verdict is by an earlier harness" in printed
+    assert "The present harness in scan. An earlier one, which may have found less, judged 1 cell." in printed
+    assert "3.5.0: scan. " not in printed
     assert "measured by Onceproof 0.0.1 on 2026-11-01 (earlier harness)" in printed

@@ -360,7 +360,6 @@ def test_the_cell_that_shows_an_issue_of_the_way_stands_beside_it():
     [
         ({"verdict": Verdict.INCONCLUSIVE}, "The last verdict is inconclusive (DEFAULT_CONFIG)."),
         ({"verdict": Verdict.ERROR}, "The last verdict is error (DEFAULT_CONFIG)."),
-        ({"is_current": False}, "The last verdict is clean (DEFAULT_CONFIG), by an earlier harness: "),
     ],
 )
 def test_a_cell_that_says_nothing_does_not_count(changed, why):

@@ -49,7 +49,7 @@ def onceproof(tmp_path, monkeypatch):
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path / "home"))
     cells = (
         measured_as("clean", a_cell("3.4.0", scenario="scan"), harness=harness_versions()["scan"]),
-        measured_as("clean", a_cell("3.4.0", scenario="crash")),  # by another harness, so it does not count
+        measured_as("clean", a_cell("3.4.0", scenario="crash")),  # by an earlier harness, which counts
     )
     monkeypatch.setattr(shipped, "shipped", lambda: cells)
     get_settings.cache_clear()
@@ -58,7 +58,7 @@ def onceproof(tmp_path, monkeypatch):
 
 
 def test_the_command_prints_and_writes_it(onceproof, tmp_path):
-    assert onceproof("3.4.0").stdout == f"Kafka Streams 3.4.0: {KNOWN}, 1 of 1 cells green\n"
+    assert onceproof("3.4.0").stdout == f"Kafka Streams 3.4.0: {KNOWN}, 2 of 2 cells green\n"
     done = onceproof("3.4.0", "--svg", tmp_path / "a.svg", "--endpoint", tmp_path / "a.json")
     assert done.exit_code == 0, done.output
     assert ET.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")  # noqa: S314 - it is ours

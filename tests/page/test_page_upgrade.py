@@ -30,7 +30,7 @@ def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client
     for cell in (RED, TURNED):
         assert f'href="./runs/{NEWEST}/cells/{cell.key}"' in page.text
         assert client.get(f"/runs/{NEWEST}/cells/{cell.key}").status_code == 200
-    assert "counts for nothing now" not in page.text
+    assert "(earlier harness)" not in page.text
     assert "<option selected>3.3.1</option>" in page.text
     assert "<option selected>3.4.1</option>" in page.text
 
@@ -47,7 +47,7 @@ def test_what_comes_from_a_run_is_escaped(client):
     page = client.get(WAY).text
     assert SCRIPT not in page
     assert "document.title" in page
-    assert "earlier harness: counts for nothing now" in page  # the specimens name none
+    assert "(earlier harness)" in page  # the specimens name none
 
 
 def test_without_a_choice_it_is_about_the_newest_two_and_every_page_leads_there(client):

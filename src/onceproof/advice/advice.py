@@ -87,7 +87,7 @@ class MeasuredCell:
     issues: tuple[str, ...]
     run: str
     created: str
-    is_current: bool  # by the harness as it is; if not, it counts for nothing now
+    is_current: bool  # by the harness as it is; if not, an earlier one may have found less
     by: str | None = None  # of what was not measured here but is shipped: by which version of Onceproof, and when
 
 

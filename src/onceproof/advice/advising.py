@@ -100,6 +100,11 @@ class Question:
             measured for measured in self.measured if self.concerns(measured.cell.scenario, measured.cell.variant)
         )
 
+    @cached_property
+    def older(self) -> tuple[Measured, ...]:
+        """The cells of which no verdict is by the harness as it is, but one by an earlier harness."""
+        return tuple(measured for measured in self.cells if measured.is_decided and not measured.is_current)
+
     def refusal(self, one: Release, other: Release) -> str | None:
         """Why the other release cannot take over the state of one, if it cannot; only RocksDB's is on disk."""
         reason = None if self.app.lacks({"stores": ("rocksdb",)}) else one.refuse_restart_on(other)
@@ -176,8 +181,10 @@ def _headline(
     behind = f"; {_count(left, 'known issue is', 'known issues are')} left behind" if left else ""
     between = f"; {_count(met, 'known issue strikes', 'known issues strike')} on the way" if met else ""
     lack = f"; {_count(needed, 'thing was', 'things were')} not checked" if needed else ""
+    older = len(question.older)
+    age = f"; {_count(older, 'verdict is', 'verdicts are')} by an earlier harness" if older else ""
     number = f" ({len(against)})" if against else ""
-    return f"{way}: {answer}{number}{behind}{between}{lack}."
+    return f"{way}: {answer}{number}{behind}{between}{lack}{age}."
 
 
 def _count(number: int, one: str, several: str) -> str:
@@ -343,7 +350,7 @@ def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> t
     return tuple(
         _source(measured)
         for measured in question.cells
-        if measured.counts
+        if measured.is_decided
         and issue.concerns(measured.cell.scenario, measured.cell.variant)
         and (measured.cell.scenario in issue.provoked or issue.key in measured.issues)
         and (not carried or (measured.cell.streams, measured.cell.restart_on) == way)
@@ -394,14 +401,18 @@ def _gaps(question: Question) -> Iterator[Gap]:
         cells = [cell for scenario in question.catalogue if (cell := _missing(question, scenario, *way))]
         if cells:
             names = ", ".join(cell.scenario for cell in cells)
-            why = "No cell that counts was run here or is in the atlas; the answer does not wait for it."
+            why = "No cell was decided here or in the atlas; the answer does not wait for it."
             yield Gap(f"{cells[0].releases}: {names}", why, False, None, (RESULTS,))
     yield from _of_own(question)
     yield from _features(question)
     yield from _promises(question)
-    if counting := [measured for measured in question.cells if measured.counts]:
-        brokers = " and ".join(map(str, sorted({measured.cell.broker for measured in counting})))
-        yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(counting[0]),))
+    if decided := [measured for measured in question.cells if measured.is_decided]:
+        brokers = " and ".join(map(str, sorted({measured.cell.broker for measured in decided})))
+        yield Gap(f"Brokers other than {brokers}", "All cells ran on these.", False, None, (_source(decided[0]),))
+    if older := question.older:
+        names = ", ".join(dict.fromkeys(measured.cell.scenario for measured in older))
+        why = f"An earlier one, which may have found less, judged {_count(len(older), 'cell', 'cells')}."
+        yield Gap(f"The present harness in {names}", why, False, None, (RESULTS,))
     yield from _blind(question)
     for issue in question.issues:
         if issue.culprit == OF_BROKERS:
@@ -454,7 +465,7 @@ def _missing(
         Cell(scenario, variant, streams, broker, restart) for variant in question.probes(scenario, rolling=rolling)
     )
     can = [cell for cell in cells if offer.refuse(cell) is None]
-    return None if not can or any(measured.counts for measured in _tried(question, can[0])) else can[0]
+    return None if not can or any(measured.is_decided for measured in _tried(question, can[0])) else can[0]
 
 
 def _tried(question: Question, cell: Cell) -> list[Measured]:
@@ -474,8 +485,7 @@ def _needed(question: Question, cell: Cell) -> Gap:
         return Gap(what, "No cell was run here, and the atlas has none.", True, cell.key, (RESULTS,))
     last = tried[0]
     by = f", {last.by}" if last.by else ""
-    why = f"The last verdict is {last.verdict} ({last.cell.variant}){by}"
-    why += "." if last.is_current else ", by an earlier harness: what it finds now is not known."
+    why = f"The last verdict is {last.verdict} ({last.cell.variant}){by}."
     return Gap(what, why, True, cell.key, (_source(last),))
 
 
@@ -484,27 +494,29 @@ def _features(question: Question) -> Iterator[Gap]:
     if question.application is None:
         lacking, is_needed, why = never_used(), False, "No scenario has it."
     else:
-        lacking = unused(question.application.uses, _variants_on_target(question))
+        lacking = unused(question.application.uses, _variants(_on_target(question)))
         is_needed, why = True, f"No cell on {question.target} had it, and the application has."
     for name, values in lacking.items():
         yield Gap(f"An application with {describe(name, values)}", why, is_needed, None, (SCENARIOS,))
 
 
-def _variants_on_target(question: Question) -> list[tuple[str, str]]:
-    """Scenario and variant of the cells that count and ran on the target."""
-    on_target = (
-        measured for measured in question.cells if measured.counts and measured.cell.running == question.target
-    )
-    return [(measured.cell.scenario, measured.cell.variant) for measured in on_target]
+def _on_target(question: Question) -> list[Measured]:
+    """The decided cells that ran on the target."""
+    return [measured for measured in question.cells if measured.is_decided and measured.cell.running == question.target]
+
+
+def _variants(cells: Iterable[Measured]) -> list[tuple[str, str]]:
+    return [(measured.cell.scenario, measured.cell.variant) for measured in cells]
 
 
 def _promises(question: Question) -> Iterator[Gap]:
-    looked_at = {
-        promise for name, variant in _variants_on_target(question) for promise in promises_looked_at(name, variant)
-    }
+    current = _variants(
+        measured for measured in _on_target(question) if measured.is_current
+    )  # an earlier one had fewer
+    looked_at = {promise for name, variant in current for promise in promises_looked_at(name, variant)}
     ours = [name for name, promise in PROMISES.items() if promise.suite != OF_APPLICATIONS]
     if missing := [name for name in ours if name not in looked_at]:
-        why = f"No cell on {question.target} that counts looks at them."
+        why = f"No cell on {question.target} by the present harness looks at them."
         names = f"The promises {', '.join(missing)}" if looked_at else "All promises"
         yield Gap(names, why, False, None, (RESULTS,))
 

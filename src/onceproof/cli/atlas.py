@@ -179,7 +179,7 @@ def badge(
     wanted = Release.parse(*exact_releases([release]))
     check_releases([wanted], get_settings().database_url, get_settings().installation)
     cells = known_cells(get_settings().database_url, [wanted], harness_versions())
-    made = Badge.of(wanted, [measurement.verdict for measurement in cells if measurement.counts], registry())
+    made = Badge.of(wanted, [measurement.verdict for measurement in cells if measurement.is_decided], registry())
     if svg is not None:
         with replacing(svg, named=True) as draft:
             draft.write_text(made.svg(), encoding="utf-8")

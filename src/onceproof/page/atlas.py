@@ -182,12 +182,8 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
     for release in atlas.shown:
         values = _release(atlas, release)
         yield f"releases/{release}.html", _page("atlas/release.html", below, **values)
-        counting = [
-            measurement.verdict
-            for measurement in atlas.of(release)
-            if measurement.is_decided and is_current(measurement, atlas.harness)
-        ]
-        badge = Badge.of(release, counting, atlas.registry)
+        decided = [measurement.verdict for measurement in atlas.of(release) if measurement.is_decided]
+        badge = Badge.of(release, decided, atlas.registry)
         yield f"badges/{release}.svg", badge.svg()
         yield f"badges/{release}.json", as_json(badge.endpoint())
     for issue in atlas.registry.issues:

@@ -34,11 +34,6 @@ class Measured:
         """Whether it says something about Kafka."""
         return self.verdict not in UNDECIDED
 
-    @property
-    def counts(self) -> bool:
-        """Whether the cell has been run."""
-        return self.is_decided and self.is_current
-
 
 def measured(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
     """One verdict of each cell that stays among these releases of Kafka Streams, in the order of the last run's plan.
