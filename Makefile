@@ -95,7 +95,7 @@ docs-serve: $(VENV)/.installed ## Serve the documentation on loopback
 	@$(BIN)/python docs/site.py
 	@$(BIN)/zensical serve $(ARGS)
 
-pictures: $(VENV)/.installed ## Take the documentation's pictures of the run RUN, which has a red cell
+pictures: $(VENV)/.installed ## Take the documentation's pictures of the run RUN, which has a red cell, or with RUN=atlas of the atlas
 	@$(BIN)/python docs/pictures.py $(RUN) $(NAME)
 
 test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute

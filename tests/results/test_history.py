@@ -8,6 +8,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from onceproof import cli
+from onceproof.atlas import shipped
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import VerdictRow
@@ -246,7 +247,8 @@ def test_to_look_does_not_make_a_database(tmp_path):
 
 @pytest.fixture
 def onceproof(database_url, tmp_path, monkeypatch):
-    """The command in this process, on the database; returns what it prints and its exit code."""
+    """The command in this process, on the database and without an atlas; returns what it prints and its exit code."""
+    monkeypatch.setattr(shipped, "shipped", lambda: ())
     monkeypatch.setenv("ONCEPROOF_DATABASE_URL", database_url)
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     get_settings.cache_clear()
