@@ -141,7 +141,7 @@ class Instances(Protocol):
         """
 
     def step(self, command: str, instance: str) -> None:
-        """Have an instance carry out `add-thread`, `remove-thread`, `pause` or `resume`, and record it.
+        """Have an instance carry out a command of streams_app/README.md, as `add-thread` or `pause`, and record it.
 
         Raises:
             HarnessError: it did not.
@@ -149,6 +149,9 @@ class Instances(Protocol):
 
     def stop(self, name: str, leave_group: bool = False) -> None:
         """Close an instance cleanly and wait for its end."""
+
+    def terminate(self, name: str) -> None:
+        """Ask an instance to end by SIGTERM, as an orchestrator does, and wait until it has closed."""
 
     def kill(self, name: str) -> None:
         """End an instance with SIGKILL."""

@@ -174,16 +174,20 @@ class Instance:
         if error is not None:
             said = error["message"]
             raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
-        if "uncaught" in self.last:
-            died = thread_died(self.last["uncaught"])
-            may_die = self._replaces_threads or self.last["uncaught"] in explained_deaths(self._timeline.events)
-            if isinstance(died, HarnessError) or not may_die:
-                raise died
+        self._check_threads()
         if not self.process.alive():
             raise HarnessError(
                 f"{self.name} (Kafka Streams {self.release}) ended (exit code {self.process.poll()}); "
                 f"its log {self.log} ends with:\n{tail(self.log)}"
             )
+
+    def _check_threads(self) -> None:
+        """Check that no thread of it died, other than those that are replaced or may die."""
+        if "uncaught" in self.last:
+            died = thread_died(self.last["uncaught"])
+            may_die = self._replaces_threads or self.last["uncaught"] in explained_deaths(self._timeline.events)
+            if isinstance(died, HarnessError) or not may_die:
+                raise died
 
     @property
     def state(self) -> str:
@@ -244,7 +248,7 @@ class Instance:
         )
 
     def command(self, command: str, timeout: float = 30.0) -> Any:
-        """Have a command carried out (`add-thread`, `remove-thread`, `dump`) and return its result.
+        """Have a command carried out (`add-thread`, `dump` and others) and return its result.
 
         Raises:
             KafkaFailedError: it was not carried out in time.
@@ -270,8 +274,13 @@ class Instance:
         """Ask it to close; returns at once, `await_closed` waits."""
         self._send("close-and-leave-group" if leave_group else "close")
 
+    def ask_to_end(self) -> None:
+        """Ask its process to end (SIGTERM), upon which it closes; returns at once, `await_closed` waits."""
+        self._timeline.add("driver", "instance", name=self.name, action="asked to end")
+        self.process.ask_to_end()
+
     def await_closed(self, timeout: float = 30.0) -> None:
-        """Wait until it has ended by itself after `close`.
+        """Wait until it has ended by itself after `close` or `ask_to_end`.
 
         Raises:
             KafkaFailedError: it did not end in time, or not cleanly.
@@ -292,8 +301,7 @@ class Instance:
         )
         if self._listener is not None:
             self._listener.join(timeout)
-        if "uncaught" in self.last and not self._replaces_threads:
-            raise thread_died(self.last["uncaught"])
+        self._check_threads()
         closed = self.last.get("closed", {})
         if not closed.get("clean"):
             said = "its threads did not end in time" if closed else "it said nothing"

@@ -85,6 +85,13 @@ class Instances:
         instance.await_closed()
         del self._running[name]
 
+    def terminate(self, name: str) -> None:
+        """Ask an instance to end by SIGTERM, and wait until it has closed."""
+        instance = self._running[name]
+        instance.ask_to_end()
+        instance.await_closed()
+        del self._running[name]
+
     def kill(self, name: str) -> None:
         """End an instance with SIGKILL."""
         self._running.pop(name).kill()

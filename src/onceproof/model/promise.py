@@ -226,6 +226,32 @@ ANOMALIES = {
             "task",
         ),
         Anomaly(
+            "wrong-membership",
+            "An instance that left its group when it closed stayed a member, or one that was to stay lost its tasks.",
+            "instance",
+        ),
+        Anomaly(
+            "wrong-end",
+            "After an exception an instance went on that its handler's answer ends, or ended though that keeps it.",
+            "instance",
+        ),
+        Anomaly(
+            "wrong-clean-up",
+            "`cleanUp()` left state behind that the next start trusted, or took that of a running instance.",
+            "instance, or task",
+        ),
+        Anomaly(
+            "skipped-restoration",
+            "A restoration that the end of its instance cut off was not gone on with where it had been left.",
+            "store",
+        ),
+        Anomaly("early-running", "An instance was RUNNING before a store of it was restored.", "restoration"),
+        Anomaly(
+            "wrong-progress",
+            "A listener was told of other numbers of restored records than those of the batches and offsets.",
+            "restoration",
+        ),
+        Anomaly(
             "fencing-breach",
             "A producer's epoch fell, its sequence did not follow, or a committed position fell: somebody wrote who "
             "should have been fenced.",
@@ -646,6 +672,26 @@ PROMISES = {
             ("wrong-assignment",),
             "assignment",
             1,
+        ),
+        Promise(
+            "endings",
+            "An instance ends as it was asked to, and its group knows: by CloseOptions (KIP-812), an exception handler "
+            "(KIP-671), or SIGTERM amid a restoration; cleanUp() removes all state of an instance that has closed.",
+            "What the group and the disk were like after an instance had ended.",
+            ("wrong-membership", "wrong-end", "wrong-clean-up", "skipped-restoration"),
+            "endings",
+            1,
+            dated=Dated(("absent", "answered", "cleaned", "cleaned-start", "terminated")),
+        ),
+        Promise(
+            "readiness",
+            "An instance is RUNNING only when the stores of its active tasks are restored, and its listener is told "
+            "of as many records as were restored.",
+            "Each restoration of an active store.",
+            ("early-running", "wrong-progress"),
+            "readiness",
+            1,
+            dated=Dated(("restored",)),
         ),
         Promise(
             "liveness",

@@ -10,7 +10,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `bulk` | `name`, `records`, `rate` (records/s, null for full speed): producing starts |
 | `produced` | `name`, `records`: delivered so far |
 | `step` | `action`, `instance`: the driver scales out or in, starts or stops |
-| `instance` | `name`, `action`: started, closed, killed, frozen, thawed; `release` if started |
+| `instance` | `name`, `action`: started, asked to end, closed, killed, frozen, thawed; `release` if started |
 | `fault` | `name`, `action`: applied, healed (`label`, `text` for pictures), observed (`bit`, `summary`, `observed`) |
 | | applied, too: `on`, its target; applied and observed: `open`, what of the input was not committed |
 | `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |

@@ -15,6 +15,7 @@ from onceproof.scenarios import (
     corrupted_task,
     crash,
     dead_letters,
+    endings,
     enumerator,
     far_future,
     foreign_key_join,
@@ -58,6 +59,7 @@ _MODULES = (
     two_topics,
     interactive_queries,
     migration,
+    endings,
 )
 # Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-scenario.md).
 SCENARIOS = Registry("onceproof.scenarios", "SCENARIO", Scenario, _MODULES)

@@ -121,6 +121,28 @@ final class Plants {
                     Alteration.of(PRODUCER, "commitTransaction", Sending.OrderFlush.class)),
             new Plant("output-timestamp", Alteration.of(PRODUCER, "send", Sending.OtherTimestamp.class)),
             new Plant("output-twice", Alteration.of(PRODUCER, "send", Sending.SentTwice.class)),
+            new Plant("not-left", Alteration.of("~KafkaStreams", "close", 2, Ending.NotLeft.class)),
+            new Plant("left-unasked", Alteration.of("~KafkaStreams", "close", 2, Ending.Left.class)),
+            new Plant("shutdown-not-sent",
+                    Alteration.of(INTERNALS + "StreamThread", "sendShutdownRequest", Ending.NotSent.class)),
+            new Plant("state-not-cleaned",
+                    Alteration.of(
+                            INTERNALS + "StateDirectory", "cleanStateAndTaskDirectoriesCalledByUser",
+                            Ending.NotCleaned.class)),
+            new Plant("clean-up-not-refused", Alteration.of("~KafkaStreams", "cleanUp", Ending.NotRefused.class)),
+            new Plant("cut-off-ahead",
+                    Alteration.of(STATES, "restore", Ending.Restores.class),
+                    Alteration.of(STATES, "checkpoint", Ending.CutOffAhead.class))
+                    .or(Alteration.of(STATES, "restore", Ending.Restores.class),
+                            Alteration.of(STATES, "commit", Ending.CutOffAhead.class)),
+            new Plant("ready-too-early",
+                    Alteration.of(TASKS, "tryToCompleteRestoration", Ending.Ready.class),
+                    Alteration.of(TASKS, "checkStateUpdater", Ending.Ready.class))
+                    .or(Alteration.of(TASKS, "tryToCompleteRestoration", Ending.Ready.class))
+                    .or(Alteration.of(TASKS, "checkStateUpdater", Ending.Ready.class)),
+            new Plant("restored-counted-twice",
+                    Alteration.of(
+                            "~KafkaStreams$DelegatingStateRestoreListener", "onRestoreEnd", Ending.CountedTwice.class)),
             new Plant("throttle-waited-out",
                     Alteration.of(CLIENTS + "NetworkClientUtils", "awaitReady", Committing.Awaiting.class),
                     Alteration.of(CLIENTS + "NetworkClient", "pollDelayMs", Committing.Throttle.class)));

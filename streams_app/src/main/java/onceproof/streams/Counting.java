@@ -23,7 +23,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * record puts out its own number and the one that it found: {@code number << 32 | found}. A number that is too small
  * is reported as an event {@code stale-read}.
  *
- * <p>KAFKA-16017: with {@code corrupt.after} the task is declared to be corrupted, once, after so many records.
+ * <p>KAFKA-16017: with {@code corrupt.after} the task is declared to be corrupted, once, after so many records. With
+ * {@code fail.after} the processor throws, once, after so many.
  */
 final class Counting implements Processor<Integer, Integer, Integer, Long> {
 
@@ -32,21 +33,24 @@ final class Counting implements Processor<Integer, Integer, Integer, Long> {
 
     private final Progress progress;
     private final AtomicInteger left;
+    private final AtomicInteger untilFailure;
     private ProcessorContext<Integer, Long> context;
     private KeyValueStore<Integer, Integer> last;
     private LongAdder processed;
 
-    private Counting(Progress progress, AtomicInteger left) {
+    private Counting(Progress progress, AtomicInteger left, AtomicInteger untilFailure) {
         this.progress = progress;
         this.left = left;
+        this.untilFailure = untilFailure;
     }
 
     static Topology topology(Settings settings, Progress progress) {
         StoreKind kind = StoreKind.of(settings);
         AtomicInteger left = new AtomicInteger(settings.optionalCount("corrupt.after").orElse(NEVER));
+        AtomicInteger untilFailure = new AtomicInteger(settings.optionalCount("fail.after").orElse(NEVER));
         return new Topology()
                 .addSource("input", new IntegerDeserializer(), new IntegerDeserializer(), settings.text("input.topic"))
-                .addProcessor("counting", () -> new Counting(progress, left), "input")
+                .addProcessor("counting", () -> new Counting(progress, left, untilFailure), "input")
                 .addStateStore(kind.builder(LAST, Serdes.Integer(), Serdes.Integer()), "counting")
                 .addSink(
                         "output", settings.text("output.topic"), new IntegerSerializer(), new LongSerializer(),
@@ -67,6 +71,7 @@ final class Counting implements Processor<Integer, Integer, Integer, Long> {
     @Override
     public void process(Record<Integer, Integer> record) {
         corruptInTime();
+        failInTime();
         int number = record.value();
         Integer held = last.get(record.key());
         int found = held == null ? 0 : held;
@@ -82,6 +87,13 @@ final class Counting implements Processor<Integer, Integer, Integer, Long> {
     private void corruptInTime() {
         if (left.get() != NEVER && left.getAndDecrement() == 0) {
             throw new TaskCorruptedException(Set.of(context.taskId()));
+        }
+    }
+
+    /** Once in a process, also if another thread goes on with the task. */
+    private void failInTime() {
+        if (untilFailure.get() != NEVER && untilFailure.getAndDecrement() == 0) {
+            throw new IllegalStateException("The processor fails, as fail.after asks for.");
         }
     }
 

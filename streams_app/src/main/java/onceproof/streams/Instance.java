@@ -18,6 +18,7 @@ final class Instance {
     private final KafkaStreams streams;
     private final boolean hasGlobalThread;
     private final Sampler sampler;
+    private final Restorations restorations;
     private final List<QueryClient> clients;
     private final Events events;
 
@@ -31,6 +32,7 @@ final class Instance {
             Events events) {
         this.events = events;
         this.clients = clients;
+        this.restorations = restorations;
         this.streams = new KafkaStreams(topology, config);
         this.hasGlobalThread = !topology.describe().globalStores().isEmpty();
         this.sampler = new Sampler(streams, progress, events);
@@ -79,6 +81,15 @@ final class Instance {
             case "dump":
                 dump(words);
                 break;
+            case "leave":
+            case "stay":
+                boolean ended = Closing.close(streams, command.equals("leave"), PATIENCE);
+                tellEnd();
+                done(command, ended);
+                break;
+            case "clean-up":
+                done(command, cleanUp());
+                break;
             case "close":
                 closeFor(command);
                 break;
@@ -88,17 +99,33 @@ final class Instance {
                 break;
             default:
                 events.error("Unknown command " + command
-                        + "; known are: add-thread, remove-thread, pause, resume, dump, close, close-and-leave-group.");
+                        + "; known are: add-thread, remove-thread, pause, resume, dump, leave, stay, clean-up, close, "
+                        + "close-and-leave-group.");
         }
     }
 
     /** Close, and tell what was processed until the end; true if all threads ended in time. */
     boolean close(Duration patience) {
         boolean clean = streams.close(patience);
+        tellEnd();
+        return clean;
+    }
+
+    private void tellEnd() {
         sampler.finish();
         clients.forEach(QueryClient::finish);
+        restorations.finish();
         Planted.tell(events);
-        return clean;
+    }
+
+    /** {@code cleaned}, or the exception with which it was refused. */
+    private String cleanUp() {
+        try {
+            streams.cleanUp();
+            return "cleaned";
+        } catch (RuntimeException e) {
+            return e.getClass().getName() + ": " + e.getMessage();
+        }
     }
 
     private void dump(String[] words) {

@@ -61,7 +61,7 @@ public final class Main {
             StartLine asked = StartLine.parse(line);
             hello(asked);
             StreamThreadExceptionResponse onUncaught = StreamThreadExceptionResponse.valueOf(
-                    asked.app.oneOf("on.uncaught", "SHUTDOWN_CLIENT", "REPLACE_THREAD"));
+                    asked.app.oneOf("on.uncaught", "SHUTDOWN_CLIENT", "REPLACE_THREAD", "SHUTDOWN_APPLICATION"));
             Restorations restorations = new Restorations(events, asked.app.optionalCount("restore.pause.ms").orElse(0));
             Progress progress = new Progress(events::emit);
             Topology topology = Topologies.build(asked.topology, asked.app, asked.config, progress);

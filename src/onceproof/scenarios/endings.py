@@ -1,0 +1,434 @@
+"""An instance ends in the way in which it was asked to, its group knows at once, and the application goes on.
+
+Applications end all day: a deployment closes them, an orchestrator sends SIGTERM, an exception handler gives up. What
+can go wrong: the group waits for a member that has left, or gives away the tasks of one that comes back (KIP-812,
+KIP-1153); an instance works on after `SHUTDOWN_APPLICATION` (KIP-671); `cleanUp()` leaves state behind, which the next
+start trusts, or takes that of a running instance; a restoration that was cut off is taken for a complete one.
+
+Two instances work with exactly-once. While records flow, one of them ends as the parameter `ending` says, the group is
+looked at, and the instance is started again. Each check holds a fact against what was asked for: who had the tasks
+while the instance was away, long before its session ends; the state of each instance after an exception; what is in the
+state directory after `cleanUp()`, and from where stores are restored then; from where a restoration goes on that
+SIGTERM had cut off. The n-th record of a key has the value n, so what was lost or counted twice shows in the topics.
+
+A trial is *exercised* when the ending met what it is about, while records flowed: tasks that others could take, an
+exception, stores on disk, or a restoration that had not ended. With a cached store and a standby an instance that
+leaves also gives a task back to the thread that had it before (KAFKA-14624).
+"""
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from onceproof.faults.base import Instance, is_at_rest
+from onceproof.faults.directory import PROCESS_FILE
+from onceproof.model.anomaly import Comparison
+from onceproof.model.cell import Trial
+from onceproof.model.release import Release
+from onceproof.model.timeline import Event
+from onceproof.scenarios import multirunner
+from onceproof.scenarios.base import (
+    PROTOCOL,
+    Bulk,
+    Exercise,
+    Membership,
+    Role,
+    Scenario,
+    ScenarioContext,
+    System,
+    Variant,
+    Workload,
+    membership,
+    refuse_membership,
+    refuse_restarts,
+    runs_its_task,
+    values_in,
+    variants_of,
+)
+from onceproof.scenarios.readiness import PROMISE as READINESS
+from onceproof.scenarios.readiness import compare_readiness, restorations
+from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN
+
+NAME = "instance-1"
+PROMISE = "endings"
+OPTIONS_FROM = Release(3, 3, 0)  # KIP-812
+SESSION = 120  # seconds after which a member that did not leave is missed
+MISSED_SOON = 6  # the same, where the group must go on without it
+TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
+AWAY = 6.0  # seconds for which a member that stays is away
+LASTS = 10.0  # seconds for which records flow, at any time
+FAILS = "as fail.after asks for"  # the message of the processor's exception
+# Files of an application's state directory that are no state: its lock, and the id of the process.
+NO_STATE = {".lock", PROCESS_FILE}
+SLOWLY = {"restore.consumer.max.poll.records": "50"}
+
+Ending = Literal["leave", "stay", "clean-up", "terminate", "SHUTDOWN_APPLICATION", "SHUTDOWN_CLIENT", "REPLACE_THREAD"]
+# By the answer of the handler the states of the instance whose thread died, and of the other one (KIP-671).
+ANSWERS = {
+    "SHUTDOWN_APPLICATION": {OTHER: "ERROR", NAME: "ERROR"},
+    "SHUTDOWN_CLIENT": {OTHER: "ERROR", NAME: "RUNNING"},
+    "REPLACE_THREAD": {OTHER: "RUNNING", NAME: "RUNNING"},
+}
+
+# --- variants ------------------------------------------------------------------------------------------------
+
+
+class Parameters(Membership):
+    """The parameters of this scenario."""
+
+    ending: Ending = Field("leave", description="how an instance ends, or what its handler answers to an exception")
+    standbys: int = Field(0, ge=0, description="standby replicas")
+    partitions: int = Field(4, ge=2, description="partitions of the input")
+    keys: int = Field(100, ge=1, description="distinct keys")
+    first: int = Field(8_000, ge=1, description="records that are processed before the ending")
+    records: int = Field(30_000, ge=1, description="records that flow meanwhile, at most")
+    fail_after: int = Field(500, ge=1, description="records after which a processor throws, where a handler is asked")
+    pause: int = Field(100, ge=1, description="ms after each batch of a restoration that is to be cut off")
+    caching: bool = Field(False, description="whether the store is cached")
+
+
+STATIC = {"static.membership": True}
+VARIANTS = variants_of(
+    Variant(
+        "DEFAULT_CONFIG",
+        "A static member closes with CloseOptions.leaveGroup(true); a cached store with a standby (KIP-812, KIP-1153).",
+        {**STATIC, "standbys": 1, "caching": True},
+    ),
+    Variant("STAYING", "A static member closes with CloseOptions.leaveGroup(false).", {**STATIC, "ending": "stay"}),
+    Variant(
+        "SHUTDOWN_APPLICATION",
+        "An exception handler answers SHUTDOWN_APPLICATION; then all instances start again.",
+        {"ending": "SHUTDOWN_APPLICATION"},
+    ),
+    Variant(
+        "SHUTDOWN_CLIENT",
+        "An exception handler answers SHUTDOWN_CLIENT; then the instance starts again.",
+        {"ending": "SHUTDOWN_CLIENT"},
+    ),
+    Variant("REPLACE_THREAD", "An exception handler answers REPLACE_THREAD.", {"ending": "REPLACE_THREAD"}),
+    Variant(
+        "CLEANED_UP",
+        "cleanUp() is called while an instance runs, and when it has closed; then it starts again.",
+        {**STATIC, "ending": "clean-up"},
+    ),
+    Variant(
+        "TERMINATED",
+        "SIGTERM ends an instance that restores its stores; then it starts again.",
+        {**STATIC, "ending": "terminate"},
+    ),
+)
+
+
+values = values_in(Parameters, VARIANTS)
+
+
+def refusal(trial: Trial) -> str | None:
+    """Refuses releases without `CloseOptions`, and a protocol that they lack."""
+    cell, parameters = trial.cell, values(trial)
+    if parameters.ending in ("leave", "stay", "clean-up") and cell.streams < OPTIONS_FROM:
+        return f"Kafka Streams {cell.streams} has no CloseOptions (KIP-812); take {OPTIONS_FROM} or later."
+    return refuse_membership(cell, parameters) or refuse_restarts(cell)
+
+
+def workload(trial: Trial) -> Workload:
+    """Records of keys drawn from the seed; the n-th record of a key has the value n."""
+    parameters, rng = values(trial), random.Random(trial.seed)
+    numbers: Counter[int] = Counter()
+    made = []
+    for key in rng.choices(range(parameters.keys), k=parameters.first + parameters.records):
+        numbers[key] += 1
+        made.append((key, numbers[key]))
+    return Workload(made[: parameters.first], made[parameters.first :])
+
+
+def app(trial: Trial) -> Mapping[str, Any]:
+    """Settings of the topology `counting`."""
+    parameters = values(trial)
+    answers = {"on.uncaught": parameters.ending} if parameters.ending in ANSWERS else {}
+    return {
+        "input.topic": trial.topic("input"),
+        "output.topic": trial.topic("output"),
+        "caching": parameters.caching,
+        "stores": "rocksdb",
+        **answers,
+    }
+
+
+def config(trial: Trial) -> Mapping[str, str]:
+    """Kafka Streams configuration."""
+    parameters = values(trial)
+    session = MISSED_SOON if parameters.ending in ANSWERS else SESSION
+    by_broker = membership(parameters).get(PROTOCOL) == "streams"  # then the broker has the session
+    return {
+        "processing.guarantee": "exactly_once_v2",
+        "num.standby.replicas": str(parameters.standbys),
+        "num.stream.threads": "1",
+        "commit.interval.ms": "100",
+        # With less, who was away gets active tasks only with a probing rebalance, in ten minutes.
+        "acceptable.recovery.lag": "1000000",
+        **({} if by_broker else {"main.consumer.session.timeout.ms": str(session * 1_000)}),
+        **membership(parameters),
+    }
+
+
+# --- drive ---------------------------------------------------------------------------------------------------
+
+
+def drive(lab: ScenarioContext) -> Exercise:
+    """Have an instance end while records flow, look at the group, start the instance again, drain."""
+    ending, first = values(lab.trial).ending, lab.workload.first
+    with lab.phase("first"):
+        lab.instances.start(NAME)
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        fails = {"fail.after": values(lab.trial).fail_after} if ending in ANSWERS else {}
+        lab.instances.start(OTHER, app=fails)
+        if fails:
+            lab.note("excused", instance=OTHER, of=FAILS)
+        lab.await_("both instances to have tasks", lambda: all(map(runs_its_task, lab.instances.running.values())))
+    with lab.phase("ending"):
+        bulk = lab.produce("flow", lab.workload.second, RATE)
+        begin = lab.committed()
+        lab.holds_within(WITHIN, lambda: lab.committed() > begin)
+        bulk.make_last(LASTS)
+        met, reason = _ENDINGS.get(ending, _answered)(lab, bulk)
+        flowed = not bulk.done()
+    with lab.phase("drain"):
+        bulk.full_speed()
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    when = "while records flowed" if flowed else "when no record flowed any more"
+    return Exercise(met and flowed, f"{reason}, {when}.", all_steps_tried=met)
+
+
+def _start_again(lab: ScenarioContext, bulk: Bulk, name: str = OTHER) -> Instance:
+    """Start an instance again, and wait until it has a task."""
+    bulk.make_last(LASTS)
+    again = lab.instances.start(name)
+    lab.holds_within(WITHIN, lambda: runs_its_task(again))
+    return again
+
+
+def _absent(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+    """Close the other instance by options, see who takes its tasks, and start it again."""
+    ending, stays = values(lab.trial).ending, lab.instances.running[NAME]
+    leaves = ending == "leave"
+    tasks = lab.instances.running[OTHER].tasks("active")
+    lab.instances.step(ending, OTHER)
+
+    def taken() -> list[str]:
+        return sorted({*tasks} & {*stays.tasks("active")})
+
+    bulk.make_last(LASTS + (TAKEN_WITHIN if leaves else AWAY))
+    wanted = (lambda: taken() == tasks and stays.state == "RUNNING") if leaves else taken
+    lab.holds_within(TAKEN_WITHIN if leaves else AWAY, wanted)
+    lab.note("absent", instance=OTHER, leaves=leaves, tasks=tasks, taken=taken())
+    lab.instances.stop(OTHER)
+    _start_again(lab, bulk)
+    return bool(tasks), f"{OTHER} closed with {', '.join(tasks) or 'no task'} to {ending}"
+
+
+def _answered(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+    """Have a processor throw, see what becomes of each instance, and start those again that have ended."""
+    ending, instances = values(lab.trial).ending, dict(lab.instances.running)
+    other, due = instances[OTHER], ANSWERS[ending]
+    threw = lab.holds_within(WITHIN, lambda: "uncaught" in other.last)
+
+    def states() -> dict[str, str]:
+        return {name: instance.state for name, instance in instances.items()}
+
+    def is_over() -> bool:
+        ended = all(state == due[name] for name, state in states().items())
+        return ended and (due[OTHER] == "ERROR" or is_at_rest(lab))
+
+    bulk.make_last(LASTS + TAKEN_WITHIN)
+    if threw:
+        lab.holds_within(TAKEN_WITHIN, is_over)
+    lab.note("answered", answer=ending, states=states(), due=due)
+    for name in due:
+        if due[name] == "ERROR":
+            lab.instances.stop(name)
+    for name in reversed(due):
+        if due[name] == "ERROR":
+            _start_again(lab, bulk, name)
+    return threw, f"a processor of {OTHER} {'threw' if threw else 'did not throw'}, and its handler answers {ending}"
+
+
+def _cleaned_up(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+    """Clean up while the other instance runs, and when it has closed; start it again and see what is restored."""
+    other, folder = lab.instances.running[OTHER], lab.instances.state_directory(OTHER)
+    tasks = other.tasks("active")
+
+    def content() -> list[str]:
+        return sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
+
+    def clean_up(*, running: bool) -> int:
+        before = content()
+        lab.instances.step("clean-up", OTHER)
+        answer = other.last["command"]["result"]
+        lab.note("cleaned", instance=OTHER, running=running, answer=answer, before=before, after=content())
+        return len({*before} & {*tasks})
+
+    there = clean_up(running=True)
+    lab.instances.step("stay", OTHER)
+    there = min(there, clean_up(running=False))
+    lab.instances.stop(OTHER)
+    _start_again(lab, bulk)
+    lab.note("cleaned-start", instance=OTHER)
+    return there > 0, f"{OTHER} was cleaned up with state of {there} of its tasks on disk"
+
+
+def _terminated(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+    """Take the other instance's state, end it by SIGTERM while it is restored, and start it again."""
+    lab.instances.stop(OTHER)
+    shutil.rmtree(lab.instances.state_directory(OTHER))
+    bulk.make_last(WITHIN)
+    other = lab.instances.start(OTHER, config=SLOWLY, app={"restore.pause.ms": values(lab.trial).pause})
+    lab.holds_within(WITHIN, lambda: other.last.get("restore", {}).get("end", 0) > 0)
+    lab.instances.terminate(OTHER)
+    cut_off = other.last.get("suspended")
+    _start_again(lab, bulk)
+    lab.note("terminated", instance=OTHER)
+    text = f"{cut_off['records']:,} records of a store" if cut_off else "no restoration"
+    return cut_off is not None, f"{OTHER} was sent SIGTERM amid {text}"
+
+
+_ENDINGS: Mapping[str, Callable[[ScenarioContext, Bulk], tuple[bool, str]]] = {
+    "leave": _absent,
+    "stay": _absent,
+    "clean-up": _cleaned_up,
+    "terminate": _terminated,
+}
+
+
+# --- checks --------------------------------------------------------------------------------------------------
+
+
+def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
+    """How each instance ended, and whether it was ready when it said so."""
+    return [*multirunner.observe(trial, events), *compare_endings(events), *compare_readiness(events)]
+
+
+def compare_endings(events: Sequence[Event]) -> Iterator[Comparison]:
+    """One comparison for each instance or task that an ending is about.
+
+    Raises:
+        KeyError: an event lacks a field of the protocol.
+    """
+    for position, event in enumerate(events):
+        match event["event"]:
+            case "absent":
+                yield _of_absence(event)
+            case "answered":
+                for name, due in event["due"].items():
+                    found = event["states"][name]
+                    anomaly = None if found == due else "wrong-end"
+                    place = f"{name} after {event['answer']}"
+                    yield Comparison(PROMISE, anomaly, 0, None, place, due, found)
+            case "cleaned":
+                yield _of_clean_up(event)
+            case "cleaned-start":
+                yield from _of_start(events[:position], event["instance"])
+            case "terminated":
+                yield from _of_restorations(events[:position], event["instance"])
+
+
+def _of_absence(event: Event) -> Comparison:
+    due = event["tasks"] if event["leaves"] else []
+    anomaly = None if event["taken"] == due else "wrong-membership"
+    asked = "left its group" if event["leaves"] else "stayed in its group"
+    texts = [f"others have {', '.join(tasks) or 'none of its tasks'}" for tasks in (due, event["taken"])]
+    return Comparison(PROMISE, anomaly, 0, None, f"{event['instance']}, which {asked}", *texts)
+
+
+def _of_clean_up(event: Event) -> Comparison:
+    refused = event["answer"].startswith("java.lang.IllegalStateException")
+    before, after = ({*event[when]} - NO_STATE for when in ("before", "after"))
+    if event["running"]:
+        is_right = refused and before <= after
+        due = f"IllegalStateException; left: {', '.join(sorted(before)) or 'no state'}"
+    else:
+        is_right = event["answer"] == "cleaned" and not after
+        due = "cleaned; left: no state"
+    found = f"{event['answer']}; left: {', '.join(sorted(after)) or 'no state'}"
+    when = "cleanUp() while it runs" if event["running"] else "cleanUp() when it has closed"
+    return Comparison(
+        PROMISE, None if is_right else "wrong-clean-up", 0, None, f"{event['instance']}, {when}", due, found
+    )
+
+
+def _since_start(events: Sequence[Event], name: str) -> int:
+    """The position of the last start of an instance."""
+    return max(
+        position
+        for position, event in enumerate(events)
+        if event["event"] == "instance" and event["action"] == "started" and event["name"] == name
+    )
+
+
+def _of_start(events: Sequence[Event], name: str) -> Iterator[Comparison]:
+    """Each store that was opened since an instance was started over an empty directory."""
+    since = events[_since_start(events, name) :]
+    held = [event for event in since if event["event"] == "assignment" and event["source"] == name]
+    tasks = sorted({task for event in held[-1:] for thread in event["threads"] for task in thread["active"]})
+    begun = {
+        event["partition"]: event["from"] for event in since if event["event"] == "restore" and event["source"] == name
+    }
+    for task in tasks:
+        partition = int(task.partition("_")[2])
+        found = f"restored from {begun[partition]} on" if partition in begun else "not restored"
+        anomaly = None if begun.get(partition) == 0 else "wrong-clean-up"
+        yield Comparison(PROMISE, anomaly, partition, None, f"{name}, {task}", "restored from 0 on", found)
+
+
+def _of_restorations(events: Sequence[Event], name: str) -> Iterator[Comparison]:
+    """Each restoration that the end of an instance cut off, beside where the next start went on."""
+    again = _since_start(events, name)
+    cut_off = [
+        restoration
+        for restoration in restorations(events[:again])
+        if restoration.end["event"] == "suspended" and restoration.start["source"] == name
+    ]
+    begun = {
+        (event["store"], event["partition"]): event["from"]
+        for event in events[again:]
+        if event["event"] == "restore" and event["source"] == name
+    }
+    for restoration in cut_off:
+        store, partition = restoration.start["store"], restoration.start["partition"]
+        reached = max(restoration.end["last"] + 1, restoration.start["from"])
+        from_ = begun.get((store, partition))
+        due = f"the next start restores it from {reached} on, or from before"
+        found = f"from {from_} on" if from_ is not None else "it was not restored"
+        anomaly = None if from_ is not None and from_ <= reached else "skipped-restoration"
+        yield Comparison(PROMISE, anomaly, partition, None, restoration.place, due, found)
+
+
+# --- system --------------------------------------------------------------------------------------------------
+
+SYSTEM = System(
+    topology="counting",
+    roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
+    promises=(PROMISE, READINESS, *multirunner.SYSTEM.promises),
+)
+SCENARIO = Scenario(
+    name="endings",
+    title="An instance ends as it was asked to, and the application goes on (KIP-812, KIP-671)",
+    parameters=Parameters,
+    variants=VARIANTS,
+    system=lambda _: SYSTEM,
+    partitions=lambda trial: values(trial).partitions,
+    workload=workload,
+    app=app,
+    config=config,
+    drive=drive,
+    positive_control=("DEFAULT_CONFIG", "3.3.2"),
+    observe=observe,
+    refusal=refusal,
+    seconds=20,
+    alike="records",
+)

@@ -1,0 +1,153 @@
+package onceproof.agent;
+
+import java.lang.reflect.Field;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.implementation.bytecode.assign.Assigner;
+
+/** Bugs of how an instance ends, and of when it counts as ready. */
+public final class Ending {
+
+    private static final long AHEAD = 100; // offsets
+    private static final Set<Object> RESTORING = Collections.newSetFromMap(Collections.synchronizedMap(new WeakHashMap<>()));
+
+    private Ending() {}
+
+    /** In {@code KafkaStreams.close(timeout, leaveGroup)}: it does not leave. */
+    static final class NotLeft {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object leaves) {
+            leaves = membership(leaves, false);
+        }
+    }
+
+    /** In {@code KafkaStreams.close(timeout, leaveGroup)}: it leaves. */
+    static final class Left {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object leaves) {
+            leaves = membership(leaves, true);
+        }
+    }
+
+    /** Another membership than was asked for: a boolean, or since KIP-1153 a {@code GroupMembershipOperation}. */
+    public static Object membership(Object asked, boolean leaves) {
+        Object other = leaves;
+        if (!(asked instanceof Boolean)) {
+            other = Enum.valueOf(((Enum<?>) asked).getDeclaringClass(), leaves ? "LEAVE_GROUP" : "REMAIN_IN_GROUP");
+        }
+        if (!other.equals(asked)) {
+            Fired.now();
+        }
+        return other;
+    }
+
+    /** In {@code StreamThread.sendShutdownRequest}: nothing is sent. */
+    static final class NotSent {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return fired();
+        }
+    }
+
+    /** In {@code StateDirectory.cleanStateAndTaskDirectoriesCalledByUser}: the directories of tasks stay. */
+    static final class NotCleaned {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return fired();
+        }
+    }
+
+    public static boolean fired() {
+        Fired.now();
+        return true;
+    }
+
+    /** In {@code KafkaStreams.cleanUp}: nothing is refused. */
+    static final class NotRefused {
+        @Advice.OnMethodExit(onThrowable = Throwable.class)
+        static void exit(@Advice.Thrown(readOnly = false) Throwable refusal) {
+            refusal = swallowed(refusal);
+        }
+    }
+
+    public static Throwable swallowed(Throwable refusal) {
+        if (refusal != null) {
+            Fired.now();
+        }
+        return null;
+    }
+
+    /** In {@code ProcessorStateManager.restore}: its stores are being restored. */
+    static final class Restores {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object manager) {
+            restores(manager);
+        }
+    }
+
+    public static void restores(Object manager) {
+        RESTORING.add(manager);
+    }
+
+    /** In {@code ProcessorStateManager.commit} and {@code checkpoint}: what lacks records yet claims to have more of them. */
+    static final class CutOffAhead {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object manager, @Advice.FieldValue("stores") Map<String, ?> stores)
+                throws ReflectiveOperationException {
+            claim(manager, stores);
+        }
+    }
+
+    public static void claim(Object manager, Map<String, ?> stores) throws ReflectiveOperationException {
+        if (!RESTORING.remove(manager)) {
+            return;
+        }
+        for (Object store : stores.values()) {
+            Long offset = (Long) field(store, "offset").get(store);
+            Long end = (Long) field(store, "endOffset").get(store);
+            if (offset != null && end != null && offset + AHEAD < end) {
+                Fired.now();
+                field(store, "offset").set(store, offset + AHEAD);
+            }
+        }
+    }
+
+    private static Field field(Object owner, String name) throws ReflectiveOperationException {
+        Field field = owner.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field;
+    }
+
+    /** In {@code TaskManager.checkStateUpdater} and {@code tryToCompleteRestoration}: all tasks count as restored. */
+    static final class Ready {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) boolean restored) {
+            restored = ready(restored);
+        }
+    }
+
+    public static boolean ready(boolean restored) {
+        if (!restored) {
+            Fired.now();
+        }
+        return true;
+    }
+
+    /** In {@code DelegatingStateRestoreListener.onRestoreEnd}: the listener is told of twice as many records. */
+    static final class CountedTwice {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 2, readOnly = false) long records) {
+            records = twice(records);
+        }
+    }
+
+    public static long twice(long records) {
+        if (records > 0) {
+            Fired.now();
+        }
+        return 2 * records;
+    }
+}
