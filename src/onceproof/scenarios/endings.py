@@ -60,6 +60,7 @@ SESSION = 120  # seconds after which a member that did not leave is missed
 MISSED_SOON = 6  # the same, where the group must go on without it
 TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
 AWAY = 6.0  # seconds for which a member that stays is away
+WORKED = 300  # records that the instance has processed before it ends
 LASTS = 10.0  # seconds for which records flow, at any time
 FAILS = "as fail.after asks for"  # the message of the processor's exception
 # Files of an application's state directory that are no state: its lock, and the id of the process.
@@ -86,7 +87,7 @@ class Parameters(Membership):
     keys: int = Field(100, ge=1, description="distinct keys")
     first: int = Field(8_000, ge=1, description="records that are processed before the ending")
     records: int = Field(30_000, ge=1, description="records that flow meanwhile, at most")
-    fail_after: int = Field(500, ge=1, description="records after which a processor throws, where a handler is asked")
+    fail_after: int = Field(500, ge=WORKED, description="records after which a processor throws, where a handler is asked")
     pause: int = Field(100, ge=1, description="ms after each batch of a restoration that is to be cut off")
     caching: bool = Field(False, description="whether the store is cached")
 
@@ -191,8 +192,8 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_("both instances to have tasks", lambda: all(map(runs_its_task, lab.instances.running.values())))
     with lab.phase("ending"):
         bulk = lab.produce("flow", lab.workload.second, RATE)
-        begin = lab.committed()
-        lab.holds_within(WITHIN, lambda: lab.committed() > begin)
+        other = lab.instances.running[OTHER]
+        lab.holds_within(WITHIN, lambda: other.processed >= WORKED)
         bulk.make_last(LASTS)
         met, reason = _ENDINGS.get(ending, _answered)(lab, bulk)
         flowed = not bulk.done()

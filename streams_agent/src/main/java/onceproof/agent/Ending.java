@@ -1,12 +1,14 @@
 package onceproof.agent;
 
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.util.Collections;
 import java.util.Map;
 import java.util.Set;
 import java.util.WeakHashMap;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
+import org.apache.kafka.streams.KafkaStreams;
 
 /** Bugs of how an instance ends, and of when it counts as ready. */
 public final class Ending {
@@ -121,19 +123,27 @@ public final class Ending {
         return field;
     }
 
-    /** In {@code TaskManager.checkStateUpdater} and {@code tryToCompleteRestoration}: all tasks count as restored. */
+    /** In {@code StreamStateListener.onChange}: the instance is RUNNING when a thread has its tasks, restored or not. */
     static final class Ready {
         @Advice.OnMethodExit
-        static void exit(@Advice.Return(readOnly = false) boolean restored) {
-            restored = ready(restored);
+        static void exit(@Advice.This Object listener, @Advice.Argument(1) Object state) throws ReflectiveOperationException {
+            ready(listener, state);
         }
     }
 
-    public static boolean ready(boolean restored) {
-        if (!restored) {
-            Fired.now();
+    public static void ready(Object listener, Object state) throws ReflectiveOperationException {
+        if (!state.toString().equals("PARTITIONS_ASSIGNED")) {
+            return;
         }
-        return true;
+        for (Field outer : listener.getClass().getDeclaredFields()) {
+            if (outer.getType() == KafkaStreams.class) {
+                outer.setAccessible(true);
+                Method change = KafkaStreams.class.getDeclaredMethod("setState", KafkaStreams.State.class);
+                change.setAccessible(true);
+                Fired.now();
+                change.invoke(outer.get(listener), KafkaStreams.State.RUNNING);
+            }
+        }
     }
 
     /** In {@code DelegatingStateRestoreListener.onRestoreEnd}: the listener is told of twice as many records. */

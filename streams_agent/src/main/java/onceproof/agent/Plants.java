@@ -136,10 +136,7 @@ final class Plants {
                     .or(Alteration.of(STATES, "restore", Ending.Restores.class),
                             Alteration.of(STATES, "commit", Ending.CutOffAhead.class)),
             new Plant("ready-too-early",
-                    Alteration.of(TASKS, "tryToCompleteRestoration", Ending.Ready.class),
-                    Alteration.of(TASKS, "checkStateUpdater", Ending.Ready.class))
-                    .or(Alteration.of(TASKS, "tryToCompleteRestoration", Ending.Ready.class))
-                    .or(Alteration.of(TASKS, "checkStateUpdater", Ending.Ready.class)),
+                    Alteration.of("~KafkaStreams$StreamStateListener", "onChange", Ending.Ready.class)),
             new Plant("restored-counted-twice",
                     Alteration.of(
                             "~KafkaStreams$DelegatingStateRestoreListener", "onRestoreEnd", Ending.CountedTwice.class)),
