@@ -68,7 +68,14 @@ def test_the_version_is_that_of_the_package_and_of_the_harness():
         ("onceproof trial st", ["stream-join"]),
         (
             "onceproof trial crash --plant st",
-            ["stale-cache", "standby-promoted-early", "standbys-left-out", "store-lag-hidden", "standby-for-active"],
+            [
+                "stale-cache",
+                "standby-promoted-early",
+                "standbys-left-out",
+                "store-lag-hidden",
+                "standby-for-active",
+                "state-not-cleaned",
+            ],
         ),
         ("onceproof app run --fault part", ["partition"]),
         ("onceproof verify-fix KAFKA-1417", ["KAFKA-14172"]),

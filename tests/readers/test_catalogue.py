@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from onceproof.model.promise import ANOMALIES
+from onceproof.model.promise import ANOMALIES, PROMISES
 from onceproof.readers.checks import CHECKS
 from tests.specimens import segments
 from tests.specimens.catalogue import one_of_each, planted
@@ -33,7 +33,8 @@ def test_every_check_has_a_real_trial_and_every_anomaly_is_planted() -> None:
         "unstable-final"
     }  # of two runs that are compared with each other (tests/campaigns/test_application_promises.py)
     of_the_timeline = {"wrong-topic", "wrong-assignment"}  # tests/scenarios/test_internal_topics.py, test_assignment.py
-    assert found | of_logs | of_stores | of_runs | of_the_timeline == set(ANOMALIES)
+    of_endings = {a for p in ("endings", "readiness") for a in PROMISES[p].anomalies}  # tests/scenarios/test_endings.py
+    assert found | of_logs | of_stores | of_runs | of_the_timeline | of_endings == set(ANOMALIES)
 
 
 @pytest.mark.parametrize("mutation", DECODED, ids=named)

@@ -248,7 +248,7 @@ ANOMALIES = {
         Anomaly("early-running", "An instance was RUNNING before a store of it was restored.", "restoration"),
         Anomaly(
             "wrong-progress",
-            "A listener was told of other numbers of restored records than those of the batches and offsets.",
+            "A listener got other numbers of restored records than those of the batches and offsets.",
             "restoration",
         ),
         Anomaly(
@@ -685,8 +685,8 @@ PROMISES = {
         ),
         Promise(
             "readiness",
-            "An instance is RUNNING only when the stores of its active tasks are restored, and its listener is told "
-            "of as many records as were restored.",
+            "An instance is RUNNING only when the stores of its active tasks are restored, and its listener gets "
+            "the number of records that were restored.",
             "Each restoration of an active store.",
             ("early-running", "wrong-progress"),
             "readiness",

@@ -20,6 +20,10 @@ and what belongs to it. Those of instances are what the application under test p
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |
+| `absent` | `instance`, `leaves`, `tasks`, `taken`: it closed by options, and another one took these of its tasks |
+| `answered` | `answer` of an exception handler, `states` of the instances, `due`: those that they must have |
+| `cleaned` | `instance`, `running`, `answer`, `before`, `after`: what was in its state directory around `cleanUp()` |
+| `cleaned-start`, `terminated` | `instance`: it was started again after `cleanUp()`, or after SIGTERM |
 | `spinning` | `instance`, `at`, `times`: it punctuates again and again at the same stream time |
 | `exercised` | the scenario's precondition is met, and stays so if Kafka ends the drive |
 | `drained` | `committed`: all input is processed and committed |

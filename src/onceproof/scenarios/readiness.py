@@ -1,4 +1,4 @@
-"""An instance is RUNNING only when its active stores are restored, and its listener is told the truth about them.
+"""An instance is RUNNING only when its active stores are restored, and a listener hears the truth about them.
 
 Load balancers and operators take RUNNING for readiness, and a `StateRestoreListener` for progress: an instance that
 counts as ready too early answers from stores that lack what is committed.
@@ -68,7 +68,7 @@ def compare_readiness(events: Sequence[Event]) -> Iterator[Comparison]:
     """
     ended = [restoration for restoration in restorations(events) if restoration.end["event"] == "restored"]
     if not ended:
-        yield Comparison(PROMISE, None, 0, None, "no restoration", "as told", "as told")
+        yield Comparison(PROMISE, None, 0, None, "no restoration", "none", "none")
     for restoration in ended:
         start, end, partition = restoration.start, restoration.end, restoration.start["partition"]
         place, early = restoration.place, restoration.running is not None
