@@ -1,0 +1,134 @@
+"""How an instance ends, and when it is ready: each anomaly in a timeline, and look-alikes that are none."""
+
+import pytest
+
+from onceproof.scenarios.endings import SCENARIO, compare_endings, observe
+from onceproof.scenarios.readiness import compare_readiness
+from tests.conftest import a_trial
+
+CLEANED = "cleaned"
+REFUSED = "java.lang.IllegalStateException: Cannot clean up while running."
+FILES = [".lock", "kafka-streams-process-metadata"]
+HELD = [*FILES, "0_0", "0_1"]
+
+
+def driver(event, **fields):
+    return {"source": "driver", "event": event, **fields}
+
+
+def started(name="instance-2"):
+    return driver("instance", name=name, action="started")
+
+
+def told(event, name="instance-2", **fields):
+    return {"source": name, "event": event, **fields}
+
+
+def restore(from_=0, end=900, partition=1, name="instance-2"):
+    return told("restore", name, store="last", partition=partition, end=end, **{"from": from_})
+
+
+def restored(records=890, batched=890, last=898, partition=1):
+    return told("restored", store="last", partition=partition, records=records, batched=batched, last=last)
+
+
+def suspended(last=50):
+    return told("suspended", store="last", partition=1, records=50, last=last)
+
+
+def to(state, name="instance-2"):
+    return told("state", name, to=state, **{"from": "?"})
+
+
+def has(*tasks):
+    return told("assignment", threads=[{"thread": "t", "state": "RUNNING", "active": [*tasks], "standby": []}])
+
+
+def absent(*taken, leaves):
+    return driver("absent", instance="instance-2", leaves=leaves, tasks=["0_0", "0_1"], taken=[*taken])
+
+
+def answered(answer, other, first, due):
+    states = {"instance-2": other, "instance-1": first}
+    return driver("answered", answer=answer, states=states, due=dict(zip(states, due, strict=True)))
+
+
+def cleaned(answer, after, *, running):
+    return driver("cleaned", instance="instance-2", running=running, answer=answer, before=HELD, after=after)
+
+
+ALL = ("ERROR", "ERROR")
+ONE = ("ERROR", "RUNNING")
+START, TERMINATED = driver("cleaned-start", instance="instance-2"), driver("terminated", instance="instance-2")
+CUT_OFF = [started(), restore(), suspended(), started()]
+
+
+@pytest.mark.parametrize(
+    ("events", "anomalies"),
+    [
+        ([absent("0_0", "0_1", leaves=True)], [None]),
+        ([absent("0_0", leaves=True)], ["wrong-membership"]),
+        ([absent(leaves=True)], ["wrong-membership"]),
+        ([absent(leaves=False)], [None]),
+        ([absent("0_1", leaves=False)], ["wrong-membership"]),
+        ([answered("SHUTDOWN_APPLICATION", *ALL, ALL)], [None, None]),
+        ([answered("SHUTDOWN_APPLICATION", "ERROR", "RUNNING", ALL)], [None, "wrong-end"]),
+        ([answered("SHUTDOWN_CLIENT", *ONE, ONE)], [None, None]),
+        ([answered("SHUTDOWN_CLIENT", *ALL, ONE)], [None, "wrong-end"]),
+        ([cleaned(REFUSED, HELD, running=True)], [None]),
+        ([cleaned(REFUSED, [*HELD, "0_2"], running=True)], [None]),
+        ([cleaned(REFUSED, FILES, running=True)], ["wrong-clean-up"]),
+        ([cleaned(CLEANED, HELD, running=True)], ["wrong-clean-up"]),
+        ([cleaned(CLEANED, FILES, running=False)], [None]),
+        ([cleaned(CLEANED, [], running=False)], [None]),
+        ([cleaned(CLEANED, [*FILES, "0_1"], running=False)], ["wrong-clean-up"]),
+        ([cleaned(CLEANED, ["global"], running=False)], ["wrong-clean-up"]),
+        ([cleaned(REFUSED, FILES, running=False)], ["wrong-clean-up"]),
+        ([started(), restore(), has("0_1"), START], [None]),
+        ([started(), restore(40), has("0_1"), START], ["wrong-clean-up"]),
+        ([started(), restore(), has("0_0", "0_1"), START], ["wrong-clean-up", None]),
+        ([restore(partition=0), started(), has("0_0"), START], ["wrong-clean-up"]),
+        ([*CUT_OFF, restore(51), TERMINATED], [None]),
+        ([*CUT_OFF, restore(0), TERMINATED], [None]),
+        ([*CUT_OFF, restore(52), TERMINATED], ["skipped-restoration"]),
+        ([*CUT_OFF, TERMINATED], ["skipped-restoration"]),
+        ([*CUT_OFF, restore(51, name="instance-1"), TERMINATED], ["skipped-restoration"]),
+        ([started(), restore(), restored(), started(), restore(899), TERMINATED], []),
+    ],
+)
+def test_an_ending(events, anomalies):
+    assert [comparison.anomaly for comparison in compare_endings(events)] == anomalies
+
+
+@pytest.mark.parametrize(
+    ("events", "anomalies"),
+    [
+        ([], {None}),
+        ([to("REBALANCING"), restore(), restored(), to("RUNNING")], {None}),
+        ([to("REBALANCING"), restore(), to("RUNNING"), restored()], {None, "early-running"}),
+        ([to("RUNNING"), restore(), restored()], {None, "early-running"}),
+        ([to("RUNNING", "instance-1"), restore(), to("RUNNING", "instance-1"), restored()], {None}),
+        ([restore(), to("RUNNING"), suspended()], {None}),
+        ([restore(), to("RUNNING"), to("REBALANCING"), restore(), restored()], {None}),
+        ([to("RUNNING"), started(), restore(), restored()], {None}),
+        ([restore(), restored(records=1780)], {None, "wrong-progress"}),
+        ([restore(), restored(batched=889)], {None, "wrong-progress"}),
+        ([restore(), restored(records=901, batched=901)], {None, "wrong-progress"}),
+        ([restore(), restored(last=900)], {None, "wrong-progress"}),
+        ([restore(10), restored(last=9)], {None, "wrong-progress"}),
+        ([restore(899), restored(records=0, batched=0, last=-1)], {None}),
+    ],
+)
+def test_readiness(events, anomalies):
+    assert {comparison.anomaly for comparison in compare_readiness(events)} == anomalies
+
+
+def test_each_restoration_is_compared_twice():
+    events = [restore(), restored(), restore(899), restored(records=0, batched=0, last=-1)]
+    assert len([c for c in observe(a_trial("4.4.0", scenario="endings"), events) if c.promise == "readiness"]) == 4
+
+
+def test_close_options_came_with_3_3():
+    refused = "Kafka Streams 3.2.3 has no CloseOptions (KIP-812); take 3.3.0 or later."
+    assert SCENARIO.refuse(a_trial("3.2.3", scenario="endings").cell) == refused
+    assert SCENARIO.refuse(a_trial("3.2.3", "TERMINATED", scenario="endings").cell) is None
