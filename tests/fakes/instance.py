@@ -53,6 +53,7 @@ class FakeProcess:
     freeze: Callable[[], None]
     thaw: Callable[[], None]
     limit_files: Callable[[int | None], None]
+    ask_to_end: Callable[[], None]
 
     def __init__(self) -> None:
         """It runs."""
@@ -102,8 +103,10 @@ class FakeInstance(Instance):
         """Greet, and join the group."""
         self._process: Any = self._fake
         self._fake.kill, self._fake.freeze, self._fake.thaw = self._killed, self._freeze, self._thaw
-        self._fake.limit_files = self._limit_files
-        self._replaces_threads = app.get("on.uncaught") == "REPLACE_THREAD"
+        self._fake.limit_files, self._fake.ask_to_end = self._limit_files, self._terminated
+        self._answer = app.get("on.uncaught", "SHUTDOWN_CLIENT")
+        self._replaces_threads = self._answer == "REPLACE_THREAD"
+        self._fail_after = app.get("fail.after")
         self._looks_into_stores = "contents.folder" in app
         self._joins = "last.key" in app
         self._corrupt_after = app.get("corrupt.after")
@@ -157,6 +160,11 @@ class FakeInstance(Instance):
             obeys = self._nature.pauses if line == "pause" else self._nature.resumes
             for member in self._members if obeys else ():
                 member.paused = line == "pause"
+        elif line in ("leave", "stay"):
+            self._end_all(leaves=line == "leave")
+            self._to("NOT_RUNNING")
+        elif line == "clean-up":
+            result = self._clean_up()
         elif line.startswith("dump "):
             self._tell("dump", stores=list(self._stores()))
             result = len(self.last["dump"]["stores"])
@@ -173,13 +181,28 @@ class FakeInstance(Instance):
         return name
 
     def _close(self, *, leaves: bool) -> None:
+        self._end_all(leaves=leaves)
+        self._tell("closed", clean=self._nature.closes)
+        self._gone(0)
+
+    def _end_all(self, *, leaves: bool) -> None:
         for member in self._members:
             for directory, task in self._directories(member):
                 self._write_checkpoint(directory, task)
             self._end(member, leaves=leaves)
         self._members.clear()
-        self._tell("closed", clean=self._nature.closes)
-        self._gone(0)
+
+    def _clean_up(self) -> str:
+        if self._members:
+            return "java.lang.IllegalStateException: Cannot clean up while running."
+        shutil.rmtree(self._directory)
+        return "cleaned"
+
+    def _terminated(self) -> None:
+        for _, store, task, records in self._restoring:
+            self._tell("suspended", store=store, partition=task.partition, records=records // 2, last=records // 2)
+        self._restoring.clear()
+        self._close(leaves=False)
 
     def _end(self, member: Member, *, leaves: bool) -> None:
         self._group.commit(member)
@@ -301,7 +324,9 @@ class FakeInstance(Instance):
             return
         for done in [restoring for restoring in self._restoring if restoring[0] <= now]:
             self._restoring.remove(done)
-            self._tell("restored", store=done[1], partition=done[2].partition, records=done[3])
+            counted = {"records": done[3], "batched": done[3]}
+            last = self._group.ends[f"{done[1]}-changelog", done[2].partition] - 1
+            self._tell("restored", store=done[1], partition=done[2].partition, **counted, last=last)
         if any(member.standby for member in self._members):
             self._tell_lags()
         self._tell_progress()
@@ -331,6 +356,8 @@ class FakeInstance(Instance):
             self._flush_or_die()
         if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
             self._throw("java.lang.IllegalStateException", "There is no such task.")
+        if self._fail_after is not None and self.processed >= self._fail_after and "uncaught" not in self.last:
+            self._throw("java.lang.IllegalStateException", "The processor fails, as fail.after asks for.")
         if nature.keeps_lock and self._group.processed >= (nature.halts_after or 0):
             self.log_line(NOT_LOCKED)
         if nature.fails_early and self.processed:
@@ -381,16 +408,23 @@ class FakeInstance(Instance):
 
     def _throw(self, exception: str, message: str, *causes: str) -> None:
         fields = {"exception": exception, "message": message, "causes": list(causes)}
-        response = "REPLACE_THREAD" if self._replaces_threads else "SHUTDOWN_CLIENT"
         frame = "org.apache.kafka.streams.processor.internals.TaskManager.handle(TaskManager.java:1)"
-        self._tell("uncaught", thread=self._members[0].name, **fields, frame=frame, response=response)
+        self._tell("uncaught", thread=self._members[0].name, **fields, frame=frame, response=self._answer)
         for member in self._members:
             self._group.abort(member)
             self._group.vanish(member)
+        self._members.clear()
         if self._replaces_threads:
-            self._members.clear()
             self._add_thread()
-        else:
+            return
+        self._to("ERROR")
+        for other in self._group.running.values() if self._answer == "SHUTDOWN_APPLICATION" else ():
+            other.shut_down()
+
+    def shut_down(self) -> None:
+        """Another instance asks all of the application to end."""
+        if self.state != "ERROR":
+            self._end_all(leaves=False)
             self._to("ERROR")
 
     def _log_request(self, step: str) -> None:

@@ -541,6 +541,23 @@ WAYS = [
     ),
     Way("interactive-queries", "an instance is killed", True, r"^instance-\d was killed with 0_", "KILLED"),
     Way("interactive-queries", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
+    Way("endings", "a member leaves", True, "^instance-2 closed with 0_.* to leave, while", all_steps_tried=True),
+    Way("endings", "no task is there to take", False, "no task to leave", nature=Nature(moves=False)),
+    Way("endings", "a member stays", True, "^instance-2 closed with 0_.* to stay, while", "STAYING"),
+    Way("endings", "state is cleaned up", True, "cleaned up with state of 2 of its tasks", "CLEANED_UP"),
+    Way("endings", "it is terminated amid a restoration", True, r"SIGTERM amid [\d,]+ records", "TERMINATED"),
+    Way(
+        "endings",
+        "it is terminated when all is restored",
+        False,
+        "SIGTERM amid no restoration",
+        "TERMINATED",
+        nature=Nature(restoration=0.0),
+    ),
+    *(
+        Way("endings", f"a handler answers {answer}", True, f"2 threw, and its handler answers {answer}, while", answer)
+        for answer in ("SHUTDOWN_APPLICATION", "SHUTDOWN_CLIENT", "REPLACE_THREAD")
+    ),
     Way("dead-letters", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
     Way(
         "windows",
@@ -714,7 +731,7 @@ HALTS = [
         SCENARIOS,
         (
             *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
-            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 150),
+            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 150, 10_000),
         ),
         strict=True,
     )

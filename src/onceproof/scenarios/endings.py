@@ -87,7 +87,9 @@ class Parameters(Membership):
     keys: int = Field(100, ge=1, description="distinct keys")
     first: int = Field(8_000, ge=1, description="records that are processed before the ending")
     records: int = Field(30_000, ge=1, description="records that flow meanwhile, at most")
-    fail_after: int = Field(500, ge=WORKED, description="records after which a processor throws, where a handler is asked")
+    fail_after: int = Field(
+        500, ge=WORKED, description="records after which a processor throws, where a handler is asked"
+    )
     pause: int = Field(100, ge=1, description="ms after each batch of a restoration that is to be cut off")
     caching: bool = Field(False, description="whether the store is cached")
 
@@ -189,7 +191,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.instances.start(OTHER, app=fails)
         if fails:
             lab.note("excused", instance=OTHER, of=FAILS)
-        lab.await_("both instances to have tasks", lambda: all(map(runs_its_task, lab.instances.running.values())))
+        lab.holds_within(WITHIN, lambda: all(map(runs_its_task, lab.instances.running.values())))
     with lab.phase("ending"):
         bulk = lab.produce("flow", lab.workload.second, RATE)
         other = lab.instances.running[OTHER]
@@ -342,8 +344,8 @@ def _of_absence(event: Event) -> Comparison:
     due = event["tasks"] if event["leaves"] else []
     anomaly = None if event["taken"] == due else "wrong-membership"
     asked = "left its group" if event["leaves"] else "stayed in its group"
-    texts = [f"others have {', '.join(tasks) or 'none of its tasks'}" for tasks in (due, event["taken"])]
-    return Comparison(PROMISE, anomaly, 0, None, f"{event['instance']}, which {asked}", *texts)
+    expected, observed = (f"others have {', '.join(tasks) or 'none of its tasks'}" for tasks in (due, event["taken"]))
+    return Comparison(PROMISE, anomaly, 0, None, f"{event['instance']}, which {asked}", expected, observed)
 
 
 def _of_clean_up(event: Event) -> Comparison:
