@@ -56,7 +56,9 @@ def stated_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]])
     for number, (key, known) in enumerate(facts.items()):
         folder = run_folder.trial(key)
         plan = TrialPlan.read(folder.trial_file)
-        rows.append(checks.stated(key, number, plan.check, plan.partitions, known, folder.dumps()))
+        dumps, entry_dumps = folder.dumps(), folder.entry_dumps()
+        stated = checks.stated(key, number, plan.check, plan.partitions, known, dumps, entry_dumps, plan.byte_stores)
+        rows.append(stated)
     return rows
 
 

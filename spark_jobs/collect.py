@@ -41,6 +41,7 @@ HELD = pa.schema(
         ("key", pa.int32()),
         ("value", pa.int64()),
         ("headers", pa.string()),
+        ("entry", pa.string()),
         ("trial", pa.string()),
     ]
 )
@@ -56,6 +57,7 @@ class Topic:
     value_bytes: int
     committed: bool
     keys: str
+    as_bytes: bool
 
 
 def collect(spark: SparkSession, run_folder: RunFolder, external: ClientProperties | None = None) -> dict[str, str]:
@@ -156,7 +158,15 @@ def present_topics(
         folder = run_folder.trial(trial)
         plan = TrialPlan.read(folder.trial_file)
         of_trial = [
-            Topic(trial.topic(planned.topic), trial.key, role, planned.value_bytes, planned.committed, planned.keys)
+            Topic(
+                trial.topic(planned.topic),
+                trial.key,
+                role,
+                planned.value_bytes,
+                planned.committed,
+                planned.keys,
+                planned.store is not None,
+            )
             for role, planned in plan.roles.items()
         ]
         if Outcome.read(folder.outcome_file).failed is not None:
@@ -182,8 +192,8 @@ def copy_topics(
     any; these are read again.
     """
     named = spark.createDataFrame(
-        [(x.name, x.trial, x.role, x.value_bytes, x.keys) for x in topics],
-        "topic string, trial string, role string, value_bytes int, keys string",
+        [(x.name, x.trial, x.role, x.value_bytes, x.keys, x.as_bytes) for x in topics],
+        "topic string, trial string, role string, value_bytes int, keys string, as_bytes boolean",
     )
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")
@@ -213,13 +223,31 @@ def copy_contents(run_folder: RunFolder, draft: Path) -> None:
 
 
 def copy_dumps(run_folder: RunFolder, draft: Path) -> None:
-    """Append what stores held at the end to the draft: role `<store>-dump`, `offset` the number of the trial's dump."""
+    """Append what stores held at the end to the draft: role `<store>-dump`, `offset` the number of the trial's dump.
+
+    As bytes it is in the role `<store>-entries`.
+    """
     dumps: dict[str, list[tuple[str, int, Dump]]] = defaultdict(list)
+    entries: dict[str, list[tuple[str, int, Dump]]] = defaultdict(list)
     for trial in run_folder.driven_trials():
-        for number, dump in enumerate(run_folder.trial(trial).dumps()):
-            dumps[dump.store].append((trial.key, number, dump))
+        folder = run_folder.trial(trial)
+        for all_, of_trial in ((dumps, folder.dumps()), (entries, folder.entry_dumps())):
+            for number, dump in enumerate(of_trial):
+                all_[dump.store].append((trial.key, number, dump))
     for store, of_store in dumps.items():
         append(draft, f"{store}-dump", (read_dump(*dump) for dump in of_store))
+    for store, of_store in entries.items():
+        append(draft, f"{store}-entries", (read_entries(*dump) for dump in of_store))
+
+
+def read_entries(trial: str, number: int, dump: Dump) -> pa.Table:
+    """The entries of a dump as bytes, in the form of records."""
+    same = {"partition": dump.partition, "offset": number, "key": None, "value": None, "headers": None, "trial": trial}
+    rows = [
+        {**same, "entry": f"{key},{value}", "timestamp": None if timestamp is None else timestamp * 1_000}
+        for key, value, timestamp in dump.byte_entries()
+    ]
+    return pa.Table.from_pylist(rows, HELD)
 
 
 def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
@@ -230,7 +258,14 @@ def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
     entries = csv.read_csv(
         dump.file, csv.ReadOptions(column_names=list(types)), convert_options=csv.ConvertOptions(column_types=types)
     )
-    same = {"partition": dump.partition, "offset": number, "timestamp": None, "headers": None, "trial": trial}
+    same = {
+        "partition": dump.partition,
+        "offset": number,
+        "timestamp": None,
+        "headers": None,
+        "entry": None,
+        "trial": trial,
+    }
     columns = {name: pa.repeat(pa.scalar(same[name], HELD.field(name).type), len(entries)) for name in same}
     return pa.table({**columns, "key": entries["key"], "value": entries["value"]}).select(HELD.names)
 

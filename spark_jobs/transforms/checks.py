@@ -8,11 +8,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from onceproof.model.files import StorePlan
 from onceproof.model.run_folder import Dump
 from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.contents import Log
 from spark_jobs.transforms.deliveries import compare_deliveries, count_deliveries
+from spark_jobs.transforms.entries import STORES, compare_entries
 from spark_jobs.transforms.groups import GROUPED_TABLE
 from spark_jobs.transforms.joins import AS_OF_JOIN, FOREIGN_KEY_JOIN, GLOBAL_JOIN, TABLE_JOIN
 from spark_jobs.transforms.matches import compare_matches
@@ -130,7 +132,7 @@ CHECKS = {
         lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True, history=True)],
         delivered="values-changelog",
     ),
-    "windows": Check(("windows",), lambda _: []),
+    "windows": Check(("windows", "entries"), lambda _: []),
 }
 
 # Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
@@ -142,6 +144,7 @@ PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "scans": compare_scans,
     "state": compare_state,
     "stores": compare_stores,
+    "entries": compare_entries,
     "time-order": compare_time_order,
     "windows": compare_windows,
     "queries": compare_queries,
@@ -152,12 +155,19 @@ PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 
 TRIALS = (
     "name string, trial int, check string, promises array<string>, delivered string, once boolean, partitions int, "
-    f"facts map<string, long>, logs array<{contents.LOG}>, dumps {DUMPS}"
+    f"facts map<string, long>, logs array<{contents.LOG}>, dumps {DUMPS}, entry_dumps {DUMPS}, entry_stores {STORES}"
 )
 
 
 def stated(
-    name: str, number: int, check: str, partitions: int, facts: Facts, dumps: Sequence[Dump] = ()
+    name: str,
+    number: int,
+    check: str,
+    partitions: int,
+    facts: Facts,
+    dumps: Sequence[Dump] = (),
+    entry_dumps: Sequence[Dump] = (),
+    entry_stores: Mapping[str, StorePlan] | None = None,
 ) -> dict[str, Any]:
     """A row of `TRIALS`.
 
@@ -165,7 +175,11 @@ def stated(
     process that was not killed, so that no fact says where its changelogs ended.
     """
     chosen = CHECKS[check]
-    judged = {"state": any(fact.endswith("_end") for fact in facts), "stores": bool(dumps)}
+    judged = {
+        "state": any(fact.endswith("_end") for fact in facts),
+        "stores": bool(dumps),
+        "entries": bool(entry_dumps),
+    }
     return {
         "name": name,
         "trial": number,
@@ -176,11 +190,14 @@ def stated(
         "partitions": partitions,
         "facts": list(facts.items()),
         "logs": [asdict(log) for log in chosen.logs(facts)],
-        "dumps": [
-            {"store": d.store, "partition": d.partition, "task_type": d.task_type, "offset": d.offset, "title": d.title}
-            for d in dumps
-        ],
+        "dumps": [_row(dump) for dump in dumps],
+        "entry_dumps": [_row(dump) for dump in entry_dumps],
+        "entry_stores": [{"store": store, **asdict(of)} for store, of in (entry_stores or {}).items()],
     }
+
+
+def _row(dump: Dump) -> dict[str, Any]:
+    return {name: getattr(dump, name) for name in ("store", "partition", "task_type", "offset", "title")}
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,12 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
 
     In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY,
     headers ARRAY<STRUCT<key STRING, value BINARY>>);
-    topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are, keys STRING: what keys are).
-    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, fault STRING: what is
-    wrong with the message, null where nothing is. Only a changelog, in whatever role, may hold a null value: it is a
-    tombstone.
+    topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are, keys STRING: what keys are,
+    as_bytes BOOLEAN: it is a changelog that is compared as bytes).
+    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, entry STRING: as bytes,
+    null where numbers are compared, fault STRING: what is wrong with the message, null where nothing is. Only a
+    changelog, in whatever role, may hold a null value: it is a tombstone. The key of what is compared as bytes begins
+    with an integer.
     """
     tombstone = f.col("value").isNull() & f.col("topic").endswith("-changelog")
     value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
@@ -24,12 +26,25 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
         "offset",
         "timestamp",
         integer(f.substring("key", 1, 4)).cast("int").alias("key"),
-        f.when(f.col("value_bytes") == 8, long(f.col("value")))
+        f.when(f.col("as_bytes"), None)
+        .when(f.col("value_bytes") == 8, long(f.col("value")))
         .otherwise(integer(f.substring("value", 1, 4)))
         .alias("value"),
         headers_text(f.col("headers")).alias("headers"),
-        f.coalesce(key_fault(), value_fault).alias("fault"),
+        f.when(f.col("as_bytes"), entry()).alias("entry"),
+        f.when(f.col("as_bytes"), entry_fault()).otherwise(f.coalesce(key_fault(), value_fault)).alias("fault"),
     )
+
+
+def entry() -> Column:
+    """The message as bytes: key and value, or the key alone of a tombstone, in hexadecimal digits."""
+    return f.concat_ws(",", f.lower(f.hex("key")), f.lower(f.hex("value")))
+
+
+def entry_fault() -> Column:
+    """The error in the key of what is compared as bytes; null if there is none."""
+    short = f.octet_length("key").isNull() | (f.octet_length("key") < 4)
+    return f.when(short, "the key is no integer with something behind it")
 
 
 def key_fault() -> Column:

@@ -166,7 +166,10 @@ class FakeInstance(Instance):
         elif line == "clean-up":
             result = self._clean_up()
         elif line.startswith("dump "):
-            self._tell("dump", stores=list(self._stores()))
+            names = [name for name in line.split(" ")[2].split(",") if name != "-"]
+            tasks = [task for member in self._members for task in member.active]
+            entries = [{"store": s, "partition": t.partition, "role": "active"} for s in names for t in tasks]
+            self._tell("dump", stores=list(self._stores()), entries=entries)
             result = len(self.last["dump"]["stores"])
         else:
             self._close(leaves=line == "close-and-leave-group" and self.release.removed_threads_leave_group)

@@ -28,7 +28,13 @@ def test_every_check_has_a_real_trial_and_every_anomaly_is_planted() -> None:
     assert {clean.check for clean in KEPT} == set(MUTATIONS) == set(CHECKS)
     found = {witness.anomaly for clean in KEPT for mutation in one_of_each(clean) for witness in mutation.witnesses}
     of_logs = {witness.anomaly for specimen in segments.ANOMALOUS for witness in specimen.witnesses}
-    of_stores = {"wrong-store", "wrong-standby"}  # their witnesses are only known once they are written
+    of_stores = {
+        "wrong-store",
+        "wrong-standby",
+        "lost-entry",
+        "wrong-entry",
+        "wrong-entry-time",
+    }  # their witnesses are only known once they are written
     of_runs = {
         "unstable-final"
     }  # of two runs that are compared with each other (tests/campaigns/test_application_promises.py)

@@ -27,18 +27,21 @@ def decode(
 ) -> Any:
     rows = [(topic, partition, offset, NOW, key, value, headers) for topic, partition, offset, key, value in messages]
     topics = [
-        ("in", "t1", "input", 4, "integers"),
-        ("app-ids-changelog", "t1", "ids-changelog", 4, "integers"),
-        ("app-seen-changelog", "t1", "seen-changelog-all", 4, "integers"),
-        ("app-windows-changelog", "t1", "windows-changelog", 4, "windows"),
-        ("app-sessions-changelog", "t1", "sessions-changelog", 4, "sessions"),
-        ("pairs", "t1", "output", 8, "integers"),
-        ("padded", "t1", "values-changelog", 10, "integers"),
-        ("other", "t2", "input", 4, "integers"),
+        ("in", "t1", "input", 4, "integers", False),
+        ("app-ids-changelog", "t1", "ids-changelog", 4, "integers", False),
+        ("app-seen-changelog", "t1", "seen-changelog-all", 4, "integers", False),
+        ("app-windows-changelog", "t1", "windows-changelog", 4, "windows", False),
+        ("app-sessions-changelog", "t1", "sessions-changelog", 4, "sessions", False),
+        ("pairs", "t1", "output", 8, "integers", False),
+        ("padded", "t1", "values-changelog", 10, "integers", False),
+        ("other", "t2", "input", 4, "integers", False),
+        ("app-sums-changelog", "t1", "sums-changelog", 4, "integers", True),
     ]
     return decoded(
         spark.createDataFrame(rows, MESSAGE),
-        spark.createDataFrame(topics, "topic string, trial string, role string, value_bytes int, keys string"),
+        spark.createDataFrame(
+            topics, "topic string, trial string, role string, value_bytes int, keys string, as_bytes boolean"
+        ),
     )
 
 
@@ -128,3 +131,25 @@ def test_messages_that_cannot_be_decoded_are_told_with_their_places(spark: Spark
         ("t1", "input", 0, 70, "the value has 7 bytes, a 4-byte integer was expected"),
         ("t1", "input", 1, 3, "the value has 0 bytes, a 4-byte integer was expected"),
     ]
+
+
+def test_a_changelog_is_read_as_bytes(spark: SparkSession) -> None:
+    messages = [
+        ("app-sums-changelog", 0, 0, b"\xff\xff\xff\xfeabc", b"\x0a"),
+        ("app-sums-changelog", 0, 1, b"\xff\xff\xff\xfeabc", b""),
+        ("app-sums-changelog", 0, 2, b"\xff\xff\xff\xfeabc", None),
+        ("app-sums-changelog", 0, 3, b"abc", b"\x0a"),
+        ("in", 0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x01"),
+    ]
+    found = {
+        (r["role"], r["offset"]): (r["key"], r["value"], r["entry"], r["fault"])
+        for r in decode(spark, *messages).collect()
+    }
+    short = "the key is no integer with something behind it"
+    assert found == {
+        ("sums-changelog", 0): (-2, None, "fffffffe616263,0a", None),
+        ("sums-changelog", 1): (-2, None, "fffffffe616263,", None),
+        ("sums-changelog", 2): (-2, None, "fffffffe616263", None),
+        ("sums-changelog", 3): (None, None, "616263,0a", short),
+        ("input", 0): (1, 1, None, None),
+    }

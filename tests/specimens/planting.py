@@ -119,8 +119,10 @@ class Planted:
 
     @cached_property
     def system(self) -> System:
-        """Its topology, topics and promises."""
-        return SCENARIOS[self.trial.cell.scenario].system(self.trial)
+        """Its topology, topics and promises, without stores that are compared as bytes: see `specimens.entries`."""
+        system = SCENARIOS[self.trial.cell.scenario].system(self.trial)
+        roles = {name: role for name, role in system.roles.items() if role.store is None}
+        return replace(system, roles=roles, promises=tuple(name for name in system.promises if name != "entries"))
 
     @property
     def inputs(self) -> list[str]:

@@ -148,14 +148,19 @@ class Instances:
         """The last reports of those that run, as text."""
         return ", ".join(f"{i.name} {i.state} {i.processed:,} processed" for i in self._running.values())
 
-    def dump_stores(self) -> int:
-        """Have all dump their stores; returns how many partitions of stores are active somewhere."""
-        active: set[tuple[str, int]] = set()
+    def dump_stores(self) -> tuple[int, int]:
+        """Have all dump their stores; returns how many partitions of stores are active somewhere.
+
+        The second number is that of stores whose entries are dumped as bytes.
+        """
+        active: dict[str, set[tuple[str, int]]] = {"stores": set(), "entries": set()}
+        as_bytes = ",".join(self._context.plan.byte_stores) or "-"
         for instance in self._running.values():
-            instance.command(f"dump {instance.name} {self._context.folder.dumps_folder}", timeout=90.0)
-            stores = instance.last["dump"]["stores"]
-            active |= {(store["store"], store["partition"]) for store in stores if store["role"] == "active"}
-        return len(active)
+            instance.command(f"dump {instance.name} {as_bytes} {self._context.folder.dumps_folder}", timeout=90.0)
+            for kind, found in active.items():
+                stores = instance.last["dump"].get(kind, ())
+                found |= {(store["store"], store["partition"]) for store in stores if store["role"] == "active"}
+        return len(active["stores"]), len(active["entries"])
 
     def close(self) -> None:
         """Let all leave, side by side."""

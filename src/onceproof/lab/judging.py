@@ -18,6 +18,7 @@ from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
 from onceproof.readers.application import check_application, declared_as, oracle_records
 from onceproof.readers.checks import CHECKS
+from onceproof.readers.entries import compare_entries
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios.explaining import unexplained_in
 
@@ -62,6 +63,8 @@ def judge(
         findings.add(read.corrupt)
         findings.add(segments.compare(read))
         findings.add(list(compare_stores(context.folder.dumps(), read.records)))
+        stores = {role: planned.store for role, planned in context.plan.roles.items() if planned.store}
+        findings.add(list(compare_entries(context.folder.entry_dumps(), read.records, stores)))
         if context.failure is None and not read.corrupt:
             produced.compare(read.records)
         observed = observe()

@@ -59,6 +59,7 @@ def plan_of(prepared: PreparedTrial, cluster: Cluster) -> TrialPlan:
         not_looked_at=not_looked_at,
         stores=system.stores,
         partition_stores=system.stores * partitions,
+        entry_stores=sum(role.store is not None for role in system.roles.values()) * partitions,
         app=app,
         streams_config={name: value for name, value in config.items() if name not in of_group},
         later=scenario_.later(trial),

@@ -12,7 +12,7 @@ from onceproof.model.anomaly import Comparison, corrupt_record
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Declared
 from onceproof.model.record import Record
-from onceproof.readers.kafka import decode_record, token_record
+from onceproof.readers.kafka import byte_record, decode_record, token_record
 
 BATCH = 10_000
 FINISH_TIMEOUT = 60.0
@@ -29,6 +29,7 @@ class Source:
     partitions: int
     declared: Declared | None = None  # of your own application: what its records are
     keys: str = "integers"
+    as_bytes: bool = False  # a changelog that is compared as bytes
 
 
 class Reader:
@@ -128,7 +129,9 @@ class Reader:
             key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
             sent = (message.timestamp()[1], message.headers() or ())
             try:
-                if source.declared:
+                if source.as_bytes:
+                    record = byte_record(partition, offset, key, value, *sent)
+                elif source.declared:
                     record = token_record(partition, offset, key, value, source.declared, *sent)
                 else:
                     record = decode_record(

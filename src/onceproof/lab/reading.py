@@ -90,7 +90,15 @@ class TopicReading:
         context, plan = self._context, self._context.plan
         for committed in (True, False):
             sources = [
-                Source(topic, role, planned.value_bytes, plan.partitions_of(role), planned.declared, planned.keys)
+                Source(
+                    topic,
+                    role,
+                    planned.value_bytes,
+                    plan.partitions_of(role),
+                    planned.declared,
+                    planned.keys,
+                    planned.store is not None,
+                )
                 for role, planned in plan.roles.items()
                 if planned.committed == committed and (topic := plan.topic(role)) in present
             ]

@@ -59,7 +59,8 @@ class TrialLab:
         """Have all instances dump their stores, then let them leave concurrently."""
         if ASSIGNMENT in self._context.plan.promises:
             self._note_assignment()
-        if stores := self._context.plan.partition_stores:
+        stores = (self._context.plan.partition_stores, self._context.plan.entry_stores)
+        if any(stores):
             # All dumps are there once no task is moving.
             self.await_("every store to be written where it is active", lambda: self.instances.dump_stores() == stores)
         self.instances.close()

@@ -177,6 +177,17 @@ class Declared:
 
 
 @dataclass(frozen=True)
+class StorePlan:
+    """What the entries of a store are, which are compared with its changelog as bytes, and for how long it keeps them.
+
+    The form is `keys`, `windows` or `sessions`: what a key of the changelog ends with.
+    """
+
+    form: str
+    retention: int = 0  # ms; 0: for ever
+
+
+@dataclass(frozen=True)
 class TopicPlan:
     """How a topic is read: whose it is, and what its values are."""
 
@@ -187,6 +198,7 @@ class TopicPlan:
     declared: Declared | None = None  # of your own application; then its records are bytes
     keys: str = "integers"  # or `windows` or `sessions`: each followed by the time of the record
     plays: str | None = None  # `input`, of one more input; None: what the name of its role says
+    store: StorePlan | None = None  # whose changelog it is; then its records are bytes
 
 
 @dataclass(frozen=True)
@@ -221,6 +233,7 @@ class TrialPlan(JsonFile):
     not_looked_at: Mapping[str, str] = field(default_factory=dict)  # promises, and why
     stores: int = 1
     partition_stores: int = 1  # all of them
+    entry_stores: int = 0  # stores whose entries are compared as bytes, in all partitions
     app: Mapping[str, Any]
     streams_config: Mapping[str, str]  # of every instance
     later: tuple[Later, ...] = ()  # in the order of their starts
@@ -255,6 +268,11 @@ class TrialPlan(JsonFile):
     def sizes(self) -> dict[str, int]:
         """How many partitions each topic that is read has, by its name."""
         return {self.topic(role): self.partitions_of(role) for role in self.roles}
+
+    @property
+    def byte_stores(self) -> dict[str, StorePlan]:
+        """The stores whose entries are compared as bytes, by name."""
+        return {role.removesuffix("-changelog"): of.store for role, of in self.roles.items() if of.store}
 
     @property
     def inputs(self) -> tuple[str, ...]:

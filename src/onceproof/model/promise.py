@@ -20,6 +20,7 @@ RULES = {
     "partitions": "a partition",
     "stores": "a store of the topology",
     "partition_stores": "a store of the topology in each partition",
+    "entry_stores": "a store whose entries are read, in each partition",
 }
 
 
@@ -195,6 +196,21 @@ ANOMALIES = {
             "wrong-standby",
             "At the end, a standby held something else than its changelog up to the offset that it claimed.",
             "standby and key",
+        ),
+        Anomaly(
+            "lost-entry",
+            "At the end, a store lacked an entry of its changelog that it must still keep.",
+            "store and key",
+        ),
+        Anomaly(
+            "wrong-entry",
+            "At the end, a store held an entry, of a window for example, that its changelog does not have.",
+            "store and key",
+        ),
+        Anomaly(
+            "wrong-entry-time",
+            "At the end, a store held the right value with another timestamp than its changelog.",
+            "store and key",
         ),
         Anomaly(
             "false-after-true",
@@ -538,6 +554,17 @@ PROMISES = {
             ("wrong-store", "wrong-standby"),
             "stores",
             "partition_stores",
+            dated=Dated(("dump",), role="any"),
+        ),
+        Promise(
+            "entries",
+            "At the end every store of windows, sessions, joins, versions and results that are held back is, entry by "
+            "entry and byte by byte, with the timestamp that it keeps, what its changelog says up to the offset that "
+            "it claims, as far back as it keeps entries.",
+            "Every such store of every partition was written at the end, at least where it was active.",
+            ("lost-entry", "wrong-entry", "wrong-entry-time"),
+            "store_entries",
+            "entry_stores",
             dated=Dated(("dump",), role="any"),
         ),
         Promise(

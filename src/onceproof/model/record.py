@@ -6,7 +6,11 @@ from typing import NamedTuple, Self
 
 
 class Record(NamedTuple):
-    """A record of integers: its timestamp in epoch milliseconds, its headers as `name=hex` one after the other."""
+    """A record of integers: its timestamp in epoch milliseconds, its headers as `name=hex` one after the other.
+
+    `entry` are the bytes of a changelog that is compared as bytes: key and value in hexadecimal digits, `key,value`, or
+    the key alone for a tombstone.
+    """
 
     partition: int
     offset: int
@@ -14,6 +18,7 @@ class Record(NamedTuple):
     value: int | None
     timestamp: int = 0
     headers: str = ""
+    entry: str = ""
 
 
 class Token(int):

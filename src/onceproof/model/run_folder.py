@@ -18,6 +18,7 @@ of its files.
     contents/<task>.csv            what stores held when an instance began to work; where a scenario asks for it
     dumps/<instance>.<store>.<partition>.<active|standby>.<offset>.csv
                                    what a store held at the end, beside the changelog offset that it claimed
+    dumps/<the same>.entries       the same as bytes, with timestamps, of stores whose entries are compared
     segments.parquet               what the brokers' log segments hold of its transactions, a row for each
                                    `model.segments.Entry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
@@ -80,7 +81,7 @@ class Dump:
     partition: int
     task_type: str  # `active` or `standby`
     offset: int
-    file: Path  # one line `key,value` an entry
+    file: Path  # one line `key,value` an entry; as bytes, `key,value,timestamp`
 
     @staticmethod
     def of(file: Path) -> "Dump":
@@ -98,6 +99,13 @@ class Dump:
         """The content of the store."""
         with self.file.open() as lines:
             return {int(key): int(value) for key, value in (line.split(",") for line in lines)}
+
+    def byte_entries(self) -> Iterator[tuple[str, str, int | None]]:
+        """The content as bytes: key and value in hexadecimal digits, and the timestamp if the store keeps one."""
+        with self.file.open() as lines:
+            for line in lines:
+                key, value, timestamp = line.rstrip("\n").split(",")
+                yield key, value, int(timestamp) if timestamp else None
 
 
 @dataclass(frozen=True)
@@ -149,6 +157,10 @@ class TrialFolder:
     def dumps(self) -> list[Dump]:
         """The content of stores at the end, in the order of their files' names."""
         return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.csv"))]
+
+    def entry_dumps(self) -> list[Dump]:
+        """The same as bytes, of stores whose entries are compared."""
+        return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.entries"))]
 
     @property
     def threads(self) -> Path:

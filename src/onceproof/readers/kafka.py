@@ -81,6 +81,25 @@ def decode_record(
     return Record(partition, offset, number, content, timestamp, headers_text(headers))
 
 
+def byte_record(
+    partition: int,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    timestamp: int = 0,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> Record:
+    """A record of a changelog that is compared as bytes; its number is that with which its key begins.
+
+    Raises:
+        ValueError: it has no key, or one that is shorter than an integer.
+    """
+    if key is None or len(key) < 4:
+        raise ValueError("the key is no integer with something behind it")
+    entry = key.hex() if value is None else f"{key.hex()},{value.hex()}"
+    return Record(partition, offset, decode_integer(key[:4]), None, timestamp, headers_text(headers), entry)
+
+
 def token(data: bytes | None, serde: str = "bytes") -> Token | None:
     """The value of these bytes; None for none.
 

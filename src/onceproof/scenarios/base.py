@@ -22,7 +22,7 @@ from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError, choice
-from onceproof.model.files import Declared, FaultOutcome, Later, TopicPlan
+from onceproof.model.files import Declared, FaultOutcome, Later, StorePlan, TopicPlan
 from onceproof.model.parameter import BaseParameters, Parameter
 from onceproof.model.timeline import Event, Return, proved_returns
 from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
@@ -294,6 +294,7 @@ class Role:
     declared: Declared | None = None  # of a user application
     keys: str = "integers"  # `windows`, `sessions`: of the changelog of such a store, followed by the record's time
     plays: str | None = None  # `input`: it is one more topic that only we write to; None: what its name says
+    store: StorePlan | None = None  # of a changelog: the store whose entries are compared with it, as bytes
 
 
 @dataclass(frozen=True)
@@ -328,6 +329,7 @@ class System:
                 role.declared,
                 role.keys,
                 role.plays,
+                role.store,
             )
             for name, role in self.roles.items()
         }

@@ -44,6 +44,7 @@ from pydantic import Field
 from onceproof.faults import OF_DISK, OF_GROUPS, instance_kill, pause
 from onceproof.faults.base import run_fault
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import StorePlan
 from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
@@ -73,6 +74,7 @@ from onceproof.scenarios.two_instances import OTHER, refuse_at_least_once, refus
 
 NAME = "instance-1"
 STORE = "windowed-sums"
+ENTRIES = "entries"
 KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
 RATE = 2_000.0  # records/s while the fault strikes
 LASTS = 15.0  # seconds for which records last when an instance joins
@@ -472,15 +474,23 @@ def facts(parameters: Parameters) -> dict[str, int]:
 SYSTEM = System(
     topology="windows",
     roles={"input": Role(), "output": Role(value_bytes=8)},
-    promises=("windows",),
-    stores=0,  # windows of the DSL and the buffer of suppress, whose keys are no integers
+    promises=("windows", ENTRIES),
+    stores=0,  # the keys of its stores are no integers
 )
 
 
 def system(trial: Trial) -> System:
-    """The topology; its changelogs keep records for as long as the parameters say."""
+    """The topology; its changelogs and stores keep records for as long as the parameters say."""
     parameters = values(trial)
-    return replace(SYSTEM, kept={"windowed-sums-changelog": windowed(retention(parameters))})
+    kept = {"windowed-sums-changelog": windowed(retention(parameters))}
+    if parameters.extended:
+        reason = "nothing is committed, so that what is in the caches at the end is in no changelog"
+        return replace(SYSTEM, kept=kept, not_looked_at={ENTRIES: reason})
+    store = StorePlan("sessions" if parameters.kind == "session" else "windows", retention(parameters))
+    roles = {**SYSTEM.roles, "windowed-sums-changelog": Role(store=store)}
+    if parameters.suppressed:
+        roles["windowed-sums-held-store-changelog"] = Role(store=StorePlan("keys"))
+    return replace(SYSTEM, roles=roles, kept=kept)
 
 
 SCENARIO = Scenario(

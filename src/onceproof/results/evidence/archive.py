@@ -119,7 +119,7 @@ def _members(case: Case) -> Iterator[Member]:
             yield Member(f"trial/{file.name}", _json_lines(file), "jsonl")
     for file in sorted(folder.contents.glob("*.csv")):
         yield Member(f"trial/contents/{file.name}", _text(file))
-    for dump in folder.dumps():
+    for dump in (*folder.dumps(), *folder.entry_dumps()):
         yield Member(f"trial/dumps/{dump.file.name}", _text(dump.file))
     yield from _state(folder.state)
     tables = {"records-around-witnesses": records_near(case), "findings": findings(case)}

@@ -13,6 +13,7 @@ final class Plants {
     private static final String STATES = INTERNALS + "ProcessorStateManager";
     private static final String CHANGELOGS = INTERNALS + "StoreChangelogReader";
     private static final String TABLES = INTERNALS + "UnwindowedUnversionedChangelogTopicConfig";
+    private static final String SEGMENTED = "~state.internals.AbstractRocksDBSegmentedBytesStore";
     private static final String SOURCE = INTERNALS + "SourceNode";
     private static final String FOREIGN_KEYS =
             "~kstream.internals.foreignkeyjoin.SubscriptionSendProcessorSupplier$UnbindChangeProcessor";
@@ -36,6 +37,9 @@ final class Plants {
                     Alteration.of(STATES, "restore", Storing.Slowly.class)),
             new Plant("restore-ends-early",
                     Alteration.of(CHANGELOGS, "endOffsetForChangelogs", Storing.EndsEarly.class)),
+            new Plant("restored-window-lost",
+                    Alteration.of(SEGMENTED, "restoreAllInternal", Storing.RestoredWindowLost.class)),
+            new Plant("window-time-off", Alteration.of(SEGMENTED, "put", 2, Storing.WindowTimeOff.class)),
             new Plant("source-restored-to-end",
                     Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.ToTheEnd.class)),
             new Plant("changelog-deletes", Alteration.of(TABLES, "properties", Storing.DeletedByTime.class))

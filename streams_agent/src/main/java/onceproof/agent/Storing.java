@@ -3,6 +3,8 @@ package onceproof.agent;
 import java.io.File;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
@@ -212,6 +214,40 @@ public final class Storing {
             }
         });
         return early;
+    }
+
+    /** In {@code AbstractRocksDBSegmentedBytesStore.restoreAllInternal}: now and then a record is left out. */
+    static final class RestoredWindowLost {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(value = 0, readOnly = false) Collection<ConsumerRecord<byte[], byte[]>> records) {
+            records = withoutSome(records);
+        }
+    }
+
+    public static Collection<ConsumerRecord<byte[], byte[]>> withoutSome(
+            Collection<ConsumerRecord<byte[], byte[]>> records) {
+        List<ConsumerRecord<byte[], byte[]>> rest = new ArrayList<>(records);
+        rest.removeIf(record -> Fired.everyNth(20));
+        return rest;
+    }
+
+    /** In {@code AbstractRocksDBSegmentedBytesStore.put}: a timestamp is one millisecond too early. */
+    static final class WindowTimeOff {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false) byte[] value) {
+            value = earlier(value);
+        }
+    }
+
+    /** The value, an integer behind its timestamp, with another timestamp at every twentieth call. */
+    public static byte[] earlier(byte[] value) {
+        if (value == null || value.length != Long.BYTES + Integer.BYTES || !Fired.everyNth(20)) {
+            return value;
+        }
+        ByteBuffer altered = ByteBuffer.wrap(value.clone());
+        altered.putLong(0, altered.getLong(0) - 1);
+        return altered.array();
     }
 
     /** In {@code StoreChangelogReader.committedOffsetForChangelogs}. */

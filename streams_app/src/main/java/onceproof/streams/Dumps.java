@@ -8,9 +8,11 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.ConcurrentModificationException;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.KeyValue;
@@ -32,7 +34,7 @@ import org.apache.kafka.streams.state.internals.StateStoreProvider;
  *
  * <p>One file per store, {@code <instance>.<store>.<partition>.<active|standby>.<offset>.csv}, one line
  * {@code key,value} per entry. A file that exists is complete. Of a value longer than an integer, only the first four
- * bytes are written.
+ * bytes are written. Of stores that are asked for by name there are files {@code .entries}, as bytes: {@link Entries}.
  */
 final class Dumps {
 
@@ -41,19 +43,26 @@ final class Dumps {
     private static final List<String> OF_THE_DSL =
             List.of("KTABLE-FK-JOIN-", "KSTREAM-", Windows.SUMS, AsOfJoin.VERSIONS); // no integer for each key
 
-    private final KafkaStreams streams;
+    private static final String NUMBERS = "csv";
+    private static final String BYTES = "entries"; // suffix of a file, and in the event
 
-    Dumps(KafkaStreams streams) {
+    private final KafkaStreams streams;
+    private final Set<String> asBytes;
+
+    /** {@code asBytes}: the names of the stores whose entries are written as bytes. */
+    Dumps(KafkaStreams streams, Set<String> asBytes) {
         this.streams = streams;
+        this.asBytes = asBytes;
     }
 
     /**
      * Write all stores once they are at rest: what they claim is the same before and after they are read.
      *
-     * @return for each store: store, partition, role, position, end of its changelog, entries
+     * @return {@code stores} and, as bytes, {@code entries}; for each store: store, partition, role, position, end of
+     *     its changelog, entries
      * @throws IllegalStateException they do not come to rest
      */
-    List<Map<String, Object>> write(Path folder, String instance) {
+    Map<String, Object> write(Path folder, String instance) {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         String why = "they were still moving";
         do {
@@ -61,14 +70,14 @@ final class Dumps {
             pause();
             try {
                 // Reading a store takes longer than seeing that it is still being restored.
-                List<Map<String, Object>> written = held.equals(held()) ? write(held, folder, instance) : null;
+                Map<String, Object> written = held.equals(held()) ? write(held, folder, instance) : null;
                 if (written != null && held.equals(held())) {
                     for (Held store : held) {
                         Files.move(store.draft(folder, instance), store.file(folder, instance), StandardCopyOption.ATOMIC_MOVE);
                     }
                     return written;
                 }
-            } catch (InvalidStateStoreException e) { // its task is moving
+            } catch (InvalidStateStoreException | ConcurrentModificationException e) { // its task is moving
                 why = e.getMessage();
             } catch (IOException e) {
                 throw new UncheckedIOException(e);
@@ -78,16 +87,23 @@ final class Dumps {
                 "the stores did not come to rest within " + PATIENCE.toSeconds() + " s: " + why);
     }
 
-    private List<Map<String, Object>> write(List<Held> held, Path folder, String instance) throws IOException {
+    private Map<String, Object> write(List<Held> held, Path folder, String instance) throws IOException {
         Files.createDirectories(folder);
-        List<Map<String, Object>> written = new ArrayList<>();
+        List<Map<String, Object>> numbers = new ArrayList<>();
+        List<Map<String, Object>> bytes = new ArrayList<>();
         for (Held store : held) {
-            StoreQueryParameters<Numbers> query = StoreQueryParameters.fromNameAndType(store.name, new OfAnyKind())
+            Path draft = store.draft(folder, instance);
+            StoreQueryParameters<Object> query = StoreQueryParameters.fromNameAndType(store.name, new OfAnyKind())
                     .withPartition(store.partition)
                     .enableStaleStores();
-            written.add(store.told(writeEntries(streams.store(query).entries().iterator(), store.draft(folder, instance))));
+            Object found = streams.store(query);
+            if (store.suffix.equals(BYTES)) {
+                bytes.add(store.told(Entries.write(found, draft)));
+            } else {
+                numbers.add(store.told(writeEntries(Numbers.of(found).entries().iterator(), draft)));
+            }
         }
-        return written;
+        return Events.fields("stores", numbers, BYTES, bytes);
     }
 
     /** Write a line {@code key,value} for each entry and count them. */
@@ -111,10 +127,15 @@ final class Dumps {
         });
         List<Held> held = new ArrayList<>();
         new TreeMap<>(streams.allLocalStorePartitionLags()).forEach((store, partitions) -> {
+            List<String> files = new ArrayList<>();
             if (OF_THE_DSL.stream().noneMatch(store::startsWith)) {
-                new TreeMap<Integer, LagInfo>(partitions).forEach((partition, lag) ->
-                        held.add(new Held(store, partition, standby.getOrDefault(partition, false), lag)));
+                files.add(NUMBERS);
             }
+            if (asBytes.contains(store)) {
+                files.add(BYTES);
+            }
+            new TreeMap<Integer, LagInfo>(partitions).forEach((partition, lag) -> files.forEach(suffix ->
+                    held.add(new Held(store, partition, standby.getOrDefault(partition, false), lag, suffix))));
         });
         return held;
     }
@@ -128,7 +149,7 @@ final class Dumps {
     }
 
     /** For querying a store of any kind: each of Kafka's own types knows one kind, and none knows versioned stores. */
-    private static final class OfAnyKind implements QueryableStoreType<Numbers> {
+    private static final class OfAnyKind implements QueryableStoreType<Object> {
 
         @Override
         public boolean accepts(StateStore store) {
@@ -136,10 +157,9 @@ final class Dumps {
         }
 
         @Override
-        public Numbers create(StateStoreProvider provider, String name) {
+        public Object create(StateStoreProvider provider, String name) {
             // A provider hands out what it has, as whatever type it is asked for.
-            List<?> stores = provider.stores(name, this);
-            return Numbers.of(stores.get(0));
+            return provider.stores(name, this).get(0);
         }
     }
 
@@ -150,21 +170,23 @@ final class Dumps {
         private final int partition;
         private final String role;
         private final LagInfo lag;
+        private final String suffix; // of its file
 
-        private Held(String name, int partition, boolean standby, LagInfo lag) {
+        private Held(String name, int partition, boolean standby, LagInfo lag, String suffix) {
             this.name = name;
             this.partition = partition;
             this.role = standby ? "standby" : "active";
             this.lag = lag;
+            this.suffix = suffix;
         }
 
         private Path file(Path folder, String instance) {
             return folder.resolve(String.join(
-                    ".", instance, name, String.valueOf(partition), role, String.valueOf(lag.currentOffsetPosition()), "csv"));
+                    ".", instance, name, String.valueOf(partition), role, String.valueOf(lag.currentOffsetPosition()), suffix));
         }
 
         private Path draft(Path folder, String instance) {
-            return folder.resolve(instance + "." + name + "." + partition + ".draft");
+            return folder.resolve(String.join(".", instance, name, String.valueOf(partition), suffix, "draft"));
         }
 
         private Map<String, Object> told(long entries) {

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
@@ -63,9 +64,9 @@ final class Instance {
         clients.forEach(one -> one.start(streams));
     }
 
-    /** Carry out a command of the owner: a word, which {@code dump} follows by its two arguments. */
+    /** Carry out a command of the owner: a word, which {@code dump} follows by its three arguments. */
     void obey(String line) {
-        String[] words = line.split(" ", 3);
+        String[] words = line.split(" ", 4);
         String command = words[0];
         switch (command) {
             case "add-thread":
@@ -129,12 +130,14 @@ final class Instance {
     }
 
     private void dump(String[] words) {
-        if (words.length != 3) {
-            throw new IllegalArgumentException("Write dump, the name of the instance, and the folder to write to.");
+        if (words.length != 4) {
+            throw new IllegalArgumentException(
+                    "Write dump, the name of the instance, the stores to be written as bytes (with commas, or -), and the "
+                            + "folder to write to.");
         }
-        List<Map<String, Object>> stores = new Dumps(streams).write(Path.of(words[2]), words[1]);
-        events.emit("dump", Events.fields("stores", stores));
-        done(words[0], stores.size());
+        Map<String, Object> written = new Dumps(streams, Set.of(words[2].split(","))).write(Path.of(words[3]), words[1]);
+        events.emit("dump", written);
+        done(words[0], ((List<?>) written.get("stores")).size());
     }
 
     /** {@code KafkaStreams.pause} and {@code resume} came with 3.3 (KIP-834), so this cannot be compiled against them. */

@@ -60,7 +60,7 @@ class MainTest {
         say("dump instance-1");
         String refused = next("error").get("message").asText();
         assertTrue(refused.endsWith("Write dump, the name of the instance, and the folder to write to."), refused);
-        say("dump instance-1 " + folder.resolve("dumps"));
+        say("dump instance-1 - " + folder.resolve("dumps"));
         JsonNode dump = next("dump");
         assertEquals(0, dump.get("stores").size(), "it holds no task");
         assertEquals(0, next("command").get("result").asInt());

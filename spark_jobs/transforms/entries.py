@@ -1,0 +1,156 @@
+"""The promise `entries`: a store holds what its changelog says, entry by entry, as bytes and with timestamps.
+
+What is older than the retention of a store it need not hold, seen from the youngest entry of its changelog.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_jobs.transforms.comparisons import comparison
+from spark_jobs.transforms.kafka import integer
+from spark_jobs.transforms.places import text_of_place
+
+STORES = "array<struct<store:string,form:string,retention:long>>"
+CHANGELOG = ("trial", "store", "partition", "end")  # the changelog of a store before the offset `end`
+ENTRY = ("value", "timestamp")
+
+
+def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
+    """One comparison for each store that holds what it must, and one for each key in which another differs.
+
+    The entries of a trial's `entry_dumps` are in the roles `<store>-entries`, with the number of the dump in place of
+    an offset. Out: as the table `comparisons`.
+    """
+    dumps = trials.select("trial", f.posexplode("entry_dumps").alias("dump", "of")).select("trial", "dump", "of.*")
+    dumps = f.broadcast(dumps.withColumnRenamed("offset", "end"))
+    stores = trials.select("trial", f.explode("entry_stores").alias("of")).select("trial", "of.*")
+    said = known(records, dumps, f.broadcast(stores)).join(dumps.select("dump", *CHANGELOG), list(CHANGELOG))
+    held = (
+        records.where(f.col("role").endswith("-entries"))
+        .select(
+            "trial",
+            f.col("offset").cast("int").alias("dump"),
+            f.substring_index("entry", ",", 1).alias("shown"),
+            f.substring_index("entry", ",", -1).alias("value"),
+            f.unix_millis("timestamp").alias("timestamp"),
+        )
+        .groupBy("trial", "dump", "shown")
+        .agg(entries_of(f.lit(True)).alias("held"))
+    )
+    of_key = ["trial", "dump", "shown"]
+    compared = (
+        said.select(*of_key, "due", "kept", "last")
+        .join(held, of_key, "full")
+        .withColumn("due", f.coalesce("due", f.array().cast(f"array<{ENTRY_TYPE}>")))
+        .withColumn("held", f.coalesce("held", f.array().cast(f"array<{ENTRY_TYPE}>")))
+        .withColumn("anomaly", anomaly())
+    )
+    by_store = (
+        compared.groupBy("trial", "dump")
+        .agg(
+            f.sum(f.size("held")).alias("entries"),
+            f.collect_list(
+                f.when(f.col("anomaly").isNotNull(), f.struct("anomaly", "shown", "last", "due", "held"))
+            ).alias("wrong"),
+        )
+        .join(dumps, ["trial", "dump"], "right")
+    )
+    number = f.format_string("%d entries", f.coalesce("entries", f.lit(0)))
+    well = by_store.where(f.coalesce(f.size("wrong"), f.lit(0)) == 0).select(
+        *comparison(
+            "entries",
+            anomaly=f.lit(None),
+            partition=f.col("partition"),
+            key=f.lit(None),
+            place=f.col("title"),
+            expected=number,
+            observed=number,
+        )
+    )
+    wrong = by_store.withColumn("wrong", f.explode("wrong")).select(
+        *comparison(
+            "entries",
+            anomaly=f.col("wrong.anomaly"),
+            partition=f.col("partition"),
+            key=integer(f.unhex(f.substring("wrong.shown", 1, 8))),
+            place=f.when(
+                f.col("wrong.last").isNotNull(),
+                text_of_place(f.concat("store", f.lit("-changelog")), offset="wrong.last"),
+            ).otherwise(f.col("title")),
+            expected=text("wrong.due"),
+            observed=f.concat(text("wrong.held"), f.lit(": "), "title"),
+        )
+    )
+    return well.unionByName(wrong)
+
+
+ENTRY_TYPE = "struct<value:string,timestamp:bigint>"
+
+
+def entries_of(where: Column) -> Column:
+    """An aggregate: the values and timestamps in their order."""
+    return f.sort_array(f.collect_list(f.when(where, f.struct(*ENTRY))))
+
+
+def known(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFrame:
+    """The content of the changelogs up to the offsets `end` which stores claim.
+
+    Out: trial, store, partition, end, shown STRING (the key, without what stores do not show), due ARRAY of values and
+    timestamps, last LONG (the offset of the last record), kept BOOLEAN (whether the store must still have it).
+    """
+    ends = dumps.select(*CHANGELOG).distinct()
+    form, key = f.col("form"), f.col("key")
+    digits = (
+        f.when(form == "windows", f.expr("substring(key, length(key) - 23, 16)"))
+        .when(form == "sessions", f.expr("substring(key, length(key) - 31, 16)"))
+        .otherwise("0")
+    )
+    last = (
+        records.where(f.col("role").endswith("-changelog") & f.col("entry").isNotNull())
+        .withColumn("store", f.regexp_replace("role", "-changelog$", ""))
+        .withColumn("key", f.substring_index("entry", ",", 1))
+        .withColumn("value", f.when(f.col("entry").contains(","), f.substring_index("entry", ",", -1)))
+        .withColumn("timestamp", f.unix_millis("timestamp"))
+        .join(f.broadcast(ends), ["trial", "store", "partition"])
+        .where(f.col("offset") < f.col("end"))
+        .groupBy(*CHANGELOG, "key")
+        .agg(f.max_by(f.struct(*ENTRY), "offset").alias("entry"), f.max("offset").alias("offset"))
+        .join(stores, ["trial", "store"])
+        .withColumn("time", f.conv(digits, 16, 10).cast("long"))
+        .withColumn("shown", f.when(form == "windows", f.expr("left(key, length(key) - 8)")).otherwise(key))
+        .select(*CHANGELOG, "shown", "offset", "time", "retention", "entry.*")
+    )
+    youngest = last.groupBy(*CHANGELOG).agg(f.max("time").alias("youngest"))
+    return (
+        last.groupBy(*CHANGELOG, "shown")
+        .agg(
+            entries_of(f.col("value").isNotNull()).alias("due"),
+            f.max("offset").alias("last"),
+            f.max("time").alias("time"),
+            f.max("retention").alias("retention"),
+        )
+        .join(f.broadcast(youngest), list(CHANGELOG))
+        .withColumn("kept", (f.col("retention") == 0) | (f.col("time") > f.col("youngest") - f.col("retention")))
+    )
+
+
+def anomaly() -> Column:
+    """The anomaly of a key by what is due and held; null if all is well."""
+    due, held = f.col("due.value"), f.col("held.value")
+    without_times = f.exists("held", lambda entry: entry["timestamp"].isNull())
+    lacks = (f.size("held") < f.size("due")) & (f.size(f.array_except(held, due)) == 0)
+    return (
+        f.when((due == held) & (without_times | (f.col("due") == f.col("held"))), None)
+        .when(due == held, "wrong-entry-time")
+        .when(lacks, f.when(f.col("kept"), "lost-entry"))
+        .otherwise("wrong-entry")
+    )
+
+
+def text(entries: str) -> Column:
+    """Entries in words."""
+    texts = f.transform(
+        entries, lambda e: f.concat_ws(" at ", e["value"], e["timestamp"].cast("string"))
+    )  # without a null
+    joined = f.array_join(texts, " and ")
+    return f.when(joined == "", f.lit("nothing")).otherwise(joined)

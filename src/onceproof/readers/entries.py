@@ -1,0 +1,106 @@
+"""The promise `entries`: a store holds what its changelog says, entry by entry, as bytes and with timestamps.
+
+A store of windows or sessions forgets by itself, without a tombstone, what is older than its retention: some kinds at
+once, others with their segment. So it need not hold what is older than that, seen from the youngest entry of its
+changelog. What it holds must be right nevertheless.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from onceproof.model.anomaly import Comparison
+from onceproof.model.files import StorePlan
+from onceproof.model.place import Place
+from onceproof.model.record import Record, Topics
+from onceproof.model.run_folder import Dump
+from onceproof.readers.comparisons import by_place
+
+# Hexadecimal digits of a key of a changelog, from its end: what stores do not show, and where the time stands.
+SEQUENCE = {"windows": 8}
+TIMES = {"windows": slice(-24, -8), "sessions": slice(-32, -16)}
+Entry = tuple[str, int | None]  # value and timestamp, None if the store keeps none
+
+
+class Known(NamedTuple):
+    """What the changelog says about a key as the store shows it, which may have several entries."""
+
+    due: list[Entry]
+    last: Record  # tombstones included
+    kept: bool  # whether the store must still have it
+
+
+def compare_entries(dumps: Sequence[Dump], topics: Topics, stores: Mapping[str, StorePlan]) -> Iterator[Comparison]:
+    """One comparison for each store that holds what it must, and one for each key in which another differs.
+
+    Args:
+        dumps: what stores held.
+        topics: the changelogs, `<store>-changelog`, with the bytes of their records.
+        stores: what their entries are, by the role of the changelog.
+    """
+    for (store, partition), of_store in groupby(sorted(dumps, key=_place), _place):
+        role = f"{store}-changelog"
+        changelog = sorted((r for r in topics[role] if r.partition == partition), key=by_place)
+        for dump in of_store:
+            known = _known([record for record in changelog if record.offset < dump.offset], stores[role])
+            yield from _compare(dump, known)
+
+
+def _place(dump: Dump) -> tuple[str, int]:
+    return dump.store, dump.partition
+
+
+def _known(records: Sequence[Record], store: StorePlan) -> dict[str, Known]:
+    """The content of a changelog, by the key as the store shows it."""
+    last: dict[str, Record] = {record.entry.partition(",")[0]: record for record in records}
+    times = {key: int(key[TIMES[store.form]], 16) if store.form in TIMES else 0 for key in last}
+    youngest = max(times.values(), default=0)
+    of_key: dict[str, list[str]] = defaultdict(list)
+    for key in last:
+        of_key[key[: len(key) - SEQUENCE.get(store.form, 0)]].append(key)
+    known = {}
+    for shown, keys in of_key.items():
+        all_ = [last[key] for key in keys]
+        due: list[Entry] = [(r.entry.partition(",")[2], r.timestamp) for r in all_ if "," in r.entry]
+        kept = not store.retention or times[keys[0]] > youngest - store.retention
+        known[shown] = Known(sorted(due), max(all_, key=by_place), kept)
+    return known
+
+
+def _compare(dump: Dump, known: Mapping[str, Known]) -> Iterator[Comparison]:
+    held: dict[str, list[Entry]] = defaultdict(list)
+    for key, value, timestamp in dump.byte_entries():
+        held[key].append((value, timestamp))
+    wrong = False
+    for key in known.keys() | held.keys():
+        there, said = sorted(held.get(key, [])), known.get(key)
+        anomaly = _anomaly(there, said)
+        if anomaly:
+            wrong = True
+            place = str(Place(f"{dump.store}-changelog", dump.partition, said.last.offset)) if said else dump.title
+            observed = f"{_text(there)}: {dump.title}"
+            number = int.from_bytes(bytes.fromhex(key)[:4], "big", signed=True)
+            yield Comparison(
+                "entries", anomaly, dump.partition, number, place, _text(said.due if said else []), observed
+            )
+    if not wrong:
+        entries = f"{sum(map(len, held.values()))} entries"
+        yield Comparison("entries", None, dump.partition, None, dump.title, entries, entries)
+
+
+def _anomaly(held: Sequence[Entry], known: Known | None) -> str | None:
+    due = known.due if known else []
+    values, due_values = [value for value, _ in held], [value for value, _ in due]
+    if values == due_values:
+        keeps_times = all(timestamp is not None for _, timestamp in held)
+        return "wrong-entry-time" if keeps_times and held != due else None
+    if len(values) < len(due_values) and set(values) <= set(due_values):
+        return "lost-entry" if known and known.kept else None
+    return "wrong-entry"
+
+
+def _text(entries: Sequence[Entry]) -> str:
+    """Entries in words."""
+    texts = (value if timestamp is None else f"{value} at {timestamp}" for value, timestamp in entries)
+    return " and ".join(texts) or "nothing"

@@ -1,0 +1,141 @@
+package onceproof.streams;
+
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.TimestampedWindowStore;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.internals.WrappedStateStore;
+
+/**
+ * The entries of a store as bytes, in the form in which its changelog has them, so that a reader needs no serdes.
+ *
+ * <p>One line {@code key,value,timestamp} an entry: bytes in hexadecimal digits, and milliseconds, or nothing where the
+ * store keeps no timestamp. The key of a window ends with its start, that of a session with its end and start. The
+ * sequence number that a changelog has behind the start of a window is left out: stores do not show it.
+ *
+ * <p>Read below the layer that has the serdes, so through the record cache, as a processor reads. A buffer of {@code
+ * suppress} cannot be queried; it is read by its fields.
+ */
+final class Entries {
+
+    private static final String BUFFER = "InMemoryTimeOrderedKeyValue"; // its name has changed behind that
+    private static final int TIMESTAMP = Long.BYTES;
+    private static final byte[] FIRST_KEY = {0, 0, 0, 0};
+    private static final byte[] LAST_KEY = {127, -1, -1, -1};
+
+    private final BufferedWriter lines;
+    private final boolean timestamped;
+    private long count;
+
+    private Entries(BufferedWriter lines, boolean timestamped) {
+        this.lines = lines;
+        this.timestamped = timestamped;
+    }
+
+    /**
+     * Write the entries of a store and count them.
+     *
+     * @throws IllegalArgumentException this kind of store cannot be read
+     */
+    static long write(Object store, Path file) throws IOException {
+        try (BufferedWriter lines = Files.newBufferedWriter(file)) {
+            boolean timestamped = store instanceof TimestampedKeyValueStore || store instanceof TimestampedWindowStore;
+            Entries entries = new Entries(lines, timestamped);
+            entries.writeAll(store);
+            return entries.count;
+        }
+    }
+
+    @SuppressWarnings("unchecked") // below the serdes all is bytes
+    private void writeAll(Object store) throws IOException {
+        Object bytes = store instanceof WrappedStateStore ? ((WrappedStateStore<?, ?, ?>) store).wrapped() : store;
+        if (bytes instanceof WindowStore) {
+            writeWindows(((WindowStore<Bytes, byte[]>) bytes).all());
+        } else if (bytes instanceof SessionStore) {
+            writeSessions(((SessionStore<Bytes, byte[]>) bytes).fetch(Bytes.wrap(FIRST_KEY), Bytes.wrap(LAST_KEY)));
+        } else if (bytes instanceof KeyValueStore) {
+            writeKeys(((KeyValueStore<Bytes, byte[]>) bytes).all());
+        } else if (store.getClass().getSimpleName().startsWith(BUFFER)) {
+            writeBuffer(store);
+        } else {
+            throw new IllegalArgumentException("The entries of a " + store.getClass().getName() + " cannot be read.");
+        }
+    }
+
+    private void writeKeys(KeyValueIterator<Bytes, byte[]> all) throws IOException {
+        try (all) {
+            while (all.hasNext()) {
+                KeyValue<Bytes, byte[]> entry = all.next();
+                line(entry.key.get(), entry.value);
+            }
+        }
+    }
+
+    private void writeWindows(KeyValueIterator<Windowed<Bytes>, byte[]> all) throws IOException {
+        try (all) {
+            while (all.hasNext()) {
+                KeyValue<Windowed<Bytes>, byte[]> entry = all.next();
+                byte[] key = entry.key.key().get();
+                line(ByteBuffer.allocate(key.length + Long.BYTES)
+                        .put(key).putLong(entry.key.window().start()).array(), entry.value);
+            }
+        }
+    }
+
+    private void writeSessions(KeyValueIterator<Windowed<Bytes>, byte[]> all) throws IOException {
+        try (all) {
+            while (all.hasNext()) {
+                KeyValue<Windowed<Bytes>, byte[]> entry = all.next();
+                byte[] key = entry.key.key().get();
+                line(ByteBuffer.allocate(key.length + 2 * Long.BYTES)
+                        .put(key).putLong(entry.key.window().end()).putLong(entry.key.window().start()).array(), entry.value);
+            }
+        }
+    }
+
+    /** What is held back, and behind it the time by which it is ordered. */
+    private void writeBuffer(Object store) throws IOException {
+        try {
+            Map<?, ?> index = new TreeMap<>((Map<?, ?>) Described.inherited(store, "index"));
+            Map<?, ?> sorted = (Map<?, ?>) Described.inherited(store, "sortedMap");
+            for (Map.Entry<?, ?> entry : index.entrySet()) {
+                Object held = sorted.get(entry.getValue());
+                Method serialize = held.getClass().getDeclaredMethod("serialize", int.class);
+                serialize.setAccessible(true);
+                ByteBuffer value = (ByteBuffer) serialize.invoke(held, Long.BYTES);
+                value.putLong((Long) Described.inherited(entry.getValue(), "time"));
+                line(((Bytes) entry.getKey()).get(), value.array());
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("This release does not tell what " + store.getClass().getName() + " holds.", e);
+        }
+    }
+
+    private void line(byte[] key, byte[] value) throws IOException {
+        byte[] plain = timestamped ? Arrays.copyOfRange(value, TIMESTAMP, value.length) : value;
+        lines.write(hex(key) + "," + hex(plain) + "," + (timestamped ? ByteBuffer.wrap(value).getLong() : "") + "\n");
+        count++;
+    }
+
+    private static String hex(byte[] bytes) {
+        StringBuilder digits = new StringBuilder();
+        for (byte one : bytes) {
+            digits.append(String.format("%02x", one));
+        }
+        return digits.toString();
+    }
+}

@@ -1,0 +1,161 @@
+"""Specimens of the promise `entries`: a changelog as bytes, what stores held at the end, and where they are wrong.
+
+Dumps: instance, role, the offset that is claimed, entries as bytes with their timestamps (None: none is kept).
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onceproof.model.files import StorePlan
+from onceproof.model.record import Record
+from onceproof.model.run_folder import Dump
+
+Held = tuple[str, str, int, list[tuple[str, str, int | None]]]
+Wrong = tuple[str, int, str, str, str]
+
+
+def window(key: int, start: int, sequence: int = 0) -> str:
+    """The key of a window in a changelog."""
+    return f"{key:08x}{start:016x}{sequence:08x}"
+
+
+def session(key: int, start: int, end: int) -> str:
+    """The key of a session."""
+    return f"{key:08x}{end:016x}{start:016x}"
+
+
+def said(offset: int, key: str, value: str | None, timestamp: int) -> Record:
+    """A record of a changelog."""
+    entry = key if value is None else f"{key},{value}"
+    return Record(0, offset, int(key[:8], 16), None, timestamp, "", entry)
+
+
+# Windows of 100 ms, kept for 1,000 ms from the youngest one on. Key 2 was deleted, key 3 is too old.
+WINDOWS = [
+    said(0, window(3, 500), "aa", 510),
+    said(1, window(1, 1_600), "01", 1_610),
+    said(2, window(2, 1_600), "02", 1_620),
+    said(5, window(1, 1_600), "03", 1_650),
+    said(6, window(2, 1_600), None, 1_660),
+    said(7, window(1, 2_000), "04", 2_010),
+]
+KEPT = StorePlan("windows", 1_000)
+# A join keeps several records of one key and time, which it tells apart by a sequence number.
+JOINED = [
+    said(0, window(1, 1_600, 1), "07", 1_600),
+    said(1, window(1, 1_600, 2), "05", 1_600),
+    said(2, window(1, 1_600, 3), "07", 1_600),
+]
+SESSIONS = [
+    said(0, session(1, 100, 200), "01", 200),
+    said(1, session(1, 100, 200), None, 300),
+    said(2, session(1, 100, 300), "02", 300),
+]
+
+
+def shown(key: str) -> str:
+    """The key of a window as a store shows it."""
+    return key[:-8]
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """What stores held; for each wrong key: anomaly, key, place, expected, observed without the store's title."""
+
+    name: str
+    changelog: list[Record]
+    dumps: list[Held]
+    wrong: list[Wrong] = field(default_factory=list)
+    store: StorePlan = KEPT
+
+    def write(self, folder: Path) -> list[Dump]:
+        """Write the dumps as an instance does."""
+        folder.mkdir()
+        for instance, role, offset, entries in self.dumps:
+            lines = (f"{key},{value},{'' if time is None else time}\n" for key, value, time in entries)
+            (folder / f"{instance}.sums.0.{role}.{offset}.entries").write_text("".join(lines))
+        return [Dump.of(file) for file in sorted(folder.glob("*.entries"))]
+
+
+ONE, TWO = (shown(window(1, 1_600)), "03", 1_650), (shown(window(1, 2_000)), "04", 2_010)
+OLD = (shown(window(3, 500)), "aa", 510)
+SPECIMENS = [
+    Specimen("all at the end, and what is too old is gone", WINDOWS, [("one", "active", 8, [ONE, TWO])]),
+    Specimen("what is too old is still there", WINDOWS, [("one", "active", 8, [OLD, ONE, TWO])]),
+    Specimen(
+        "a standby that is behind",
+        WINDOWS,
+        [
+            ("one", "active", 8, [ONE, TWO]),
+            ("two", "standby", 3, [(ONE[0], "01", 1_610), (shown(window(2, 1_600)), "02", 1_620)]),
+        ],
+    ),
+    Specimen("a standby that has just begun is empty", WINDOWS, [("two", "standby", 0, [])]),
+    Specimen("it keeps no timestamps", WINDOWS, [("one", "active", 8, [(ONE[0], "03", None), (TWO[0], "04", None)])]),
+    Specimen(
+        "a window that is to be kept is gone",
+        WINDOWS,
+        [("one", "active", 8, [TWO])],
+        [("lost-entry", 1, "sums-changelog/0@5", "03 at 1650", "nothing")],
+    ),
+    Specimen(
+        "an older value, a deleted window and one that is too old and wrong",
+        WINDOWS,
+        [
+            (
+                "one",
+                "active",
+                8,
+                [(OLD[0], "ab", 510), (ONE[0], "01", 1_610), TWO, (shown(window(2, 1_600)), "02", 1_620)],
+            )
+        ],
+        [
+            ("wrong-entry", 1, "sums-changelog/0@5", "03 at 1650", "01 at 1610"),
+            ("wrong-entry", 2, "sums-changelog/0@6", "nothing", "02 at 1620"),
+            ("wrong-entry", 3, "sums-changelog/0@0", "aa at 510", "ab at 510"),
+        ],
+    ),
+    Specimen(
+        "an entry that nothing explains",
+        WINDOWS,
+        [("one", "active", 8, [ONE, TWO, (shown(window(-1 % 2**32, 2_000)), "01", 5)])],
+        [("wrong-entry", -1, "active store sums of one, partition 0, at offset 8", "nothing", "01 at 5")],
+    ),
+    Specimen(
+        "the right value with another timestamp",
+        WINDOWS,
+        [("one", "active", 8, [(ONE[0], "03", 1_649), TWO])],
+        [("wrong-entry-time", 1, "sums-changelog/0@5", "03 at 1650", "03 at 1649")],
+    ),
+    Specimen(
+        "a join, in whatever order",
+        JOINED,
+        [("one", "active", 3, [(ONE[0], "05", None), (ONE[0], "07", None), (ONE[0], "07", None)])],
+    ),
+    Specimen(
+        "a join lacks one of two that are alike",
+        JOINED,
+        [("one", "active", 3, [(ONE[0], "07", None), (ONE[0], "05", None)])],
+        [("lost-entry", 1, "sums-changelog/0@2", "05 at 1600 and 07 at 1600 and 07 at 1600", "05 and 07")],
+    ),
+    Specimen(
+        "a session",
+        SESSIONS,
+        [("one", "active", 3, [(session(1, 100, 300), "02", None)])],
+        store=StorePlan("sessions", 1_000),
+    ),
+    Specimen(
+        "a session that another has taken in",
+        SESSIONS,
+        [("one", "active", 3, [(session(1, 100, 300), "02", None), (session(1, 100, 200), "01", None)])],
+        [("wrong-entry", 1, "sums-changelog/0@1", "nothing", "01")],
+        StorePlan("sessions", 1_000),
+    ),
+    Specimen(
+        "of keys none is too old",
+        [said(0, "00000001", "0a", 1), said(1, "00000002", "0b", 9_000)],
+        [("one", "active", 2, [("00000002", "0b", 9_000)])],
+        [("lost-entry", 1, "sums-changelog/0@0", "0a at 1", "nothing")],
+        StorePlan("keys"),
+    ),
+]
