@@ -57,7 +57,7 @@ class Topic:
     value_bytes: int
     committed: bool
     keys: str
-    as_bytes: bool
+    form: str | None  # of the store, if it is a changelog that is compared as bytes
 
 
 def collect(spark: SparkSession, run_folder: RunFolder, external: ClientProperties | None = None) -> dict[str, str]:
@@ -165,7 +165,7 @@ def present_topics(
                 planned.value_bytes,
                 planned.committed,
                 planned.keys,
-                planned.store is not None,
+                planned.store.form if planned.store else None,
             )
             for role, planned in plan.roles.items()
         ]
@@ -192,8 +192,8 @@ def copy_topics(
     any; these are read again.
     """
     named = spark.createDataFrame(
-        [(x.name, x.trial, x.role, x.value_bytes, x.keys, x.as_bytes) for x in topics],
-        "topic string, trial string, role string, value_bytes int, keys string, as_bytes boolean",
+        [(x.name, x.trial, x.role, x.value_bytes, x.keys, x.form) for x in topics],
+        "topic string, trial string, role string, value_bytes int, keys string, form string",
     )
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")

@@ -125,7 +125,7 @@ CHECKS = {
     "outbox": Check(("punctuations", "stores"), _of_outbox),
     "scans": Check(("scans", "stores"), _of_scans),
     TABLE_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
-    "stream-join": Check(("matches",), lambda _: []),
+    "stream-join": Check(("matches", "entries"), lambda _: []),
     "two-topics": Check(("time-order",), lambda _: []),
     "values": Check(
         ("deliveries", "transactions", "stores"),

@@ -54,6 +54,8 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
             ).alias("wrong"),
         )
         .join(dumps, ["trial", "dump"], "right")
+        .join(f.broadcast(stores), ["trial", "store"])
+        .withColumn("at", f.when(f.col("form") == "waiting", 19).otherwise(1))
     )
     number = f.format_string("%d entries", f.coalesce("entries", f.lit(0)))
     well = by_store.where(f.coalesce(f.size("wrong"), f.lit(0)) == 0).select(
@@ -72,7 +74,7 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
             "entries",
             anomaly=f.col("wrong.anomaly"),
             partition=f.col("partition"),
-            key=integer(f.unhex(f.substring("wrong.shown", 1, 8))),
+            key=integer(f.unhex(f.expr("substring(wrong.shown, at, 8)"))),
             place=f.when(
                 f.col("wrong.last").isNotNull(),
                 text_of_place(f.concat("store", f.lit("-changelog")), offset="wrong.last"),

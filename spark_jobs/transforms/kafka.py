@@ -10,12 +10,13 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY,
     headers ARRAY<STRUCT<key STRING, value BINARY>>);
     topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are, keys STRING: what keys are,
-    as_bytes BOOLEAN: it is a changelog that is compared as bytes).
+    form STRING: of the store, if it is a changelog that is compared as bytes).
     Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, entry STRING: as bytes,
     null where numbers are compared, fault STRING: what is wrong with the message, null where nothing is. Only a
-    changelog, in whatever role, may hold a null value: it is a tombstone. The key of what is compared as bytes begins
-    with an integer.
+    changelog, in whatever role, may hold a null value: it is a tombstone. Of a store in the form `keys` numbers are
+    compared, too; of another one the key begins with an integer.
     """
+    only_bytes = f.coalesce(f.col("form") != "keys", f.lit(False))
     tombstone = f.col("value").isNull() & f.col("topic").endswith("-changelog")
     value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
     return messages.join(f.broadcast(topics), "topic").select(
@@ -26,13 +27,13 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
         "offset",
         "timestamp",
         integer(f.substring("key", 1, 4)).cast("int").alias("key"),
-        f.when(f.col("as_bytes"), None)
+        f.when(only_bytes, None)
         .when(f.col("value_bytes") == 8, long(f.col("value")))
         .otherwise(integer(f.substring("value", 1, 4)))
         .alias("value"),
         headers_text(f.col("headers")).alias("headers"),
-        f.when(f.col("as_bytes"), entry()).alias("entry"),
-        f.when(f.col("as_bytes"), entry_fault()).otherwise(f.coalesce(key_fault(), value_fault)).alias("fault"),
+        f.when(f.col("form").isNotNull(), entry()).alias("entry"),
+        f.when(only_bytes, entry_fault()).otherwise(f.coalesce(key_fault(), value_fault)).alias("fault"),
     )
 
 

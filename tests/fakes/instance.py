@@ -166,10 +166,11 @@ class FakeInstance(Instance):
         elif line == "clean-up":
             result = self._clean_up()
         elif line.startswith("dump "):
-            names = [name for name in line.split(" ")[2].split(",") if name != "-"]
-            tasks = [task for member in self._members for task in member.active]
-            entries = [{"store": s, "partition": t.partition, "role": "active"} for s in names for t in tasks]
-            self._tell("dump", stores=list(self._stores()), entries=entries)
+            as_bytes = line.split(" ")[2].split(",")
+            told: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
+            for store in self._stores():
+                told[store["store"] in as_bytes].append(store)
+            self._tell("dump", stores=told[False], entries=told[True])
             result = len(self.last["dump"]["stores"])
         else:
             self._close(leaves=line == "close-and-leave-group" and self.release.removed_threads_leave_group)

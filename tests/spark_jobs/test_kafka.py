@@ -27,20 +27,21 @@ def decode(
 ) -> Any:
     rows = [(topic, partition, offset, NOW, key, value, headers) for topic, partition, offset, key, value in messages]
     topics = [
-        ("in", "t1", "input", 4, "integers", False),
-        ("app-ids-changelog", "t1", "ids-changelog", 4, "integers", False),
-        ("app-seen-changelog", "t1", "seen-changelog-all", 4, "integers", False),
-        ("app-windows-changelog", "t1", "windows-changelog", 4, "windows", False),
-        ("app-sessions-changelog", "t1", "sessions-changelog", 4, "sessions", False),
-        ("pairs", "t1", "output", 8, "integers", False),
-        ("padded", "t1", "values-changelog", 10, "integers", False),
-        ("other", "t2", "input", 4, "integers", False),
-        ("app-sums-changelog", "t1", "sums-changelog", 4, "integers", True),
+        ("in", "t1", "input", 4, "integers", None),
+        ("app-ids-changelog", "t1", "ids-changelog", 4, "integers", None),
+        ("app-seen-changelog", "t1", "seen-changelog-all", 4, "integers", None),
+        ("app-windows-changelog", "t1", "windows-changelog", 4, "windows", None),
+        ("app-sessions-changelog", "t1", "sessions-changelog", 4, "sessions", None),
+        ("pairs", "t1", "output", 8, "integers", None),
+        ("padded", "t1", "values-changelog", 10, "integers", None),
+        ("other", "t2", "input", 4, "integers", None),
+        ("app-sums-changelog", "t1", "sums-changelog", 4, "integers", "windows"),
+        ("app-table-changelog", "t1", "table-changelog", 4, "integers", "keys"),
     ]
     return decoded(
         spark.createDataFrame(rows, MESSAGE),
         spark.createDataFrame(
-            topics, "topic string, trial string, role string, value_bytes int, keys string, as_bytes boolean"
+            topics, "topic string, trial string, role string, value_bytes int, keys string, form string"
         ),
     )
 
@@ -140,6 +141,7 @@ def test_a_changelog_is_read_as_bytes(spark: SparkSession) -> None:
         ("app-sums-changelog", 0, 2, b"\xff\xff\xff\xfeabc", None),
         ("app-sums-changelog", 0, 3, b"abc", b"\x0a"),
         ("in", 0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x01"),
+        ("app-table-changelog", 0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x02"),
     ]
     found = {
         (r["role"], r["offset"]): (r["key"], r["value"], r["entry"], r["fault"])
@@ -152,4 +154,5 @@ def test_a_changelog_is_read_as_bytes(spark: SparkSession) -> None:
         ("sums-changelog", 2): (-2, None, "fffffffe616263", None),
         ("sums-changelog", 3): (None, None, "616263,0a", short),
         ("input", 0): (1, 1, None, None),
+        ("table-changelog", 0): (1, 2, "00000001,00000002", None),
     }

@@ -51,6 +51,7 @@ SESSIONS = [
     said(1, session(1, 100, 200), None, 300),
     said(2, session(1, 100, 300), "02", 300),
 ]
+WAITING = f"{5:016x}01{7:08x}"  # time, side, key
 
 
 def shown(key: str) -> str:
@@ -150,6 +151,13 @@ SPECIMENS = [
         [("one", "active", 3, [(session(1, 100, 300), "02", None), (session(1, 100, 200), "01", None)])],
         [("wrong-entry", 1, "sums-changelog/0@1", "nothing", "01")],
         StorePlan("sessions", 1_000),
+    ),
+    Specimen(
+        "a record of a join that waits for its match",
+        [said(0, WAITING, "0a", 5), said(1, f"{5:016x}01{8:08x}", "0b", 5)],
+        [("one", "active", 2, [(WAITING, "0a", None)])],
+        [("lost-entry", 8, "sums-changelog/0@1", "0b at 5", "nothing")],
+        StorePlan("waiting"),
     ),
     Specimen(
         "of keys none is too old",

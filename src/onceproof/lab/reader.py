@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from onceproof.lab.cluster import Cluster
 from onceproof.model.anomaly import Comparison, corrupt_record
 from onceproof.model.errors import HarnessError
-from onceproof.model.files import Declared
+from onceproof.model.files import Declared, StorePlan
 from onceproof.model.record import Record
-from onceproof.readers.kafka import byte_record, decode_record, token_record
+from onceproof.readers.kafka import byte_record, decode_record, entry_text, token_record
 
 BATCH = 10_000
 FINISH_TIMEOUT = 60.0
@@ -29,7 +29,7 @@ class Source:
     partitions: int
     declared: Declared | None = None  # of your own application: what its records are
     keys: str = "integers"
-    as_bytes: bool = False  # a changelog that is compared as bytes
+    store: StorePlan | None = None  # of a changelog that is compared with it as bytes
 
 
 class Reader:
@@ -129,7 +129,7 @@ class Reader:
             key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
             sent = (message.timestamp()[1], message.headers() or ())
             try:
-                if source.as_bytes:
+                if source.store and source.store.form != "keys":
                     record = byte_record(partition, offset, key, value, *sent)
                 elif source.declared:
                     record = token_record(partition, offset, key, value, source.declared, *sent)
@@ -137,6 +137,8 @@ class Reader:
                     record = decode_record(
                         partition, offset, key, value, source.value_bytes, *sent, source.keys, tombstones=tombstones
                     )
+                    if source.store:
+                        record = record._replace(entry=entry_text(key, value))
             except ValueError as fault:
                 self._corrupt.append(corrupt_record(source.role, partition, offset, str(fault)))
             else:

@@ -97,7 +97,7 @@ class TopicReading:
                     plan.partitions_of(role),
                     planned.declared,
                     planned.keys,
-                    planned.store is not None,
+                    planned.store,
                 )
                 for role, planned in plan.roles.items()
                 if planned.committed == committed and (topic := plan.topic(role)) in present

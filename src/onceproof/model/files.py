@@ -180,7 +180,9 @@ class Declared:
 class StorePlan:
     """What the entries of a store are, which are compared with its changelog as bytes, and for how long it keeps them.
 
-    The form is `keys`, `windows` or `sessions`: what a key of the changelog ends with.
+    The form says what a key of the changelog is: `keys`, integers, so that its records are also read as such; `windows`
+    and `sessions`, which end with their times; `waiting`, records of a join that begin with their time; `buffer`, what
+    `suppress` holds back.
     """
 
     form: str
@@ -198,7 +200,7 @@ class TopicPlan:
     declared: Declared | None = None  # of your own application; then its records are bytes
     keys: str = "integers"  # or `windows` or `sessions`: each followed by the time of the record
     plays: str | None = None  # `input`, of one more input; None: what the name of its role says
-    store: StorePlan | None = None  # whose changelog it is; then its records are bytes
+    store: StorePlan | None = None  # whose changelog it is; then its records are read as bytes
 
 
 @dataclass(frozen=True)

@@ -558,9 +558,9 @@ PROMISES = {
         ),
         Promise(
             "entries",
-            "At the end every store of windows, sessions, joins, versions and results that are held back is, entry by "
-            "entry and byte by byte, with the timestamp that it keeps, what its changelog says up to the offset that "
-            "it claims, as far back as it keeps entries.",
+            "At the end every store of windows, sessions, joins and results that are held back is, entry by entry and "
+            "byte by byte, with the timestamp that it keeps, what its changelog says up to the offset that it claims, "
+            "as far back as it keeps entries.",
             "Every such store of every partition was written at the end, at least where it was active.",
             ("lost-entry", "wrong-entry", "wrong-entry-time"),
             "store_entries",

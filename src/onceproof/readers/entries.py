@@ -20,6 +20,7 @@ from onceproof.readers.comparisons import by_place
 # Hexadecimal digits of a key of a changelog, from its end: what stores do not show, and where the time stands.
 SEQUENCE = {"windows": 8}
 TIMES = {"windows": slice(-24, -8), "sessions": slice(-32, -16)}
+KEYS = {"waiting": 18}  # where the key that the records have begins
 Entry = tuple[str, int | None]  # value and timestamp, None if the store keeps none
 
 
@@ -44,7 +45,7 @@ def compare_entries(dumps: Sequence[Dump], topics: Topics, stores: Mapping[str, 
         changelog = sorted((r for r in topics[role] if r.partition == partition), key=by_place)
         for dump in of_store:
             known = _known([record for record in changelog if record.offset < dump.offset], stores[role])
-            yield from _compare(dump, known)
+            yield from _compare(dump, known, KEYS.get(stores[role].form, 0))
 
 
 def _place(dump: Dump) -> tuple[str, int]:
@@ -68,7 +69,7 @@ def _known(records: Sequence[Record], store: StorePlan) -> dict[str, Known]:
     return known
 
 
-def _compare(dump: Dump, known: Mapping[str, Known]) -> Iterator[Comparison]:
+def _compare(dump: Dump, known: Mapping[str, Known], at: int) -> Iterator[Comparison]:
     held: dict[str, list[Entry]] = defaultdict(list)
     for key, value, timestamp in dump.byte_entries():
         held[key].append((value, timestamp))
@@ -80,7 +81,7 @@ def _compare(dump: Dump, known: Mapping[str, Known]) -> Iterator[Comparison]:
             wrong = True
             place = str(Place(f"{dump.store}-changelog", dump.partition, said.last.offset)) if said else dump.title
             observed = f"{_text(there)}: {dump.title}"
-            number = int.from_bytes(bytes.fromhex(key)[:4], "big", signed=True)
+            number = int.from_bytes(bytes.fromhex(key[at : at + 8]), "big", signed=True)
             yield Comparison(
                 "entries", anomaly, dump.partition, number, place, _text(said.due if said else []), observed
             )

@@ -89,15 +89,21 @@ def byte_record(
     timestamp: int = 0,
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> Record:
-    """A record of a changelog that is compared as bytes; its number is that with which its key begins.
+    """A record of a changelog of which only bytes are compared; its number is that with which its key begins.
 
     Raises:
         ValueError: it has no key, or one that is shorter than an integer.
     """
     if key is None or len(key) < 4:
         raise ValueError("the key is no integer with something behind it")
-    entry = key.hex() if value is None else f"{key.hex()},{value.hex()}"
-    return Record(partition, offset, decode_integer(key[:4]), None, timestamp, headers_text(headers), entry)
+    return Record(
+        partition, offset, decode_integer(key[:4]), None, timestamp, headers_text(headers), entry_text(key, value)
+    )
+
+
+def entry_text(key: bytes | None, value: bytes | None) -> str:
+    """Key and value, or the key alone of a tombstone, in hexadecimal digits."""
+    return ",".join(data.hex() for data in (key, value) if data is not None)
 
 
 def token(data: bytes | None, serde: str = "bytes") -> Token | None:

@@ -30,6 +30,7 @@ from pydantic import Field
 from onceproof.faults import OF_GROUPS, state_lost
 from onceproof.faults.base import Fault
 from onceproof.model.cell import Trial
+from onceproof.model.files import StorePlan
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     ROLLING,
@@ -267,19 +268,28 @@ def refusal(trial: Trial) -> str | None:
 SYSTEM = System(
     topology="stream-join",
     roles={"input": Role(), "output": Role(value_bytes=8)},
-    promises=("matches",),
-    stores=0,  # windows of the DSL, whose keys are no integers
+    promises=("matches", "entries"),
+    stores=0,  # the keys of its stores are no integers
     joins=("stream-stream",),
 )
+
+
+_WINDOWS = {
+    "inner": ("joined-this-join-store", "joined-other-join-store"),
+    "left": ("joined-this-join-store", "joined-outer-other-join-store"),
+    "outer": ("joined-outer-this-join-store", "joined-outer-other-join-store"),
+}
 
 
 def system(trial: Trial) -> System:
     """The topology; its changelogs keep records for as long as the parameters say."""
     parameters = values(trial)
-    return replace(
-        SYSTEM,
-        kept={"KSTREAM-.*(THIS|OTHER)-.*": joined(_before(parameters) + parameters.window + parameters.grace)},
-    )
+    retention = _before(parameters) + parameters.window + parameters.grace
+    stores = {name: StorePlan("windows", retention) for name in _WINDOWS[parameters.join]}
+    if parameters.join != "inner":
+        stores[f"joined-{parameters.join}-shared-join-store"] = StorePlan("waiting")
+    roles = {f"{name}-changelog": Role(store=store) for name, store in stores.items()}
+    return replace(SYSTEM, roles={**SYSTEM.roles, **roles}, kept={"joined-.*(this|other)-join-.*": joined(retention)})
 
 
 SCENARIO = Scenario(

@@ -489,7 +489,7 @@ def system(trial: Trial) -> System:
     store = StorePlan("sessions" if parameters.kind == "session" else "windows", retention(parameters))
     roles = {**SYSTEM.roles, "windowed-sums-changelog": Role(store=store)}
     if parameters.suppressed:
-        roles["windowed-sums-held-store-changelog"] = Role(store=StorePlan("keys"))
+        roles["windowed-sums-held-store-changelog"] = Role(store=StorePlan("buffer"))
     return replace(SYSTEM, roles=roles, kept=kept)
 
 

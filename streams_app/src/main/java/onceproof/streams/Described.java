@@ -132,7 +132,7 @@ final class Described {
     }
 
     /** The classes of a store and those that it wraps, and whether it outlives its process. */
-    private static Collection<String> layers(StateStore store) {
+    static Collection<String> layers(StateStore store) {
         Collection<String> names = new LinkedHashSet<>();
         StateStore layer = store;
         while (layer instanceof WrappedStateStore) {

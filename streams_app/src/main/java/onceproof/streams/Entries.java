@@ -7,6 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.kafka.common.utils.Bytes;
@@ -33,17 +34,22 @@ import org.apache.kafka.streams.state.internals.WrappedStateStore;
 final class Entries {
 
     private static final String BUFFER = "InMemoryTimeOrderedKeyValue"; // its name has changed behind that
-    private static final int TIMESTAMP = Long.BYTES;
+    private static final String LISTS = "ListValue";
+    private static final String STATE = "org.apache.kafka.streams.state.";
+    private static final long NONE = -1; // for Kafka Streams no timestamp
     private static final byte[] FIRST_KEY = {0, 0, 0, 0};
     private static final byte[] LAST_KEY = {127, -1, -1, -1};
 
     private final BufferedWriter lines;
     private final boolean timestamped;
+    private final boolean hasHeaders; // and a timestamp behind them (KIP-1271)
     private long count;
 
-    private Entries(BufferedWriter lines, boolean timestamped) {
+    private Entries(BufferedWriter lines, Object store) {
         this.lines = lines;
-        this.timestamped = timestamped;
+        timestamped = store instanceof TimestampedKeyValueStore || store instanceof TimestampedWindowStore;
+        hasHeaders = Arrays.stream(store.getClass().getInterfaces())
+                .anyMatch(type -> type.getName().startsWith(STATE + "Timestamped") && type.getName().endsWith("WithHeaders"));
     }
 
     /**
@@ -53,8 +59,7 @@ final class Entries {
      */
     static long write(Object store, Path file) throws IOException {
         try (BufferedWriter lines = Files.newBufferedWriter(file)) {
-            boolean timestamped = store instanceof TimestampedKeyValueStore || store instanceof TimestampedWindowStore;
-            Entries entries = new Entries(lines, timestamped);
+            Entries entries = new Entries(lines, store);
             entries.writeAll(store);
             return entries.count;
         }
@@ -68,7 +73,7 @@ final class Entries {
         } else if (bytes instanceof SessionStore) {
             writeSessions(((SessionStore<Bytes, byte[]>) bytes).fetch(Bytes.wrap(FIRST_KEY), Bytes.wrap(LAST_KEY)));
         } else if (bytes instanceof KeyValueStore) {
-            writeKeys(((KeyValueStore<Bytes, byte[]>) bytes).all());
+            writeKeys((KeyValueStore<Bytes, byte[]>) bytes);
         } else if (store.getClass().getSimpleName().startsWith(BUFFER)) {
             writeBuffer(store);
         } else {
@@ -76,11 +81,19 @@ final class Entries {
         }
     }
 
-    private void writeKeys(KeyValueIterator<Bytes, byte[]> all) throws IOException {
-        try (all) {
+    /** A store of lists, of records that wait for their match, shows each element, and its changelog has the list. */
+    private void writeKeys(KeyValueStore<Bytes, byte[]> store) throws IOException {
+        boolean hasLists = Described.layers(store).stream().anyMatch(layer -> layer.contains(LISTS));
+        Bytes before = null;
+        try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
             while (all.hasNext()) {
                 KeyValue<Bytes, byte[]> entry = all.next();
-                line(entry.key.get(), entry.value);
+                if (!hasLists) {
+                    line(entry.key.get(), entry.value);
+                } else if (!entry.key.equals(before)) {
+                    line(entry.key.get(), store.get(entry.key));
+                }
+                before = entry.key;
             }
         }
     }
@@ -126,9 +139,23 @@ final class Entries {
     }
 
     private void line(byte[] key, byte[] value) throws IOException {
-        byte[] plain = timestamped ? Arrays.copyOfRange(value, TIMESTAMP, value.length) : value;
-        lines.write(hex(key) + "," + hex(plain) + "," + (timestamped ? ByteBuffer.wrap(value).getLong() : "") + "\n");
+        byte[] plain = value;
+        long timestamp = NONE;
+        if (hasHeaders) {
+            plain = (byte[]) part("rawPlainValue", value);
+            timestamp = (Long) part("timestamp", value);
+        } else if (timestamped) {
+            plain = Arrays.copyOfRange(value, Long.BYTES, value.length);
+            timestamp = ByteBuffer.wrap(value).getLong();
+        }
+        lines.write(hex(key) + "," + hex(plain) + "," + (timestamp == NONE ? "" : timestamp) + "\n");
         count++;
+    }
+
+    /** Of a value behind its headers; as Kafka Streams itself reads it. */
+    private static Object part(String name, byte[] value) {
+        Class<?> reader = Newer.type(STATE + "internals.Utils", "stores with headers; take 4.3.0 or later");
+        return Newer.call(null, reader, name, List.of(byte[].class), value);
     }
 
     private static String hex(byte[] bytes) {

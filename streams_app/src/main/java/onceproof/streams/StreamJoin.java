@@ -20,6 +20,7 @@ import org.apache.kafka.streams.kstream.ValueJoiner;
 final class StreamJoin {
 
     private static final String INPUT = "input";
+    static final String STORES = "joined"; // what the names of the stores begin with
 
     private StreamJoin() {}
 
@@ -37,7 +38,7 @@ final class StreamJoin {
         KStream<Integer, Integer> left = input.filter((key, value) -> value > 0);
         KStream<Integer, Integer> right = input.filter((key, value) -> value <= 0).mapValues(value -> -value);
         StreamJoined<Integer, Integer, Integer> stores =
-                StreamJoined.with(Serdes.Integer(), Serdes.Integer(), Serdes.Integer());
+                StreamJoined.with(Serdes.Integer(), Serdes.Integer(), Serdes.Integer()).withStoreName(STORES);
         join(kind, left, right, windows, stores)
                 .to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Long(), KeyPartitioner.of()));
         return builder.build().addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT);
