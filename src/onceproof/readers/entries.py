@@ -25,7 +25,7 @@ Entry = tuple[str, int | None]  # value and timestamp, None if the store keeps n
 
 
 class Known(NamedTuple):
-    """What the changelog says about a key as the store shows it, which may have several entries."""
+    """The entries of a key in the changelog; the key is as the store shows it, and may have several."""
 
     due: list[Entry]
     last: Record  # tombstones included
