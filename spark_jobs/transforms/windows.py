@@ -7,8 +7,10 @@ from spark_jobs.transforms.comparisons import comparison, fact, records_text
 from spark_jobs.transforms.places import partition_of, place, place_text
 
 SUM_BITS = 22  # of a value; the others are the time at which its window starts
-HOPPING, SESSION = 1, 2  # values of the fact `kind`; 0 is tumbling
-FACTS = ("kind", "size", "grace", "suppressed")
+HOPPING, SESSION, SLIDING = 1, 2, 3  # values of the fact `kind`; 0 is tumbling
+MORE = 101  # the aggregator of the second stream, which has the odd values, adds what they lack to that
+NEVER = 2**62  # offset of a record that does not come
+FACTS = ("kind", "size", "grace", "suppressed", "cogrouped", "limit")
 WINDOW = ("trial", "key", "start", "end")
 SESSIONS = "array<struct<start: bigint, end: bigint, sum: bigint>>"
 UPDATES = "array<struct<start: bigint, end: bigint, sum: bigint, source: bigint>>"
@@ -116,23 +118,37 @@ def due(records: DataFrame, stated: DataFrame) -> DataFrame:
     place of the record that made the last; why STRING: where none is due.
     """
     in_order = Window.partitionBy("trial", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
-    kept = f.col("grace") + f.when(f.col("kind") == SESSION, f.col("size")).otherwise(0)
+    is_odd = (f.col("cogrouped") == 1) & (f.col("value") % 2 != 0)
+    # The end of a window that slides is one of its times.
+    kept = f.col("grace") + (
+        f.when(f.col("kind") == SESSION, f.col("size")).when(f.col("kind") == SLIDING, f.lit(1)).otherwise(0)
+    )
     inputs = (
         records.where(f.col("role") == "input")
         .join(stated, "trial")
-        .withColumns({"at": f.unix_millis("timestamp"), "source": place()})
+        .withColumns(
+            {
+                "at": f.unix_millis("timestamp"),
+                "source": place(),
+                "value": f.when(is_odd, MORE - f.col("value")).otherwise(f.col("value")),
+            }
+        )
         .withColumn("closed", f.max("at").over(in_order) - kept)
     )
     ends = inputs.groupBy("trial", "partition").agg(f.max("closed").alias("closed"))
-    updates = of_times(inputs.where(f.col("kind") != SESSION)).unionByName(
-        of_sessions(inputs.where(f.col("kind") == SESSION))
+    updates = held_back(
+        of_times(inputs.where(~f.col("kind").isin(SESSION, SLIDING)))
+        .unionByName(of_sessions(inputs.where(f.col("kind") == SESSION)))
+        .unionByName(of_slides(inputs.where(f.col("kind") == SLIDING))),
+        inputs,
     )
     update = f.struct("number", "sum", "made")
     of_windows = updates.groupBy(*WINDOW).agg(
-        f.array_sort(f.collect_list(update)).alias("given"), f.max("source").alias("source")
+        f.array_sort(f.collect_list(f.when(f.col("comes"), update))).alias("given"),
+        f.coalesce(f.max(f.when(f.col("comes"), f.col("source"))), f.max("source")).alias("source"),
     )
     suppressed = f.col("suppressed") == 1
-    last = f.element_at("given", -1)
+    last = f.get("given", f.size("given") - 1)
     return (
         of_windows.withColumn("partition", partition_of(f.col("source")))
         .join(f.broadcast(ends), ["trial", "partition"])
@@ -141,7 +157,8 @@ def due(records: DataFrame, stated: DataFrame) -> DataFrame:
             *WINDOW,
             f.when(suppressed, f.array(last)).otherwise(f.col("given")).alias("given"),
             "source",
-            f.when(suppressed & (last["sum"] == 0), f.lit("another took it in"))
+            f.when(f.size("given") == 0, f.lit("its time is not up"))
+            .when(suppressed & (last["sum"] == 0), f.lit("another took it in"))
             .when(suppressed & (f.col("end") > f.col("closed")), f.lit("it has not closed"))
             .alias("why"),
         )
@@ -169,6 +186,95 @@ def of_times(inputs: DataFrame) -> DataFrame:
             "source",
         )
     )
+
+
+def of_slides(inputs: DataFrame) -> DataFrame:
+    """Updates of windows that slide: one ends with each record, and one begins just after it, if a record is in it.
+
+    As `of_times`. A window is there from the first record on by which one of both holds.
+    """
+    at, size, start = f.col("at"), f.col("size"), f.col("start")
+    owner = ("trial", "partition", "key")
+    counted = inputs.where(at + size > f.col("closed"))
+    bucket = f.floor(at / (size + 2))  # a window and what begins it are in two of them at most
+    starts = (
+        counted.select(*owner, "size", f.explode(f.array(at - size, at + 1)).alias("start"))
+        .distinct()
+        .select(
+            *owner,
+            "start",
+            f.explode(f.array(*(f.floor((start - 1) / (size + 2)) + n for n in (0, 1)))).alias("bucket"),
+        )
+    )
+    near = counted.withColumn("bucket", bucket).join(starts, [*owner, "bucket"])
+    near = near.where((at >= start - 1) & (at <= start + size))
+    window = Window.partitionBy(*owner, "start")
+    so_far = window.orderBy("offset")
+    is_inside = at >= start
+
+    def first(condition: Column) -> Column:
+        return f.min(f.when(condition, f.col("offset"))).over(window)
+
+    behind = f.when(first(at == start - 1).isNotNull(), f.greatest(first(at == start - 1), first(is_inside)))
+    return (
+        near.withColumns(
+            {
+                "there_from": f.least(first(at == start + size), behind),
+                "sum": f.sum(f.when(is_inside, f.col("value"))).over(so_far),
+                "made": f.max(f.when(is_inside, at)).over(so_far),
+                "end": start + size,
+            }
+        )
+        .where((f.col("offset") == f.col("there_from")) | (is_inside & (f.col("offset") > f.col("there_from"))))
+        .where(f.col("sum").isNotNull() & (f.col("end") > f.col("closed")))
+        .select(*WINDOW, f.col("offset").alias("number"), "sum", "made", "source")
+    )
+
+
+def held_back(updates: DataFrame, inputs: DataFrame) -> DataFrame:
+    """The updates, and whether each comes out.
+
+    With a limit each waits until its task is so many ms older than it. One that comes meanwhile takes its place.
+    In: as `of_times` gives; records of an input with facts, at LONG. Out: WINDOW, number, sum, made, source LONG, comes
+    BOOLEAN.
+    """
+    is_limited = inputs.where(f.col("limit") > 0)
+    limits = f.broadcast(is_limited.select("trial", "limit").distinct())
+    waiting = (
+        updates.withColumn("partition", partition_of(f.col("source")))
+        .join(limits, "trial")
+        .withColumn("time", f.col("made") + f.col("limit"))
+    )
+    older = is_limited.select("trial", "partition", f.col("at").alias("time"), f.col("offset").alias("over"))
+    from_then_on = Window.partitionBy("trial", "partition").orderBy("time").rangeBetween(0, Window.unboundedFollowing)
+    timed = (
+        waiting.unionByName(older, allowMissingColumns=True)
+        .withColumn("until", f.min("over").over(from_then_on))  # the record with which the wait of an update ends
+        .where(f.col("over").isNull())
+    )
+    begin = f.struct(f.lit(-1).cast("long").alias("until"), f.array().cast("array<bigint>").alias("ends"))
+
+    def waits(so_far: Column, one: Column) -> Column:
+        over = f.coalesce(one["until"], f.lit(NEVER))
+        until = f.when(one["number"] > so_far["until"], over).otherwise(so_far["until"])
+        return f.struct(until.alias("until"), f.concat(so_far["ends"], f.array(until)).alias("ends"))
+
+    limited = (
+        timed.groupBy(*WINDOW)
+        .agg(f.array_sort(f.collect_list(f.struct("number", "sum", "made", "source", "until"))).alias("all"))
+        .withColumn("ends", f.aggregate("all", begin, waits, lambda done: done["ends"]))
+        .select(*WINDOW, f.posexplode(f.arrays_zip("all", "ends")), "all")
+        .withColumn("next", f.get("all", f.col("pos") + 1)["number"])
+        .select(
+            *WINDOW,
+            *(f.col(f"col.all.{name}").alias(name) for name in ("number", "sum", "made", "source")),
+            ((f.col("col.ends") < NEVER) & (f.col("next").isNull() | (f.col("next") > f.col("col.ends")))).alias(
+                "comes"
+            ),
+        )
+    )
+    others = updates.join(limits, "trial", "anti")
+    return others.withColumn("comes", f.lit(True)).unionByName(limited)
 
 
 def of_sessions(inputs: DataFrame) -> DataFrame:

@@ -60,7 +60,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
             bool(known["suppressed"]),
         )
         assert reported["retention.ms"] >= reported["size.ms"] + reported["grace.ms"]
-        assert reported["kind"] == ("tumbling", "hopping", "session")[known["kind"]]
+        assert reported["kind"] == ("tumbling", "hopping", "session", "sliding")[known["kind"]]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ class Specimen:
     output: list[Result]
     kind: str = "tumbling"
     suppressed: bool = True
+    cogrouped: bool = False
+    limit: int = 0
     witnesses: list[Witness] = field(default_factory=list)
 
     @property
@@ -37,7 +39,14 @@ class Specimen:
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know besides the records."""
-        own = {"kind": KINDS.index(self.kind), "size": 10, "grace": 5, "suppressed": int(self.suppressed)}
+        own = {
+            "kind": KINDS.index(self.kind),
+            "size": 10,
+            "grace": 5,
+            "suppressed": int(self.suppressed),
+            "cogrouped": int(self.cogrouped),
+            "limit": self.limit,
+        }
         return {"partitions": 2, "exactly_once": 1, **own}
 
 
@@ -86,6 +95,42 @@ SESSION_UPDATES = Specimen(
     ],
     kind="session",
     suppressed=False,
+)
+SLIDING = Specimen(
+    name="sliding",
+    input=[(0, 0, 7, 1, 100), (0, 1, 7, 2, 104), (0, 2, 7, 4, 102), (0, 3, 9, 9, 150)],
+    output=[
+        *((0, 0, 7, 90, 1, 100), (0, 1, 7, 92, 5, 102), (0, 2, 7, 94, 7, 104)),
+        *((0, 3, 7, 101, 6, 104), (0, 4, 7, 103, 2, 104)),
+    ],
+    kind="sliding",
+)
+SLIDING_UPDATES = Specimen(
+    name="every update of windows that slide",
+    input=[(0, 0, 7, 1, 100), (0, 1, 7, 2, 104), (0, 2, 7, 4, 102), (0, 3, 7, 8, 104)],
+    output=[
+        *((0, 0, 7, 90, 1, 100), (0, 1, 7, 101, 2, 104), (0, 2, 7, 94, 3, 104), (0, 3, 7, 94, 7, 104)),
+        *((0, 4, 7, 92, 5, 102), (0, 5, 7, 101, 6, 104), (0, 6, 7, 103, 2, 104)),
+        *((0, 7, 7, 94, 15, 104), (0, 8, 7, 101, 14, 104), (0, 9, 7, 103, 10, 104)),
+    ],
+    kind="sliding",
+    suppressed=False,
+)
+COGROUPED = Specimen(
+    name="of two streams",
+    input=[(0, 0, 7, 1, 105), (0, 1, 7, 2, 103), (0, 2, 9, 9, 150)],
+    output=[(0, 0, 7, 100, 102, 105)],
+    cogrouped=True,
+)
+TIME_LIMIT = Specimen(
+    name="held back for 4 ms",
+    input=[
+        *((0, 0, 7, 1, 101), (0, 1, 7, 2, 103), (0, 2, 8, 9, 105), (0, 3, 7, 4, 105), (0, 4, 7, 8, 106)),
+        (0, 5, 9, 1, 109),
+    ],
+    output=[(0, 0, 7, 100, 3, 103), (0, 1, 7, 100, 15, 106), (0, 2, 8, 100, 9, 105)],
+    suppressed=False,
+    limit=4,
 )
 
 
@@ -193,6 +238,58 @@ ANOMALOUS = [
         witnesses=[found("wrong-value", 1, "output/0@1", "7 at 108", "13 at 109")],
     ),
     replace(
+        SLIDING,
+        name="lost-record: no window begins just after a record",
+        output=results(SLIDING, {(0, 3): None}),
+        witnesses=[
+            found(
+                "lost-record",
+                7,
+                "input/0@2",
+                "1 record of the window from 101 to 111",
+                "0 records of the window from 101 to 111",
+            )
+        ],
+    ),
+    replace(
+        SLIDING,
+        name="wrong-value: a new window is without the record before it",
+        output=results(SLIDING, {(0, 1): (0, 1, 7, 92, 4, 102)}),
+        witnesses=[found("wrong-value", 7, "output/0@1", "5 at 102", "4 at 102")],
+    ),
+    replace(
+        COGROUPED,
+        name="wrong-value: both streams have the same aggregator",
+        output=[(0, 0, 7, 100, 3, 105)],
+        witnesses=[found("wrong-value", 7, "output/0@0", "102 at 105", "3 at 105")],
+    ),
+    replace(
+        TIME_LIMIT,
+        name="lost-record: an update begins the wait anew",
+        output=results(TIME_LIMIT, {(0, 0): None}),
+        witnesses=[
+            found(
+                "lost-record",
+                7,
+                "input/0@4",
+                "2 records of the window from 100 to 110",
+                "1 record of the window from 100 to 110",
+            )
+        ],
+    ),
+    replace(
+        TIME_LIMIT,
+        name="wrong-value: what was held back first comes out",
+        output=results(TIME_LIMIT, {(0, 0): (0, 0, 7, 100, 1, 101)}),
+        witnesses=[found("wrong-value", 7, "output/0@0", "3 at 103", "1 at 101")],
+    ),
+    replace(
+        TIME_LIMIT,
+        name="early-result: its time is not up",
+        output=[*TIME_LIMIT.output, (0, 3, 9, 100, 1, 109)],
+        witnesses=[found("early-result", 9, "output/0@3", "nothing: its time is not up", "1 at 109")],
+    ),
+    replace(
         SESSION,
         name="early-result: a session that another took in",
         output=[*SESSION.output, (0, 2, 1, 105, 1, 105)],
@@ -241,6 +338,16 @@ LOOK_ALIKES = [
     HOPPING,
     SESSION,
     SESSION_UPDATES,
+    SLIDING,
+    SLIDING_UPDATES,
+    COGROUPED,
+    TIME_LIMIT,
+    replace(
+        SLIDING,
+        name="a record that is too late for each window that it slides into counts in none",
+        input=[(0, 0, 7, 1, 100), (0, 1, 8, 2, 116), (0, 2, 7, 4, 100), (0, 3, 9, 9, 150)],
+        output=[(0, 0, 7, 90, 1, 100), (0, 1, 8, 106, 2, 116)],
+    ),
     replace(
         HEALTHY,
         name="windows of different keys in another order",
@@ -283,6 +390,8 @@ def drawn(seed: int) -> Specimen:
     """
     rng = random.Random(seed)
     kind, suppressed = rng.choice(KINDS), rng.random() < 0.5
+    cogrouped = kind == "tumbling" and rng.random() < 0.5
+    limit = 4 if kind == "tumbling" and not suppressed and rng.random() < 0.5 else 0
     offsets, records, now = [0, 0], list[Record](), 1_000
     for value in range(1, rng.randint(2, 40)):
         now += rng.randint(0, 6)
@@ -292,7 +401,13 @@ def drawn(seed: int) -> Specimen:
         offsets[partition] += 1
     output, ends = list[Result](), [0, 0]
     for partition, _, key, value, at in records:
-        start = at if kind == "session" else at - at % (5 if kind == "hopping" else 10)
+        start = (
+            at
+            if kind == "session"
+            else at - rng.choice((10, 10, -1))
+            if kind == "sliding"
+            else at - at % (5 if kind == "hopping" else 10)
+        )
         for begin in (start, start - 5) if kind == "hopping" and rng.random() < 0.9 else (start,):
             place = partition if rng.random() < 0.95 else 1 - partition
             total = rng.choice((value, value, value + 1, 0))
@@ -300,4 +415,4 @@ def drawn(seed: int) -> Specimen:
             for _ in range(again):
                 output.append((place, ends[place], key, begin, total, at - rng.choice((0, 0, 0, 1))))
                 ends[place] += rng.randint(1, 2)
-    return Specimen(f"drawn {seed}", records, output, kind, suppressed)
+    return Specimen(f"drawn {seed}", records, output, kind, suppressed, cogrouped, limit)

@@ -1,7 +1,8 @@
 """The promise `windows`: what an aggregation by windows of time gives."""
 
+from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from onceproof.model.anomaly import Comparison
@@ -10,7 +11,8 @@ from onceproof.model.record import Facts, Record
 from onceproof.readers.comparisons import by_partition, by_place, records_text
 
 SUM_BITS = 22  # of a value; the others are the time at which its window starts
-TUMBLING, HOPPING, SESSION = range(3)  # values of the fact `kind`
+TUMBLING, HOPPING, SESSION, SLIDING = range(4)  # values of the fact `kind`
+MORE = 101  # the aggregator of the second stream adds what a value lacks to that
 
 
 class Window(NamedTuple):
@@ -40,7 +42,9 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
     Args:
         inputs: of the topology `windows`.
         outputs: `start << 22 | sum`.
-        facts: `kind`; `size` and `grace` in ms; `suppressed`: whether a window comes out only when it has closed.
+        facts: `kind`; `size` and `grace` in ms; `suppressed`: whether a window comes out only when it has closed;
+            `limit`: for how many ms updates are held back, 0 if they are not; `cogrouped`: whether odd values have an
+            aggregator of their own.
     """
     found: dict[Window, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
@@ -50,9 +54,15 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
     known: set[Window] = set()
     for records in by_partition(inputs).values():
         closed = max(record.timestamp for record in records) - _kept_open(facts)
-        for window, updates in _updates(records, facts).items():
+        all_updates = _updates(records, facts)
+        if facts["limit"]:
+            all_updates = _held_back(records, all_updates, facts["limit"])
+        for window, updates in all_updates.items():
             known.add(window)
-            if not facts["suppressed"]:
+            if not updates:
+                if there := found[window]:
+                    yield _breach("early-result", window, there[-1], "nothing: its time is not up", _text(there[-1]))
+            elif not facts["suppressed"]:
                 yield _compared(window, updates, found[window])
             elif window.end > closed or not updates[-1].sum:
                 if there := found[window]:
@@ -66,14 +76,23 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
 
 
 def _kept_open(facts: Facts) -> int:
-    """How long after its end, in ms, a window takes records; a session that ends may still grow."""
-    return facts["grace"] + (facts["size"] if facts["kind"] == SESSION else 0)
+    """How long after its end, in ms, a window takes records.
+
+    A session that ends may still grow; the end of a window that slides is one of its times (KIP-450).
+    """
+    return facts["grace"] + {SESSION: facts["size"], SLIDING: 1}.get(facts["kind"], 0)
+
+
+def _weight(record: Record, facts: Facts) -> int:
+    value = record.value or 0
+    return MORE - value if facts["cogrouped"] and value % 2 else value
 
 
 def _updates(records: Iterable[Record], facts: Facts) -> dict[Window, list[Update]]:
     """The results that the records of a partition, in their order, make of each window, update by update."""
     updates: dict[Window, list[Update]] = defaultdict(list)
     sessions: dict[int | None, dict[Window, int]] = defaultdict(dict)  # sums by key
+    counted: dict[int | None, list[tuple[int, int]]] = defaultdict(list)  # times and values by key, sorted
     now = 0  # the time of the task
     for record in records:
         now = max(now, record.timestamp)
@@ -81,12 +100,15 @@ def _updates(records: Iterable[Record], facts: Facts) -> dict[Window, list[Updat
         if facts["kind"] == SESSION:
             _join_sessions(record, facts["size"], closed, sessions[record.key], updates)
             continue
+        if facts["kind"] == SLIDING:
+            _slide(record, facts["size"], closed, counted[record.key], updates)
+            continue
         for start in _starts(record.timestamp, facts):
             window = Window(record.key, start, start + facts["size"])
             if window.end > closed:
                 of_window = updates[window]
                 before, made = (of_window[-1].sum, of_window[-1].timestamp) if of_window else (0, 0)
-                of_window.append(Update(before + (record.value or 0), max(made, record.timestamp), record))
+                of_window.append(Update(before + _weight(record, facts), max(made, record.timestamp), record))
     return updates
 
 
@@ -95,6 +117,58 @@ def _starts(timestamp: int, facts: Facts) -> Iterator[int]:
     advance = facts["size"] // 2 if facts["kind"] == HOPPING else facts["size"]
     last = timestamp - timestamp % advance
     yield from (start for start in range(last, timestamp - facts["size"], -advance) if start >= 0)
+
+
+def _slide(
+    record: Record, size: int, closed: int, counted: list[tuple[int, int]], updates: dict[Window, list[Update]]
+) -> None:
+    """Have a record count in the windows that it slides into, and make those that it takes.
+
+    There is a window that ends with each record, and one that begins just after it, if a record is in it (KIP-450).
+    """
+    at = record.timestamp
+    if at + size <= closed:
+        return
+    near = counted[bisect_left(counted, (at - size - 1, 0)) : bisect_left(counted, (at + size + 2, 0))]
+    times = {time for time, _ in near}
+    starts = {at - size, *(time - size for time in times if at <= time <= at + size)}
+    starts |= {time + 1 for time in times if time < at}
+    if any(at < time <= at + size for time in times) and not times & {at, at + size + 1}:
+        starts.add(at + 1)
+    insort(counted, (at, record.value or 0))
+    for start in sorted(starts):
+        if start + size > closed:
+            inside = [
+                (time, value) for time, value in (*near, (at, record.value or 0)) if start <= time <= start + size
+            ]
+            total, last = sum(value for _, value in inside), max(time for time, _ in inside)
+            updates[Window(record.key, start, start + size)].append(Update(total, last, record))
+
+
+def _held_back(
+    records: Iterable[Record], updates: Mapping[Window, Sequence[Update]], limit: int
+) -> dict[Window, list[Update]]:
+    """Of the updates those that come out, if each waits until its task is so many ms older than it.
+
+    One that comes meanwhile takes its place, and what comes with the record that ends the wait does so before.
+    """
+    ages, now = list[tuple[int, int]](), -1  # offsets at which the task gets older, and how old it is then
+    for record in records:
+        if record.timestamp > now:
+            now = record.timestamp
+            ages.append((now, record.offset))
+    out: dict[Window, list[Update]] = {}
+    for window, made in updates.items():
+        out[window], until = [], -1  # offset of the record that ends the wait
+        for number, update in enumerate(made):
+            if update.source.offset > until:
+                over = bisect_left(ages, (update.timestamp + limit, 0))
+                if over == len(ages):
+                    break
+                until = ages[over][1]
+            if number + 1 == len(made) or made[number + 1].source.offset > until:
+                out[window].append(update)
+    return out
 
 
 def _join_sessions(

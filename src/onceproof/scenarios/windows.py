@@ -26,6 +26,11 @@ from there, or windows come out twice or never. The store must keep them for tha
 for its size and grace alone. So an application that catches up loses most windows (variant `ON_CLOSE_BRIEF`, which must
 be red on each release from 3.4.0 on).
 
+A window that slides ends with a record, or begins just after one: so each record makes one or two, and what a new one
+holds is taken from those around it in the store. Updates may also be held back for a time of their own
+(`Suppressed.untilTimeLimit`), which a younger update of the window does not begin anew. Kafka Streams forgets the time
+of that buffer, too, so there the records that flow are in order.
+
 A session that has come out must not come out again. If its store keeps it for longer, a record that is out of order by
 more than the grace, and not too late to begin a session, still finds it, and it comes out once more, grown (variant
 `SESSION_KEPT`, which must be red on each release).
@@ -75,7 +80,7 @@ from onceproof.scenarios.two_instances import OTHER, refuse_at_least_once, refus
 NAME = "instance-1"
 STORE = "windowed-sums"
 ENTRIES = "entries"
-KINDS = ("tumbling", "hopping", "session")  # a fact is the place of one
+KINDS = ("tumbling", "hopping", "session", "sliding")  # a fact is the place of one
 RATE = 2_000.0  # records/s while the fault strikes
 LASTS = 15.0  # seconds for which records last when an instance joins
 TAKEN_WITHIN = 60.0  # seconds that it has to be given tasks
@@ -108,7 +113,11 @@ EXTENDED: dict[str, Any] = {
 class Parameters(Group, TransactionalStores):
     """The parameters of this scenario."""
 
-    kind: Literal["tumbling", "hopping", "session"] = Field("tumbling", description="kind of the windows")
+    kind: Literal["tumbling", "hopping", "session", "sliding"] = Field("tumbling", description="kind of the windows")
+    cogrouped: bool = Field(False, description="whether odd values are a stream with an aggregator of its own")
+    limit: int = Field(
+        0, ge=0, description="ms for which updates are held back, whatever their window; 0 is not at all"
+    )
     suppressed: bool = Field(True, description="whether results are held back until their window has closed")
     on_close: bool = Field(
         False, description="whether the aggregation itself puts out windows that have closed (KIP-825)"
@@ -119,7 +128,11 @@ class Parameters(Group, TransactionalStores):
     supplied: bool = Field(
         False, description="whether only the supplier of the store says for how long windows are kept"
     )
-    size: int = Field(500, ge=2, description="ms of a window; of a session, the gap after which it ends")
+    size: int = Field(
+        500,
+        ge=2,
+        description="ms of a window, or between its ends if it slides; of a session, the gap after which it ends",
+    )
     grace: int = Field(100, ge=1, description="ms for which a window waits for records that are out of order")
     keys: int = Field(50, ge=1, description="keys of the records")
     first: int = Field(
@@ -148,6 +161,22 @@ VARIANTS = variants_of(
         "SESSION_UPDATES",
         "As SESSION; every update comes out, and that a session is no more.",
         {**KILLED, "kind": "session", "size": 60, "suppressed": False},
+    ),
+    Variant("SLIDING", "As DEFAULT_CONFIG; windows slide (KIP-450).", {**KILLED, "kind": "sliding", "size": 100}),
+    Variant(
+        "SLIDING_UPDATES",
+        "As SLIDING; every update comes out.",
+        {**KILLED, "kind": "sliding", "size": 100, "suppressed": False},
+    ),
+    Variant(
+        "COGROUPED",
+        "As DEFAULT_CONFIG; two streams with an aggregator each are summed together (KIP-150).",
+        {**KILLED, "cogrouped": True},
+    ),
+    Variant(
+        "TIME_LIMIT",
+        "As DEFAULT_CONFIG; instead each update is held back for 200 ms (Suppressed.untilTimeLimit).",
+        {**KILLED, "suppressed": False, "limit": 200},
     ),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with windows in memory.", {**KILLED, "stores": "in-memory"}),
     Variant("CACHED", "As DEFAULT_CONFIG with a cached store.", {**KILLED, "caching": True}),
@@ -208,7 +237,7 @@ def refusal(trial: Trial) -> str | None:
     on_disk = parameters.stores == "rocksdb"
     if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
-    if reason := _refuse_on_close(cell, parameters):
+    if reason := _refuse_on_close(cell, parameters) or _refuse_held_back(parameters):
         return reason
     if parameters.supplied and (parameters.on_close or parameters.kind == "session"):
         return "supplied is for windows that a supplier keeps; leave out on.close, and take another kind than session."
@@ -235,6 +264,21 @@ def _refuse_on_close(cell: Cell, parameters: Parameters) -> str | None:
     return None
 
 
+def _refuse_held_back(parameters: Parameters) -> str | None:
+    """Refuses results of which a record makes several, or none that is known."""
+    if parameters.limit and (_finals_only(parameters) or parameters.late or parameters.kind != "tumbling"):
+        return (
+            "limit is for each update of windows that tumble, and records that are not late; leave out suppressed, "
+            "on.close, late and kind, or limit."
+        )
+    if parameters.cogrouped and (parameters.on_close or parameters.late or parameters.kind != "tumbling"):
+        return (
+            "cogrouped is for windows that tumble and records that are not late, since each stream has a time of its "
+            "own; leave out on.close, late and kind, or cogrouped."
+        )
+    return None
+
+
 def _finals_only(parameters: Parameters) -> bool:
     """Whether only the last result of a window comes out."""
     return parameters.suppressed or parameters.on_close
@@ -242,7 +286,8 @@ def _finals_only(parameters: Parameters) -> bool:
 
 def retention(parameters: Parameters) -> int:
     """Ms for which the store keeps windows."""
-    return KEPT if parameters.kept_longer else parameters.size + parameters.grace
+    ends = 2 if parameters.kind == "sliding" else 1  # Kafka Streams asks for both sides of a record
+    return KEPT if parameters.kept_longer else ends * parameters.size + parameters.grace
 
 
 def _refuse_extended(parameters: Parameters) -> str | None:
@@ -305,7 +350,7 @@ def generated(trial: Trial) -> list[Stamped]:
         at, late = now, TOO_LATE if now < parameters.first else parameters.late
         if now >= 4 * open_for and rng.random() < late:
             at -= rng.randint(2 * open_for, 4 * open_for)
-        elif rng.random() < OUT_OF_ORDER:
+        elif rng.random() < OUT_OF_ORDER and (now < parameters.first or not parameters.limit):
             at -= rng.randrange(delay)
         made.append(Stamped(rng.randrange(parameters.keys), rng.randint(1, MOST), at))
     return [*made, *_closing(parameters, len(made) + 2 * open_for)]
@@ -334,6 +379,8 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "kind": parameters.kind,
+        "cogrouped": parameters.cogrouped,
+        **({"limit.ms": parameters.limit} if parameters.limit else {}),
         "suppressed": parameters.suppressed,
         "on.close": parameters.on_close,
         "retention.ms": retention(parameters),
@@ -466,6 +513,8 @@ def facts(parameters: Parameters) -> dict[str, int]:
         "size": parameters.size,
         "grace": parameters.grace,
         "suppressed": int(_finals_only(parameters)),
+        "cogrouped": int(parameters.cogrouped),
+        "limit": parameters.limit,
     }
 
 

@@ -17,6 +17,9 @@ final class Plants {
     private static final String SOURCE = INTERNALS + "SourceNode";
     private static final String FOREIGN_KEYS =
             "~kstream.internals.foreignkeyjoin.SubscriptionSendProcessorSupplier$UnbindChangeProcessor";
+    private static final String SLIDING =
+            "~kstream.internals.KStreamSlidingWindowAggregate$KStreamSlidingWindowAggregateProcessor";
+    private static final String BUFFER = "~state.internals.InMemoryTimeOrderedKeyValue";
     private static final String CLIENTS = "org.apache.kafka.clients.";
 
     static final List<Plant> ALL = List.of(
@@ -111,6 +114,14 @@ final class Plants {
                     Alteration.of(
                             INTERNALS + "AbstractProcessorContext", "processorMetadataForKey",
                             Processing.EmitTimeForgotten.class)),
+            new Plant("right-window-left-out",
+                    Alteration.of(SLIDING, "createPreviousRecordRightWindow", Windowing.LeftOut.class)),
+            new Plant("first-aggregator-for-all",
+                    Alteration.of("~kstream.internals.KStreamWindowAggregate", "<init>", 5, Windowing.FirstOfFive.class))
+                    .or(Alteration.of(
+                            "~kstream.internals.KStreamWindowAggregate", "<init>", 4, Windowing.FirstOfFour.class)),
+            new Plant("wait-begins-anew", Alteration.of(BUFFER + "ChangeBuffer", "cleanPut", 3, Windowing.Anew.class))
+                    .or(Alteration.of(BUFFER + "Buffer", "cleanPut", 3, Windowing.Anew.class)),
             new Plant("lag-hidden",
                     Alteration.of(CLIENTS + "consumer.KafkaConsumer", "currentLag", 1, Processing.LagHidden.class)),
             new Plant("youngest-first",

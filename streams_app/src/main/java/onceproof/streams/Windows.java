@@ -2,18 +2,23 @@ package onceproof.streams;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.LongSerializer;
 import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
@@ -22,10 +27,14 @@ import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * Sums the values of a key by windows of time: tumbling, hopping (each begins half a window after the one before) or
- * sessions. Every update comes out, or, suppressed or emitted on close, what a window holds when it has closed.
+ * Sums the values of a key by windows of time: tumbling, hopping (each begins half a window after the one before),
+ * sliding, or sessions. Every update comes out; or, suppressed or emitted on close, what a window holds when it has
+ * closed; or, with {@code limit.ms}, what it holds so long after the first update that is held back.
+ *
+ * <p>Cogrouped, odd values are a stream of their own: its aggregator adds what is lacking to 101.
  *
  * <p>Output values are {@code start << 22 | sum}; a sum of 0 says that a session is no more, as another has taken it
  * in. Timestamps are those of the results: the youngest record of a window, the end of a session.
@@ -35,6 +44,7 @@ final class Windows {
     static final String SUMS = "windowed-sums";
     static final String HELD = "windowed-sums-held"; // by suppress, which calls its store so
     static final int SUM_BITS = 22;
+    static final int MORE = 101; // than any value
     private static final String STRATEGY = "org.apache.kafka.streams.kstream.EmitStrategy";
     private static final String INPUT = "input";
     private static final String RESULTS = "results";
@@ -43,13 +53,18 @@ final class Windows {
 
     static Topology topology(Settings settings, Progress progress) {
         StreamsBuilder builder = new StreamsBuilder();
-        KGroupedStream<Integer, Integer> input = builder.stream(
-                        settings.text("input.topic"),
-                        Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT))
-                .groupByKey(Grouped.with(Serdes.Integer(), Serdes.Integer()));
-        KTable<Windowed<Integer>, Integer> sums = sums(input, settings);
+        KStream<Integer, Integer> input = builder.stream(
+                settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT));
+        KTable<Windowed<Integer>, Integer> sums =
+                settings.flag("cogrouped") ? cogrouped(input, settings) : sums(grouped(input), settings);
         if (settings.flag("suppressed")) {
             sums = sums.suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()).withName(HELD));
+        }
+        Optional<Integer> limit = settings.optionalCount("limit.ms");
+        if (limit.isPresent()) {
+            sums = sums.suppress(Suppressed.<Windowed<Integer>>untilTimeLimit(
+                            Duration.ofMillis(limit.get()), BufferConfig.unbounded())
+                    .withName(HELD));
         }
         sums.toStream(Named.as(RESULTS));
         return builder.build()
@@ -60,16 +75,28 @@ final class Windows {
                         KeyPartitioner.of(), "told");
     }
 
+    private static KGroupedStream<Integer, Integer> grouped(KStream<Integer, Integer> stream) {
+        return stream.groupByKey(Grouped.with(Serdes.Integer(), Serdes.Integer()));
+    }
+
+    private static KTable<Windowed<Integer>, Integer> cogrouped(KStream<Integer, Integer> input, Settings settings) {
+        settings.oneOf("kind", "tumbling");
+        return grouped(input.filter((key, value) -> value % 2 == 0))
+                .<Integer>cogroup((key, value, sum) -> sum + value)
+                .cogroup(grouped(input.filter((key, value) -> value % 2 != 0)), (key, value, sum) -> sum + MORE - value)
+                .windowedBy(TimeWindows.ofSizeAndGrace(size(settings), grace(settings)))
+                .aggregate(() -> 0, store(settings));
+    }
+
     private static KTable<Windowed<Integer>, Integer> sums(
             KGroupedStream<Integer, Integer> input, Settings settings) {
-        StoreKind stores = StoreKind.of(settings);
-        String kind = settings.oneOf("kind", "tumbling", "hopping", "session");
-        Duration size = Duration.ofMillis(settings.count("size.ms"));
-        Duration grace = Duration.ofMillis(settings.count("grace.ms"));
-        Duration kept = Duration.ofMillis(settings.count("retention.ms"));
+        Duration size = size(settings);
+        Duration grace = grace(settings);
         boolean onClose = settings.flag("on.close");
-        boolean supplied = settings.flag("supplied");
+        String kind = settings.oneOf("kind", "tumbling", "hopping", "session", "sliding");
         if (kind.equals("session")) {
+            settings.flag("supplied"); // of windows
+            StoreKind stores = StoreKind.of(settings);
             SessionWindowedKStream<Integer, Integer> sessions =
                     input.windowedBy(SessionWindows.ofInactivityGapAndGrace(size, grace));
             return (onClose ? emittedOnClose(sessions, SessionWindowedKStream.class) : sessions)
@@ -78,21 +105,40 @@ final class Windows {
                             (key, value, sum) -> sum + value,
                             (key, one, other) -> one + other,
                             onClose
-                                    ? stores.sessionsOfDsl(SUMS, kept, Serdes.Integer(), Serdes.Integer())
-                                    : stores.sessions(SUMS, kept, Serdes.Integer(), Serdes.Integer()));
+                                    ? stores.sessionsOfDsl(SUMS, kept(settings), Serdes.Integer(), Serdes.Integer())
+                                    : stores.sessions(SUMS, kept(settings), Serdes.Integer(), Serdes.Integer()));
         }
         TimeWindows windows = TimeWindows.ofSizeAndGrace(size, grace);
-        TimeWindowedKStream<Integer, Integer> windowed =
-                input.windowedBy(kind.equals("hopping") ? windows.advanceBy(size.dividedBy(2)) : windows);
+        TimeWindowedKStream<Integer, Integer> windowed = kind.equals("sliding")
+                ? input.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(size, grace))
+                : input.windowedBy(kind.equals("hopping") ? windows.advanceBy(size.dividedBy(2)) : windows);
         return (onClose ? emittedOnClose(windowed, TimeWindowedKStream.class) : windowed)
-                .aggregate(
-                        () -> 0,
-                        (key, value, sum) -> sum + value,
-                        onClose
-                                ? stores.windowsOfDsl(SUMS, kept, size, Serdes.Integer(), Serdes.Integer())
-                                : supplied
-                                        ? stores.suppliedWindows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer())
-                                        : stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer()));
+                .aggregate(() -> 0, (key, value, sum) -> sum + value, store(settings));
+    }
+
+    private static Materialized<Integer, Integer, WindowStore<Bytes, byte[]>> store(Settings settings) {
+        StoreKind stores = StoreKind.of(settings);
+        Duration kept = kept(settings);
+        Duration size = size(settings);
+        boolean supplied = settings.flag("supplied");
+        if (settings.flag("on.close")) {
+            return stores.windowsOfDsl(SUMS, kept, size, Serdes.Integer(), Serdes.Integer());
+        }
+        return supplied
+                ? stores.suppliedWindows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer())
+                : stores.windows(SUMS, kept, size, Serdes.Integer(), Serdes.Integer());
+    }
+
+    private static Duration size(Settings settings) {
+        return Duration.ofMillis(settings.count("size.ms"));
+    }
+
+    private static Duration grace(Settings settings) {
+        return Duration.ofMillis(settings.count("grace.ms"));
+    }
+
+    private static Duration kept(Settings settings) {
+        return Duration.ofMillis(settings.count("retention.ms"));
     }
 
     /** The aggregation puts out only what a window holds when it has closed (KIP-825, from 3.3 on). */

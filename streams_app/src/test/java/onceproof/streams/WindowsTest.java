@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
@@ -34,7 +35,7 @@ class WindowsTest {
                 "windows", state,
                 Map.of(
                         "input.topic", "in", "output.topic", "out", "caching", false, "suppressed", true, "on.close", false,
-                        "supplied", false,
+                        "supplied", false, "cogrouped", false,
                         "size.ms", 10, "grace.ms", 5, "retention.ms", 15));
     }
 
@@ -193,6 +194,44 @@ class WindowsTest {
                         "7: 1 from 100 at 100", "7: 2 from 111 at 111", "7: 0 from 100 at 100", "7: 0 from 111 at 111",
                         "7: 7 from 100 at 111", "7: 0 from 100 at 111", "7: 12 from 100 at 111"),
                 results(7, 1, 100, 7, 2, 111, 7, 4, 105, 7, 5, 111));
+    }
+
+    /** A window ends with a record, or begins just behind one, and has both of its ends. */
+    @ParameterizedTest
+    @ValueSource(strings = {"rocksdb", "in-memory"})
+    void windows_slide_with_the_records(String stores) {
+        trial.with("kind", "sliding").with("stores", stores).with("suppressed", false).with("retention.ms", 25);
+        List<String> updates = new ArrayList<>(results(7, 1, 100, 7, 2, 104, 7, 4, 102, 7, 8, 104));
+        Collections.sort(updates); // those of one record come in any order
+        assertEquals(
+                List.of(
+                        "7: 1 from 90 at 100", "7: 10 from 103 at 104", "7: 14 from 101 at 104", "7: 15 from 94 at 104",
+                        "7: 2 from 101 at 104", "7: 2 from 103 at 104", "7: 3 from 94 at 104", "7: 5 from 92 at 102",
+                        "7: 6 from 101 at 104", "7: 7 from 94 at 104"),
+                updates);
+    }
+
+    @Test
+    void a_sliding_window_comes_out_when_it_has_closed() {
+        trial.with("kind", "sliding").with("retention.ms", 25);
+        assertEquals(
+                List.of("7: 1 from 90 at 100", "7: 3 from 94 at 104", "7: 2 from 101 at 104"),
+                results(7, 1, 100, 7, 2, 104, 9, 9, 150));
+    }
+
+    @Test
+    void each_of_two_streams_has_an_aggregator_of_its_own() {
+        trial.with("cogrouped", true);
+        assertEquals(List.of("7: 102 from 100 at 105"), results(7, 1, 105, 7, 2, 103, 9, 9, 150, 9, 2, 150));
+    }
+
+    /** What is held back keeps its time when another update takes its place. */
+    @Test
+    void an_update_comes_out_when_its_time_is_up() {
+        trial.with("suppressed", false).with("limit.ms", 4);
+        assertEquals(
+                List.of("7: 3 from 100 at 103", "7: 15 from 100 at 106", "8: 9 from 100 at 105"),
+                results(7, 1, 101, 7, 2, 103, 8, 9, 105, 7, 4, 105, 7, 8, 106, 9, 1, 109));
     }
 
     @Test
