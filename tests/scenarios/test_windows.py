@@ -71,6 +71,10 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("UPDATES", {"caching": True}, "of a cached store not every update comes out"),
         ("IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ("DEFAULT_CONFIG", {"records": 40_000}, "a sum has 22 bits; take fewer records, at most 41,942"),
+        ("TIME_LIMIT", {}, None),
+        ("TIME_LIMIT", {"kind": "hopping"}, "limit is for each update of windows that tumble"),
+        ("TIME_LIMIT", {"late": 0.1}, "limit is for each update of windows that tumble"),
+        ("COGROUPED", {"kind": "sliding"}, "cogrouped is for windows that tumble"),
         ("ROLLING", {}, "a rolling bounce takes a second release"),
         ("ON_CLOSE", {}, None),
         ("ON_CLOSE", {"suppressed": True}, "windows come out either from suppress or when they close"),
@@ -97,6 +101,13 @@ def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_a
     assert max(record.at for record in made[:400]) < older[0].at
     assert {partition_of_key(record.key, 4) for record in youngest} == set(range(4))
     assert len({record.key for record in made[994:]} - {record.key for record in made[:994]}) == 4
+
+
+def test_where_updates_wait_for_a_time_no_record_that_flows_is_out_of_order():
+    made = generated(a_windows_trial("TIME_LIMIT", first=2_000, records=2_000))
+    ages = [now - record.at for now, record in enumerate(made[:-4])]
+    assert any(ages[:2_000])
+    assert not any(ages[2_000:])
 
 
 def test_a_release_that_cannot_emit_on_close_is_refused():

@@ -44,7 +44,7 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
         outputs: `start << 22 | sum`.
         facts: `kind`; `size` and `grace` in ms; `suppressed`: whether a window comes out only when it has closed;
             `limit`: for how many ms updates are held back, 0 if they are not; `cogrouped`: whether odd values have an
-            aggregator of their own.
+            aggregator of their own. A trial of before there were the last two lacks them.
     """
     found: dict[Window, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
@@ -55,8 +55,8 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
     for records in by_partition(inputs).values():
         closed = max(record.timestamp for record in records) - _kept_open(facts)
         all_updates = _updates(records, facts)
-        if facts["limit"]:
-            all_updates = _held_back(records, all_updates, facts["limit"])
+        if limit := facts.get("limit"):
+            all_updates = _held_back(records, all_updates, limit)
         for window, updates in all_updates.items():
             known.add(window)
             if not updates:
@@ -85,7 +85,7 @@ def _kept_open(facts: Facts) -> int:
 
 def _weight(record: Record, facts: Facts) -> int:
     value = record.value or 0
-    return MORE - value if facts["cogrouped"] and value % 2 else value
+    return MORE - value if facts.get("cogrouped") and value % 2 else value
 
 
 def _updates(records: Iterable[Record], facts: Facts) -> dict[Window, list[Update]]:
