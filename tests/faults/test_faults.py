@@ -26,6 +26,7 @@ from onceproof.model.files import FaultOutcome
 from onceproof.scenarios import SCENARIOS, app, check_fault
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
+from tests.fakes.instance import FakeInstance
 from tests.fakes.world import fake_driver
 
 
@@ -151,6 +152,33 @@ def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path
     assert sorted(task for tasks in mixed["tasks"].values() for task in tasks) == ["0_0", "0_1"]
     assert min(mixed["processed"].values()) > 0
     assert proof["members"] == {"instance-1": "3.9.1", "instance-2": "3.9.1"}
+
+
+def test_transactional_stores_are_switched_on_with_the_other_release_and_off_on_the_way_back(tmp_path: Path) -> None:
+    trial = a_trial("4.3.1", "ROLLING_BACK", restart_on="4.4.0", **{rolling_bounce.SWITCHED: True})
+    driver = fake_driver(trial, tmp_path)
+    started: list[tuple[str, str | None]] = []
+    start = FakeInstance.start
+
+    def noted(instance: FakeInstance, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
+        started.append((str(instance.release), config.get("enable.transactional.statestores")))
+        start(instance, topology, app, config)
+
+    with pytest.MonkeyPatch.context() as meanwhile:
+        meanwhile.setattr(FakeInstance, "start", noted)
+        fault_outcome = driver.outcome(driver.drive()).fault
+    driver.stop()
+    assert fault_outcome is not None
+    assert [b["transactional"] for b in fault_outcome.observed["bounces"]] == [True, True, False, False]
+    assert set(started) == {("4.3.1", None), ("4.4.0", "true")}
+    assert "in 4 bounces, with transactional stores on the other release; for " in fault_outcome.summary
+
+
+def test_a_release_without_transactional_stores_is_refused_to_roll_to() -> None:
+    trial = a_trial("4.2.1", "ROLLING_TRANSACTIONAL", restart_on="4.3.1", scenario="table-join")
+    assert SCENARIOS["table-join"].refuse_trial(trial) == (
+        "Kafka Streams 4.3.1 has no transactional stores (KIP-892); roll to 4.4.0 or later."
+    )
 
 
 def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> None:

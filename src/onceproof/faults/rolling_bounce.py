@@ -5,6 +5,9 @@ group has settled. So for a time both releases are members of one group, and han
 Kafka Streams asks for it every instance is bounced twice, one of these times with `upgrade.from`
 (`Release.bounces_to`), unless a trial is to show what happens without. The way back may follow in the same trial.
 
+Transactional stores may be switched on with the other release, and off with the way back, as an upgrade does. Then each
+instance opens stores that it, or another one, left without them, or with them.
+
 Nothing may be lost, repeated or counted twice on the way. That both releases were members of one group at once is
 concluded from what the instances report: the release that each has loaded, and that each task is active in exactly one
 of them. An instance alone in its group would have them all.
@@ -28,6 +31,8 @@ TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
 PATIENCE = 300.0  # seconds that all bounces may take
 
 BACK, UPGRADE_FROM = f"{NAME}.back", f"{NAME}.upgrade.from"
+SWITCHED = f"{NAME}.transactional"
+TRANSACTIONAL_STORES = {"enable.transactional.statestores": "true"}
 STATIC = "static.membership"  # a parameter of the scenario
 
 
@@ -38,6 +43,9 @@ class Parameters(BaseParameters):
     back: bool = Field(False, description=f"whether `{NAME}` goes all the way back to the first release, too")
     upgrade_from: bool = Field(
         True, description="whether `upgrade.from` is set where Kafka Streams asks for it, and bounced twice"
+    )
+    transactional: bool = Field(
+        False, description="whether instances have transactional stores (KIP-892) while they run the other release"
     )
 
 
@@ -75,6 +83,7 @@ class RollingBounce(FaultRun):
         cell, parameters = lab.trial.cell, Parameters.of(lab.parameters)
         self._static = StaticMembership.of(lab.parameters).static_membership
         self._there = bounces(cell.streams, cell.restart_on, parameters) if cell.restart_on else ()
+        self._switched = {cell.restart_on: TRANSACTIONAL_STORES} if parameters.transactional else {}
         self._back = bounces(cell.running, cell.streams, parameters) if self._there and parameters.back else ()
         self._tasks: set[str] = set()  # that were active in any instance so far
         self._upgrade_from: dict[str, str | None] = {}  # by bounced instance
@@ -112,11 +121,18 @@ class RollingBounce(FaultRun):
     def _bounce(self, name: str, release: Release, upgrade_from: str | None) -> None:
         began = self.lab.now()
         self.lab.instances.stop(name, leave_group=not self._static)
-        self.lab.instances.start(name, release, started_with(upgrade_from))
+        switched = self._switched.get(release, {})
+        self.lab.instances.start(name, release, {**started_with(upgrade_from), **switched})
         self._upgrade_from[name] = upgrade_from
         milliseconds = round((self.lab.now() - began) * 1_000)
         self._bounces.append(
-            {"instance": name, "release": str(release), "upgrade_from": upgrade_from, "away_ms": milliseconds}
+            {
+                "instance": name,
+                "release": str(release),
+                "upgrade_from": upgrade_from,
+                "transactional": bool(switched),
+                "away_ms": milliseconds,
+            }
         )
 
     def _work_together(self) -> Iterator[bool]:
@@ -208,11 +224,12 @@ class RollingBounce(FaultRun):
         together = sum(period["ms"] for period in worked)
         asked = next((b["upgrade_from"] for b in self._bounces if b["upgrade_from"]), None)
         back = " and back" if self._back else ""
+        switched = ", with transactional stores on the other release" if self._switched else ""
         bounces = f"{len(self._bounces)} {'bounce' if len(self._bounces) == 1 else 'bounces'}"
         bounces += f", with upgrade.from={asked} on the way" if asked else ""
         return (
-            f"The group went from {cell.streams} to {cell.restart_on}{back} in {bounces}; for {together:,} ms it had "
-            f"members of both releases, which processed {records}."
+            f"The group went from {cell.streams} to {cell.restart_on}{back} in {bounces}{switched}; for {together:,} "
+            f"ms it had members of both releases, which processed {records}."
         )
 
 

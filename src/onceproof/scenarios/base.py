@@ -16,7 +16,7 @@ from pydantic import Field
 
 from onceproof.faults import NONE, OF_DISK, Injection, refuse_fault, rolling_bounce
 from onceproof.faults.base import Fault, FaultContext, Instance, Instances
-from onceproof.faults.rolling_bounce import BACK, STATIC, StaticMembership
+from onceproof.faults.rolling_bounce import BACK, STATIC, SWITCHED, StaticMembership
 from onceproof.model.anomaly import Comparison
 from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
@@ -277,6 +277,12 @@ ROLLING = Variant(
     {"fault": rolling_bounce.NAME},
 )
 
+ROLLING_TRANSACTIONAL = Variant(
+    "ROLLING_TRANSACTIONAL",
+    "As ROLLING, and all the way back; on the other release stores are transactional (KIP-892).",
+    {"fault": rolling_bounce.NAME, BACK: True, SWITCHED: True},
+)
+
 ROLLING_BACK = Variant("ROLLING_BACK", "As ROLLING, and all the way back.", {"fault": rolling_bounce.NAME, BACK: True})
 
 
@@ -371,6 +377,8 @@ def refuse_rolling(cell: Cell, parameters: Injection, *, on_disk: bool = True) -
     if cell.restart_on is None:
         return "a rolling bounce takes a second release; name it with --roll-to."
     rolling = rolling_bounce.Parameters.of(parameters)
+    if rolling.transactional and not cell.restart_on.has_transactional_stores:
+        return f"Kafka Streams {cell.restart_on} has no transactional stores (KIP-892); roll to 4.4.0 or later."
     ways = [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)]
     for before, after in ways[: 1 + rolling.back]:
         if reason := before.refuse_roll_to(after, upgrade_from=rolling.upgrade_from) or (
@@ -553,7 +561,9 @@ class Scenario:
             "caching": (is_cached,),
             "standbys": (config["num.standby.replicas"] != "0",),
             "static_membership": ("group.instance.id" in config,),
-            "transactional_stores": (parameters.get(TRANSACTIONAL, False) not in (False, "no"),),
+            "transactional_stores": (
+                parameters.get(TRANSACTIONAL, False) not in (False, "no") or bool(parameters.get(SWITCHED)),
+            ),
             "state_updater": ("__state.updater.enabled__" not in config,),
             "protocol": (config.get(PROTOCOL, "classic"),),
             "quotas": ("quotas" in self.features,),

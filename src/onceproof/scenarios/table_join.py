@@ -33,6 +33,7 @@ from onceproof.faults import OF_DISK, OF_GROUPS, bounce, instance_kill
 from onceproof.model.cell import Trial
 from onceproof.scenarios.base import (
     ROLLING,
+    ROLLING_TRANSACTIONAL,
     TRANSACTIONAL,
     Exercise,
     Group,
@@ -60,6 +61,7 @@ FIRST_TOTAL = 1_000_000  # the key of the first of the last sums in the output
 GROUPS, TOTALS = 5_000, 10  # the group of a key is its remainder, and so is the last sum of a group
 DELETED = 1  # value that deletes
 LARGEST = 1_000  # value, so that no sum overflows
+FLOWING = 60_000  # records that last on the way there and back
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -92,6 +94,9 @@ VARIANTS = variants_of(
     Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed cleanly.", {"fault": bounce.FAULT.name}),
     Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
     replace(ROLLING, parameters={**ROLLING.parameters, "join": "outer"}),
+    replace(
+        ROLLING_TRANSACTIONAL, parameters={**ROLLING_TRANSACTIONAL.parameters, "join": "outer", "records": FLOWING}
+    ),
 )
 
 
