@@ -39,6 +39,7 @@ class Nature:
     fails_early: bool = False  # a transaction, before any throttle
     throws_after: int | None = None  # records; then the thread that processes them dies
     halts_after: int | None = None  # records; then everything stops
+    leaks: bool = False  # a metric, whenever it is asked what it holds
     starves: bool = False  # as its threads wait for a CPU all the time
     keeps_lock: bool = False  # then: of a task's directory, which its owner cannot lock (KAFKA-19510)
     closes: bool = True  # cleanly

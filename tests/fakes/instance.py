@@ -89,7 +89,7 @@ class FakeInstance(Instance):
         self._group, self._clock, self._nature = group, clock, group.nature
         self._fake = FakeProcess()
         self._members: list[Member] = []
-        self._numbers = count(1)
+        self._numbers, self._asked = count(1), 0
         self._committed_at = self._started_at = clock.now()
         self._throttled_at: float | None = None
         self._frozen, self._frozen_at = False, clock.now()
@@ -165,6 +165,9 @@ class FakeInstance(Instance):
             self._to("NOT_RUNNING")
         elif line == "clean-up":
             result = self._clean_up()
+        elif line == "resources":
+            self._asked += 1
+            self._tell("resources", held={"threads": 1, "metrics": self._asked if self._nature.leaks else 1})
         elif line.startswith("dump "):
             as_bytes = line.split(" ")[2].split(",")
             told: dict[bool, list[dict[str, Any]]] = {False: [], True: []}

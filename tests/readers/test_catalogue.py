@@ -38,7 +38,8 @@ def test_every_check_has_a_real_trial_and_every_anomaly_is_planted() -> None:
     of_runs = {
         "unstable-final"
     }  # of two runs that are compared with each other (tests/campaigns/test_application_promises.py)
-    of_the_timeline = {"wrong-topic", "wrong-assignment"}  # tests/scenarios/test_internal_topics.py, test_assignment.py
+    # tests/scenarios/test_internal_topics.py, test_assignment.py, test_resources.py
+    of_the_timeline = {"wrong-topic", "wrong-assignment", "leak"}
     of_endings = {a for p in ("endings", "readiness") for a in PROMISES[p].anomalies}  # tests/scenarios/test_endings.py
     assert found | of_logs | of_stores | of_runs | of_the_timeline | of_endings == set(ANOMALIES)
 

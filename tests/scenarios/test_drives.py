@@ -558,6 +558,9 @@ WAYS = [
         Way("endings", f"a handler answers {answer}", True, f"2 threw, and its handler answers {answer}, while", answer)
         for answer in ("SHUTDOWN_APPLICATION", "SHUTDOWN_CLIENT", "REPLACE_THREAD")
     ),
+    Way("leaks", "tasks stay", True, "^10 rounds; 0 of 0 times all tasks moved", all_steps_tried=True),
+    Way("leaks", "tasks move", True, "^10 rounds; 10 of 10 times all tasks moved", "MOVED", all_steps_tried=True),
+    Way("leaks", "windows come out when they close", True, "^10 rounds", "ON_CLOSE", all_steps_tried=True),
     Way("dead-letters", "it rolls", True, "The group went from 4.3.1 to 4.2.1", "ROLLING", restart_on="4.2.1"),
     Way(
         "windows",
@@ -732,6 +735,7 @@ HALTS = [
         (
             *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
             *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 150, 10_000),
+            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 600, 150),
         ),
         strict=True,
     )

@@ -70,6 +70,7 @@ HEALTHY: dict[str, dict[str, Fields]] = {
     "interactive-queries": {
         "routed": {"owners": {"instance-1": [0, 1]}, "routes": {"instance-1": dict.fromkeys("01", "instance-1")}}
     },
+    "leaks": {},
     "migration": {},
 }
 
@@ -183,6 +184,7 @@ OF_SCENARIO: dict[str, dict[str, Fields]] = {
             "told": ("instance-1", "instance-2"),
         }
     },
+    "leaks": {},
     "migration": {},
 }
 

@@ -31,6 +31,7 @@ from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 START_TIMEOUT = 60.0
 LARGEST_FILE = 2**31  # bytes that a user application may write into a file, be it its log
 JAVA_VERSION = "onceproof.java"  # configuration: the feature version of the Java that it runs on
+NATIVE = "onceproof.native.objects"  # configuration: whether the native objects of RocksDB are counted
 LOG_TRANSACTIONS = "onceproof.log.transactions"  # configuration: the level at which requests of transactions are logged
 
 
@@ -102,20 +103,22 @@ class Instance:
         except OSError as error:
             raise unwritable(error, scratch) from error
         jars = [installation.application_jar, *streams_class_path(installation, self.release)]
+        agent = [f"plant={self.plant}"] if self.plant else []
+        agent += ["native"] if config.get(NATIVE) == "true" else []
         # An altered class must neither come from the archive nor get into it.
-        jvm = Jvm.of(installation, jars) if self.plant is None else Jvm(installation.java, jars)
+        jvm = Jvm(installation.java, jars) if agent else Jvm.of(installation, jars)
         self._class_data = jvm.data
         folder = app.get("application")
         self._is_of_people = folder is not None
         of_people = self._of_people(folder, config) if folder else []
         # RocksDB unpacks its library there and leaves it if the JVM is killed: it is removed with the state.
-        planted = () if self.plant is None else (f"-javaagent:{installation.agent_jar}=plant={self.plant}",)
+        altered = (f"-javaagent:{installation.agent_jar}={','.join(agent)}",) if agent else ()
         logging = f"-D{LOG_TRANSACTIONS}={config.get(LOG_TRANSACTIONS, 'INFO')}"
         options = (
             f"-Xmx{config.get(HEAP, '512m')}",
             f"-Djava.io.tmpdir={scratch}",
             logging,
-            *planted,
+            *altered,
             *java_options(config),
         )
         main = ("onceproof.streams.Main",)
@@ -229,7 +232,7 @@ class Instance:
                 f"{loaded[1]}, but the cell asks for {self.release}: the class path is wrong."
             )
         wanted = ("streams_version", "streams_commit", "clients_version", "clients_commit", "java")
-        planted = self.last.get("plant", {}).get("plant")
+        planted = self.last.get("plant", {}).get("plant") or None
         if planted != self.plant:
             raise HarnessError(
                 f"{self.name} says that {planted or 'nothing'} is planted in it, but it should be "

@@ -268,6 +268,11 @@ ANOMALIES = {
             "restoration",
         ),
         Anomaly(
+            "leak",
+            "After each round of the same work, the application held more of something than before.",
+            "resource",
+        ),
+        Anomaly(
             "fencing-breach",
             "A producer's epoch fell, its sequence did not follow, or a committed position fell: somebody wrote who "
             "should have been fenced.",
@@ -719,6 +724,15 @@ PROMISES = {
             "readiness",
             1,
             dated=Dated(("restored",)),
+        ),
+        Promise(
+            "resources",
+            "An application that does the same again and again holds no more than before: threads, file handles, "
+            "metrics, objects of Kafka and of RocksDB.",
+            "The number of each of these after each round of work.",
+            ("leak",),
+            "resources",
+            4,
         ),
         Promise(
             "liveness",

@@ -23,6 +23,7 @@ from onceproof.scenarios import (
     grouped_table,
     idle_task,
     interactive_queries,
+    leaks,
     migration,
     multirunner,
     punctuators,
@@ -58,6 +59,7 @@ _MODULES = (
     dead_letters,
     two_topics,
     interactive_queries,
+    leaks,
     migration,
     endings,
 )

@@ -237,7 +237,11 @@ def refusal(trial: Trial) -> str | None:
     on_disk = parameters.stores == "rocksdb"
     if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
-    if reason := _refuse_on_close(cell, parameters) or _refuse_held_back(parameters):
+    if parameters.on_close and parameters.suppressed:
+        return "windows come out either from suppress or when they close; leave out suppressed or on.close."
+    if parameters.on_close and (reason := refuse_on_close(cell)):
+        return reason
+    if reason := _refuse_held_back(parameters):
         return reason
     if parameters.supplied and (parameters.on_close or parameters.kind == "session"):
         return "supplied is for windows that a supplier keeps; leave out on.close, and take another kind than session."
@@ -252,12 +256,8 @@ def refusal(trial: Trial) -> str | None:
     )
 
 
-def _refuse_on_close(cell: Cell, parameters: Parameters) -> str | None:
-    """Refuses windows that cannot come out when they close."""
-    if not parameters.on_close:
-        return None
-    if parameters.suppressed:
-        return "windows come out either from suppress or when they close; leave out suppressed or on.close."
+def refuse_on_close(cell: Cell) -> str | None:
+    """Why the releases of a cell cannot put out windows when they close, if they cannot."""
     for release in (cell.streams, cell.running):
         if not release.since(HAS_ON_CLOSE):
             return f"Kafka Streams {release} lacks EmitStrategy.onWindowClose (KIP-825); take {HAS_ON_CLOSE} or later."

@@ -5,6 +5,7 @@ import java.io.UncheckedIOException;
 import java.lang.instrument.Instrumentation;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,9 +16,9 @@ import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
 
 /**
- * {@code -javaagent:onceproof-streams-agent.jar=plant=NAME[,report=FILE]}: plants the bug into the classes of Kafka on
- * the class path, before any of them is used. With {@code report}, writes how often it fired to that file when the JVM
- * ends.
+ * {@code -javaagent:onceproof-streams-agent.jar=[plant=NAME][,report=FILE][,native]}: plants the bug into the classes of
+ * Kafka on the class path, before any of them is used. With {@code report}, writes how often it fired to that file when
+ * the JVM ends. With {@code native}, counts the native objects of RocksDB ({@link NativeObjects}).
  */
 public final class Agent {
 
@@ -25,12 +26,14 @@ public final class Agent {
 
     public static void premain(String arguments, Instrumentation jvm) throws ReflectiveOperationException {
         Map<String, String> asked = parse(arguments);
-        Plant plant = Plants.named(asked.get("plant"));
         ClassLoader loader = ClassLoader.getSystemClassLoader();
         TypePool classes = TypePool.Default.of(ClassFileLocator.ForClassLoader.of(loader));
-        List<Alteration> form = plant.form(classes);
-        if (form.isEmpty()) {
-            throw new IllegalStateException("This release of Kafka Streams has not the methods of " + plant.name + ".");
+        List<Alteration> form = new ArrayList<>();
+        if (asked.containsKey("plant")) {
+            form.addAll(planted(Plants.named(asked.get("plant")), classes));
+        }
+        if (asked.containsKey("native")) {
+            form.addAll(NativeObjects.COUNTED);
         }
         AgentBuilder agent = new AgentBuilder.Default().disableClassFormatChanges().with(new Loud());
         for (Alteration alteration : form) {
@@ -41,11 +44,19 @@ public final class Agent {
         for (Alteration alteration : form) { // loaded now: what cannot be altered must end the JVM, not a thread
             Class.forName(alteration.type, false, loader);
         }
-        Fired.planted(plant.name, form.stream()
-                .flatMap(alteration -> alteration.altered(classes).stream()).collect(Collectors.toList()));
         if (asked.containsKey("report")) {
             report(Path.of(asked.get("report")));
         }
+    }
+
+    private static List<Alteration> planted(Plant plant, TypePool classes) {
+        List<Alteration> form = plant.form(classes);
+        if (form.isEmpty()) {
+            throw new IllegalStateException("This release of Kafka Streams has not the methods of " + plant.name + ".");
+        }
+        Fired.planted(plant.name, form.stream()
+                .flatMap(alteration -> alteration.altered(classes).stream()).collect(Collectors.toList()));
+        return form;
     }
 
     private static void report(Path file) {

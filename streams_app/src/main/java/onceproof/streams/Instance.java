@@ -91,6 +91,10 @@ final class Instance {
             case "clean-up":
                 done(command, cleanUp());
                 break;
+            case "resources":
+                events.emit("resources", Events.fields("held", Resources.held(streams)));
+                done(command, true);
+                break;
             case "close":
                 closeFor(command);
                 break;
@@ -100,7 +104,7 @@ final class Instance {
                 break;
             default:
                 events.error("Unknown command " + command
-                        + "; known are: add-thread, remove-thread, pause, resume, dump, leave, stay, clean-up, close, "
+                        + "; known are: add-thread, remove-thread, pause, resume, dump, resources, leave, stay, clean-up, close, "
                         + "close-and-leave-group.");
         }
     }
