@@ -94,6 +94,25 @@ def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
     assert not any(step.is_versioned for number in range(300) for step in draw(1, number, OLDER).steps)
 
 
+def test_a_window_that_a_release_cannot_emit_on_close_never_closes_and_stays_on_the_disk():
+    before = [draw(1, number, Release(3, 2, 3)) for number in range(1500)]
+    graces = {step.options["grace"] for case in before for step in case.steps if step.operation in ("slides", "sessions")}
+    assert graces == {NEVER}
+    assert not any(step.options.get("store") == MEMORY for case in before if case.is_on_disk for step in case.steps)
+    assert not any("onClose" in step.options for case in before for step in case.steps)
+
+
+def test_a_clock_of_records_takes_them_in_order_where_its_time_is_forgotten():
+    drawn = (draw(1, number, NEWEST) for number in range(3000))
+    clocked = [case for case in drawn if any(step.options.get("clock") == "stream" for step in case.steps)]
+    closed = [case for case in clocked if case.reopened]
+    assert len(closed) > 5
+    for case in closed:
+        assert [one.timestamp for one in case.records] == sorted(one.timestamp for one in case.records)
+    open_ones = [[one.timestamp for one in case.records] for case in clocked if not case.reopened]
+    assert any(times != sorted(times) for times in open_ones)
+
+
 def test_several_tasks_are_drawn_only_where_no_order_of_theirs_matters():
     several = [case for case in DRAWN if case.partitions > 1]
     assert len(several) > 30

@@ -329,7 +329,7 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     steps = _steps(random, stores, _weighted(operations, without, uniform=uniform), without, 1 if is_of_versions else 3)
     if is_of_versions and not {"stream", "lookup"} & set(without):
         steps = _asked(random, steps)
-    steps = _determined(steps, release, is_closed=is_closed)
+    steps = _determined(steps, release, stores[0], is_closed=is_closed)
     if random.random() < (0.9 if is_of_versions else 0.5):
         steps = tuple(_forgetful(step) for step in steps)
     is_forgetful = any(step.options.get("history") == SHORT for step in steps)
@@ -348,12 +348,19 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
 
 
-def _determined(steps: tuple[Step, ...], release: Release, *, is_closed: bool) -> tuple[Step, ...]:
-    """Without what the release does not have, or what makes the results hang on more than the records."""
+def _determined(steps: tuple[Step, ...], release: Release, store: str, *, is_closed: bool) -> tuple[Step, ...]:
+    """Without what the release does not have, or what makes the results hang on more than the records.
+
+    Args:
+        steps: that were drawn.
+        release: that is searched.
+        store: of windows that can no longer be emitted on close.
+        is_closed: whether the stores are closed at some time.
+    """
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
     if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
-        steps = tuple(_without_on_close(step) for step in steps)
+        steps = tuple(_without_on_close(step, store) for step in steps)
     return steps
 
 
@@ -400,11 +407,12 @@ def _by_the_time_of_records(step: Step) -> Step:
     return replace(step, options={**step.options, "clock": "stream"}) if step.has_clock else step
 
 
-def _without_on_close(step: Step) -> Step:
+def _without_on_close(step: Step, store: str) -> Step:
+    """With each update of its windows, which never close."""
     if "onClose" not in step.options:
         return step
     options = {name: value for name, value in step.options.items() if name != "onClose"}
-    return replace(step, options={**options, "store": MEMORY} if options["store"] == DSL else options)
+    return replace(step, options={**options, "grace": NEVER, "store": store})
 
 
 def _forgetful(step: Step) -> Step:
@@ -427,7 +435,8 @@ def _takes_order(step: Step, is_closed: bool) -> bool:
     """Whether its results are determined only if no record is late."""
     if _is_outer(step) or step.operation == "suppress" or step.options.get("onClose"):
         return True
-    return is_closed and step.operation == "windows"  # the time that it had seen is forgotten
+    # The time that it had seen is forgotten; what a store has kept comes back by an internal topic, as of that time.
+    return is_closed and (step.operation == "windows" or step.options.get("clock") == "stream")
 
 
 def _forgets(step: Step, is_restored: bool) -> bool:
