@@ -96,7 +96,9 @@ def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
 
 def test_a_window_that_a_release_cannot_emit_on_close_never_closes_and_stays_on_the_disk():
     before = [draw(1, number, Release(3, 2, 3)) for number in range(1500)]
-    graces = {step.options["grace"] for case in before for step in case.steps if step.operation in ("slides", "sessions")}
+    graces = {
+        step.options["grace"] for case in before for step in case.steps if step.operation in ("slides", "sessions")
+    }
     assert graces == {NEVER}
     assert not any(step.options.get("store") == MEMORY for case in before if case.is_on_disk for step in case.steps)
     assert not any("onClose" in step.options for case in before for step in case.steps)
