@@ -1,14 +1,14 @@
 """Topologies that are drawn, what they mean, and a fuzzing whose release is the model itself, with or without a bug."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
+from onceproof.campaigns.fuzz.fuzzing import Compares, Fuzzed, Fuzzer, Nearest, begun
 from onceproof.campaigns.fuzz.grammar import (
     BEGIN,
     BY_TASKS,
@@ -27,7 +27,8 @@ from onceproof.campaigns.fuzz.grammar import (
 from onceproof.campaigns.fuzz.printing import unit_test
 from onceproof.campaigns.fuzz.relational import Model, compared, judge
 from onceproof.campaigns.fuzz.tickets import tried
-from onceproof.model.errors import ExitCode, UsageError
+from onceproof.lab.coverage import Branch
+from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
 
 NEWEST, OLDER = Release(4, 4, 0), Release(3, 4, 0)
@@ -356,10 +357,17 @@ def _stale(case: Case) -> dict[str, list[tuple[int, str, str | None, int | None]
     return {join.name: [*put_out(case)[join.name], (0, "stale", "a|0/a|0", None)] for join in joins}
 
 
-def fuzzed(tmp_path, bench: Meant, cases: int, other: Meant | None = None, state: Fuzzed | None = None) -> Fuzzed:
+def fuzzed(
+    tmp_path,
+    bench: Meant,
+    cases: int,
+    other: Meant | None = None,
+    state: Fuzzed | None = None,
+    compares: Compares | None = None,
+) -> Fuzzed:
     ticks = iter(range(10**9))
     state = state or Fuzzed(run="r", streams="4.4.0", against=None, seed=1, harness="h", folder=str(tmp_path / "r"))
-    fuzzer = Fuzzer(tmp_path / "r", state, bench, other, report=lambda _: None, clock=lambda: next(ticks) / 1000)
+    fuzzer = Fuzzer(tmp_path / "r", state, bench, other, compares, lambda _: None, lambda: next(ticks) / 1000)
     return fuzzer.fuzz(cases * 4 / 1000)
 
 
@@ -393,6 +401,58 @@ def test_a_bug_is_found_and_shrunk_to_what_it_takes(tmp_path):
     assert len(case.records) == 1
     assert (tmp_path / "r/findings/1/app/onceproof.toml").exists()
     assert "@Test" in (tmp_path / "r/findings/1/DrawnTopologyTest.java").read_text()
+
+
+BRANCHES = tuple(Branch(at=f"Joined.process:{line}", by=by) for line, by in ((7, "red"), (8, "green"), (9, "both")))
+
+
+def test_a_finding_has_the_nearest_green_case_and_the_branches_that_differ(tmp_path):
+    asked: list[tuple[Case, tuple[Case, ...]]] = []
+
+    def compares(red: Case, greens: Sequence[Case]) -> tuple[int, tuple[Branch, ...]]:
+        asked.append((red, tuple(greens)))
+        return len(greens) - 1, BRANCHES
+
+    done = fuzzed(tmp_path, Meant("filterTable"), 200, compares=compares)
+    assert [str(red) for red, _ in asked] == [finding.case for finding in done.findings]
+    bench = Meant("filterTable")
+    for finding, (red, greens) in zip(done.findings, asked, strict=True):
+        assert greens
+        assert {judge(one, bench.run(one.encoded)["outputs"], NEWEST).kinds for one in greens} == {()}
+        assert judge(red, bench.run(red.encoded)["outputs"], NEWEST).differences
+        nearest = finding.nearest
+        assert nearest is not None
+        texts = {"-": str(red).splitlines(), "+": str(greens[-1]).splitlines()}
+        assert all(line[2:] in texts[line[0]] for line in nearest.change)
+        assert nearest.change
+        assert nearest.branches == BRANCHES
+    page = (tmp_path / "r/findings/1/finding.md").read_text()
+    assert "| line of Kafka Streams 4.4.0 | runs what the other case does not |\n" in page
+    assert "| `Joined.process:7` | the red case |\n| `Joined.process:8` | the green case |\n" in page
+    tried(done, [NEWEST], lambda _: nullcontext(bench), lambda _: None)
+    assert "| `Joined.process:9` | each of them |\n" in (tmp_path / "r/findings/1/ticket.md").read_text()
+    assert begun(tmp_path, "last", "h") == done
+
+
+def test_a_finding_without_a_nearest_green_case_says_why(tmp_path):
+    def none(red: Case, greens: Sequence[Case]) -> None:
+        assert red not in greens
+
+    def fails(red: Case, greens: Sequence[Case]) -> None:
+        raise HarnessError("JaCoCo's agent did not connect.")
+
+    pages = {}
+    for name, compares in (("none", none), ("failed", fails), ("not asked", None)):
+        fuzzed(tmp_path / name, Meant("filterTable"), 100, compares=compares)
+        pages[name] = (tmp_path / name / "r/findings/1/finding.md").read_text()
+    assert "green cases beside it, none takes another branch.\n" in pages["none"]
+    assert "It was not compared with a green case: JaCoCo's agent did not connect.\n" in pages["failed"]
+    assert "Branches" not in pages["not asked"]
+
+
+def test_only_some_of_many_branches_are_named():
+    lines = Nearest(branches=tuple(Branch(at=f"A.b:{line}", by="red") for line in range(50))).lines("4.4.0")
+    assert lines[-2:] == ["| `A.b:39` | the red case |", "| and 10 more |  |"]
 
 
 def test_a_known_issue_is_counted_and_is_no_finding(tmp_path):

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -26,13 +26,14 @@ WITHIN = 60.0  # seconds, for the first answer and for that of a case
 class Lane:
     """The JVM; a context manager, which ends it."""
 
-    def __init__(self, installation: Installation, release: Release, log: Path) -> None:
+    def __init__(self, installation: Installation, release: Release, log: Path, options: Sequence[str] = ()) -> None:
         """Start it.
 
         Args:
             installation: what it is run with.
             release: of Kafka Streams and its TopologyTestDriver.
             log: takes what it logs.
+            options: further options of the JVM.
 
         Raises:
             UsageError: the release is not published.
@@ -46,8 +47,8 @@ class Lane:
         self._scratch = TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(log.parent))
         main = (PROGRAM, self._scratch.name)
         # RocksDB unpacks its library there, and leaves it when the JVM is killed.
-        options = (*OPTIONS, f"-Djava.io.tmpdir={self._scratch.name}")
-        command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, *options)
+        given = (*OPTIONS, *options, f"-Djava.io.tmpdir={self._scratch.name}")
+        command = Jvm.of(installation, jars).beside(beside).command(main, log.parent, *given)
         self._process = spawn(command, log=log, piped=True)
         self._stdin, stdout = open_pipes(self._process)
         self._lines: SimpleQueue[str] = SimpleQueue()

@@ -3,23 +3,28 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import ndiff
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from onceproof.campaigns.fuzz.grammar import Case, draw, smaller
+from onceproof.campaigns.fuzz.grammar import Case, draw, nearby, smaller
 from onceproof.campaigns.fuzz.known import Cause, Explained, causes_in, explained
 from onceproof.campaigns.fuzz.printing import NAME, unit_test, write_application
 from onceproof.campaigns.fuzz.relational import Difference, Judged, compared, judge
 from onceproof.campaigns.shrinking.reductions import shrink
-from onceproof.model.errors import ExitCode, UsageError
+from onceproof.lab.coverage import BOTH, GREEN, RED, Branch
+from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.json_file import JsonFile, replacing
 from onceproof.model.release import Release
 
 SHRUNK = 3  # reds that are shrunk of each signature; further ones are counted
 SHRINKING = 60.0  # seconds for a red, at most
 SHRINKING_KNOWN = 15.0  # the same, for the first red of a known issue; further ones are counted
+NEARBY = 200  # cases beside a finding's that are run at most, to find the nearest one that is green
+NAMED = 40  # branches by which the two differ that are named at most
 REPORTED_EVERY = 5.0  # seconds between reports, after which the progress is written, too
 
 
@@ -32,6 +37,53 @@ class Bench(Protocol):
         Raises:
             HarnessError: there is no answer.
         """
+
+
+class Compares(Protocol):
+    """Compares the branches of Kafka Streams that cases take."""
+
+    def __call__(self, red: Case, greens: Sequence[Case]) -> tuple[int, tuple[Branch, ...]] | None:
+        """The place of the green case that takes the fewest other branches, and these; None if none takes another one.
+
+        Raises:
+            HarnessError: they could not be compared.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nearest:
+    """The nearest case to a finding's that is green, as `lab.coverage` has it.
+
+    Attributes:
+        change: lines of the finding's case that it has not (`- `), and lines of its own (`+ `).
+        branches: by which it differs.
+        reason: why there is no such case; None if there is one.
+    """
+
+    change: tuple[str, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    reason: str | None = None
+
+    def lines(self, streams: str) -> list[str]:
+        """For people, as Markdown."""
+        if self.reason is not None:
+            return [self.reason]
+        more = len(self.branches) - NAMED
+        return [
+            "The nearest case that is green differs by",
+            "",
+            "```diff",
+            *self.change,
+            "```",
+            "",
+            f"| line of Kafka Streams {streams} | runs what the other case does not |",
+            "| -- | -- |",
+            *(f"| `{branch.at}` | {_BY[branch.by]} |" for branch in self.branches[:NAMED]),
+            *([f"| and {more} more |  |"] if more > 0 else []),
+        ]
+
+
+_BY = {RED: "the red case", GREEN: "the green case", BOTH: "each of them"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +100,7 @@ class Finding:
         differences: what it shows, `topic`, `kind` and `shown`.
         case: the smallest one, as text.
         folder: of `case.json`, the test, and the application.
+        nearest: the nearest case that is green; None if it was not asked for.
         releases: on which its case was run: `red`, `green`, or `lacks` where it cannot be run; None if it was on none.
         bisected: the releases where it begins and ends, in a sentence; None if it was not bisected.
     """
@@ -61,6 +114,7 @@ class Finding:
     differences: tuple[Difference, ...]
     case: str
     folder: str
+    nearest: Nearest | None = None
     releases: Mapping[str, str] | None = None
     bisected: str | None = None
 
@@ -160,6 +214,7 @@ class Fuzzer:
         state: what the fuzzing came to so far.
         bench: of the release.
         other: of the release that it is compared with.
+        compares: the branches of the release that cases take; None if a finding is not to have a nearest green case.
         report: takes a sentence now and then.
         clock: seconds.
     """
@@ -168,6 +223,7 @@ class Fuzzer:
     state: Fuzzed
     bench: Bench
     other: Bench | None = None
+    compares: Compares | None = None
     report: Callable[[str], object] = print
     clock: Callable[[], float] = time.monotonic
     _signatures: list[Signature] = field(default_factory=list)  # of the findings
@@ -323,11 +379,27 @@ class Fuzzer:
             differences=shown.differences,
             case=text,
             folder=str(folder),
+            nearest=self._nearest(case),
         )
         self._signatures.append(signature)
         self.state = replace(self.state, findings=(*self.state.findings, finding))
-        _write(folder / "finding.md", _page(finding, origin))
+        _write(folder / "finding.md", _page(finding, origin, self.state.streams))
         self.report(f"finding {finding.number}: {title}")
+
+    def _nearest(self, case: Case) -> Nearest | None:
+        """The nearest case that is green and judged as a whole."""
+        if self.compares is None:
+            return None
+        greens = [one for one in islice(nearby(case), NEARBY) if one.records and self._judged(one) == Judged()]
+        try:
+            found = self.compares(case, greens) if greens else None
+        except HarnessError as error:
+            return Nearest(reason=f"It was not compared with a green case: {error}")
+        if found is None:
+            return Nearest(reason=f"Of the {len(greens)} green cases beside it, none takes another branch.")
+        place, branches = found
+        compared_lines = ndiff(str(case).splitlines(), str(greens[place]).splitlines())
+        return Nearest(change=tuple(line for line in compared_lines if line[0] in "-+"), branches=branches)
 
     def _remember(self, case: Case, differences: tuple[Difference, ...]) -> None:
         signature = (Judged(differences).kinds, case.operations)
@@ -349,10 +421,13 @@ def _covers(one: Signature, other: Signature) -> bool:
     return one[0] == other[0] and set(other[1]) <= set(one[1])
 
 
-def _page(finding: Finding, origin: str) -> str:
+def _page(finding: Finding, origin: str, streams: str) -> str:
     lines = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
     files = f"`{NAME}.java` asserts what must be. `app` is for `onceproof app run`."
-    return f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n{files}\n"
+    page = f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n{files}\n"
+    if finding.nearest is None:
+        return page
+    return "\n".join((page, "## Branches that differ", "", *finding.nearest.lines(streams), ""))
 
 
 def _write(file: Path, text: str) -> None:

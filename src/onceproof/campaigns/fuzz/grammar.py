@@ -627,6 +627,22 @@ def smaller(case: Case) -> Iterator[Case]:
         yield from (replace(one, schedule=schedule) for schedule in range(SCHEDULES))
 
 
+def nearby(case: Case) -> Iterator[Case]:
+    """Everything that is one reduction away, or another foreign key in one value."""
+    yield from smaller(case)
+    for place, record in enumerate(case.records):
+        for other in _of_other_keys(record):
+            yield replace(case, records=(*case.records[:place], other, *case.records[place + 1 :]))
+
+
+def _of_other_keys(record: Record) -> Iterator[Record]:
+    parts = () if record.value is None or record.topic == CLOCK else record.value.split(";")
+    for at, part in enumerate(parts):
+        foreign, bar, attribute = part.partition("|")
+        for other in sorted({*FOREIGN_KEYS} - {foreign}) if bar else ():
+            yield replace(record, value=";".join((*parts[:at], f"{other}|{attribute}", *parts[at + 1 :])))
+
+
 def _smaller(case: Case) -> Iterator[Case]:
     if case.reopened:
         yield replace(case, reopened=(), restored=False)

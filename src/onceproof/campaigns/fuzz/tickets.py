@@ -63,7 +63,8 @@ def tried(
     for number, finding in done.items():
         like = [other for other in done.values() if _is_alike(finding, other) and other.number != number]
         with replacing(Path(finding.folder, "ticket.md")) as draft:
-            draft.write_text(_ticket(finding, cases[number], bisected[number], like), encoding="utf-8")
+            text = _ticket(finding, cases[number], bisected[number], like, state.streams)
+            draft.write_text(text, encoding="utf-8")
     return replace(state, findings=tuple(done.get(finding.number, finding) for finding in state.findings))
 
 
@@ -100,8 +101,9 @@ def _is_alike(one: Finding, other: Finding) -> bool:
     return one.releases == other.releases and _kinds(one) == _kinds(other)
 
 
-def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Finding]) -> str:
+def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Finding], streams: str) -> str:
     differences = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
+    nearest = finding.nearest
     lines = [
         f"# {finding.title}",
         "",
@@ -126,6 +128,7 @@ def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Fin
         "",
         differences,
         "",
+        *([] if nearest is None else ["## Branches that differ", "", *nearest.lines(streams), ""]),
         "## Findings that may have the same cause",
         "",
         *(f"- [{one.number}](../{one.number}/ticket.md): {one.title}" for one in like),

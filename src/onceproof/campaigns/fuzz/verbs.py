@@ -1,13 +1,14 @@
 """The verb of `onceproof fuzz`: what is fuzzed, and for how long."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
-from onceproof.campaigns.fuzz.grammar import OPERATIONS, SOURCES
+from onceproof.campaigns.fuzz.grammar import OPERATIONS, SOURCES, Case
 from onceproof.campaigns.fuzz.tickets import tried
 from onceproof.harness import harness_version
+from onceproof.lab.coverage import Branch, differing
 from onceproof.lab.lane import Lane
 from onceproof.lab.releases import published_releases
 from onceproof.model.errors import UsageError
@@ -102,4 +103,9 @@ def fuzz(state: Fuzzed, seconds: float, report: Callable[[str], object] = print)
             for release in (state.streams, state.against)
             if release is not None
         ]
-        return Fuzzer(folder, state, lanes[0], lanes[1] if state.against else None, report).fuzz(seconds)
+        release = Release.parse(state.streams)
+
+        def compares(red: Case, greens: Sequence[Case]) -> tuple[int, tuple[Branch, ...]] | None:
+            return differing(installation, release, red.encoded, [green.encoded for green in greens], folder)
+
+        return Fuzzer(folder, state, lanes[0], lanes[1] if state.against else None, compares, report).fuzz(seconds)
