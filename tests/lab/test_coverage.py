@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from onceproof.campaigns.fuzz import fuzzing, verbs
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, Case, Record, Step, nearby
 from onceproof.campaigns.fuzz.relational import Judged, judge
 from onceproof.lab.coverage import (
@@ -145,3 +147,16 @@ def test_a_watched_jvm_that_ended_is_an_error(tmp_path):
         assert any(name.endswith("UnbindChangeProcessor") for _, name in watched.run(NULL_KEY.encoded))
     with pytest.raises(HarnessError, match="gave no answer"):
         watched.run(NULL_KEY.encoded)
+
+
+@pytest.mark.broker
+def test_a_finding_of_fuzzing_names_the_line_of_its_bug(tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzzing, "draw", lambda *_, **__: SAME_KEY)
+    monkeypatch.setattr(fuzzing, "causes_in", lambda _: ())
+    state = Fuzzed(run="r", streams="3.9.1", against=None, seed=1, harness="h", folder=str(tmp_path))
+    [finding] = verbs.fuzz(state, 0.01, lambda _: None).findings
+    assert finding.nearest is not None
+    assert finding.nearest.reason is None
+    assert "| `SubscriptionJoinProcessorSupplier$1.process:119` | the red case |" in (
+        tmp_path / "findings/1/finding.md"
+    ).read_text(encoding="utf-8")
