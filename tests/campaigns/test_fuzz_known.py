@@ -141,6 +141,15 @@ def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_olde
         assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ()
 
 
+def test_a_restoration_explains_what_is_asked_as_of_the_time_before_the_next_version_alone():
+    steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "a|2"))
+    is_restored = red_if(lambda case: case.restored, red(topic="f"))
+    for asked, keys in ((4_990, ("KIP-889, restored (no JIRA)",)), (5_000, ())):
+        late = (*records[:-1], Record("asked", BEGIN + asked, "a", "x|0"))
+        case = Case(steps, late, reopened=(4,), restored=True)
+        assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == keys
+
+
 def test_a_store_that_is_opened_again_explains_only_what_asks_for_its_history():
     steps, records = versioned((10, "a|0"), (30, "a|1"))
     late = (*records[:-1], Record("asked", BEGIN + 20, "a", "x|0"))

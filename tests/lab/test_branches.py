@@ -93,8 +93,8 @@ def test_a_line_of_which_each_case_takes_another_branch_differs_though_the_count
     assert red["sample/Sample.java", 20] == green["sample/Sample.java", 20]
     assert compared_lines(red, green, lines("either"), METHODS) == (
         Branch(at="Sample$Nested.sign:20", by="both"),
-        Branch(at="Sample$Nested.sign:21", by="green"),
         Branch(at="Sample$Nested.sign:23", by="red"),
+        Branch(at="Sample$Nested.sign:21", by="green"),
     )
     assert compared_lines(red, red, red, METHODS) == ()
 

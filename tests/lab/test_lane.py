@@ -63,6 +63,17 @@ REVIVED = Case(
 )
 
 
+# The key has a later version by then, and a stream asks for the time before that.
+REVIVED_BETWEEN = replace(
+    REVIVED,
+    records=(
+        *REVIVED.records[:3],
+        Record("rows", BEGIN + 9_000, "a", "a|0"),
+        Record("asked", BEGIN + 8_990, "a", "x|0"),
+    ),
+)
+
+
 def snapshot() -> Iterator[Case]:
     return (Case.decoded(json.loads(line)) for line in SNAPSHOT.read_text().splitlines())
 
@@ -209,6 +220,7 @@ AT_ONCE = Case(
         (replace(SAME_KEY, records=(*SAME_KEY.records[:2], Record("rows", BEGIN, "a", ";z|1"))), "KIP-213, insert"),
         (AT_ONCE, "KIP-889, same time (no JIRA)"),
         (REVIVED, "KIP-889, restored (no JIRA)"),
+        (REVIVED_BETWEEN, "KIP-889, restored (no JIRA)"),
         (UNCACHED, "uncached count (no JIRA)"),
         (LATE, "KAFKA-15417, late (no JIRA)"),
     ],

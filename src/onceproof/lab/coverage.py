@@ -280,7 +280,8 @@ def _branches(
 def compared_lines(
     red: Lines, green: Lines, either: Lines, methods: Mapping[tuple[str, int], str]
 ) -> tuple[Branch, ...]:
-    """The lines that differ: what both together have run, one of them has not.
+    """The lines that differ: what both together have run, one of them has not. Those of the green case alone come last,
+    since a case that fails lacks all that comes behind.
 
     Args:
         red: the lines of the red case.
@@ -294,7 +295,7 @@ def compared_lines(
         if (by_red or by_green) and line in methods:
             by = BOTH if by_red and by_green else RED if by_red else GREEN
             found.append(Branch(at=f"{methods[line]}:{line[1]}", by=by))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda branch: branch.by == GREEN))
 
 
 def _report(java: str, program: Path, files: Sequence[Path], classes: Path) -> Lines:

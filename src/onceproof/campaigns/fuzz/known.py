@@ -224,15 +224,28 @@ def _restored(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 
 def _has_expired(case: Case, step: Step) -> bool:
-    """Whether a key ends with such a deletion, whose segment has expired before the table is restored."""
+    """Whether a table has such a deletion, whose segment has expired before it is restored, and that is still in force:
+    the key has no later version, or a record asks for the time before that.
+    """
     changes = [event for event in Model(case).taken(step) if event.place < case.reopened[0]]
     now = max((event.timestamp for event in changes), default=BEGIN)
     first = (now - step.options["history"]) // SEGMENT * SEGMENT
-    last = {change.key: change for change in sorted(changes, key=lambda change: change.timestamp)}
+    asked = [record.timestamp for record in case.records[case.reopened[0] :]]
+
+    def is_in_force(at: int, end: Event) -> bool:
+        later = [
+            other.timestamp
+            for place, other in enumerate(changes)
+            if other.key == end.key and (other.timestamp, place) > (end.timestamp, at)
+        ]
+        return not later or any(end.timestamp <= time < min(later) for time in asked)
+
     return any(
-        end.value is None and end.timestamp < first and any(_is_behind(other, end) for other in changes[place + 1 :])
+        end.value is None
+        and end.timestamp < first
+        and is_in_force(place, end)
+        and any(_is_behind(other, end) for other in changes[place + 1 :])
         for place, end in enumerate(changes)
-        if end is last[end.key]
     )
 
 
