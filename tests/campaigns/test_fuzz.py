@@ -23,6 +23,7 @@ from onceproof.campaigns.fuzz.grammar import (
     Step,
     draw,
     smaller,
+    topics_of,
 )
 from onceproof.campaigns.fuzz.printing import unit_test
 from onceproof.campaigns.fuzz.relational import Model, compared, judge
@@ -114,6 +115,15 @@ def test_a_clock_of_records_takes_them_in_order_where_its_time_is_forgotten():
         assert [one.timestamp for one in case.records] == sorted(one.timestamp for one in case.records)
     open_ones = [[one.timestamp for one in case.records] for case in clocked if not case.reopened]
     assert any(times != sorted(times) for times in open_ones)
+
+
+def test_no_stream_looks_into_a_table_that_a_clock_changes_at_the_same_record():
+    drawn = [*DRAWN, *(draw(441, number, NEWEST, ("foreignKeyJoin",)) for number in (41631, 41954))]
+    for case in drawn:
+        for step in case.steps:
+            if step.operation == "lookup":
+                stream, table = (next(one for one in case.steps if one.name == name) for name in step.operands)
+                assert not topics_of(stream, case.steps) & topics_of(table, case.steps), str(case)
 
 
 def test_several_tasks_are_drawn_only_where_no_order_of_theirs_matters():

@@ -365,8 +365,11 @@ def _determined(steps: tuple[Step, ...], release: Release, store: str, *, is_clo
 
 
 def _asked(random: Random, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """With a stream that looks into a versioned table, as nothing else sees its older versions."""
-    tables = [step for step in steps if step.is_versioned]
+    """With a stream that looks into a versioned table, as nothing else sees its older versions.
+
+    A clock would change the table behind the record that looks into it.
+    """
+    tables = [step for step in steps if step.is_versioned and CLOCK not in topics_of(step, steps)]
     if not tables:
         return steps
     number = sum(step.is_source for step in steps)
