@@ -41,7 +41,7 @@ HELD = pa.schema(
         ("key", pa.int32()),
         ("value", pa.int64()),
         ("headers", pa.string()),
-        ("entry", pa.string()),
+        ("raw", pa.string()),
         ("trial", pa.string()),
     ]
 )
@@ -244,7 +244,7 @@ def read_entries(trial: str, number: int, dump: Dump) -> pa.Table:
     """The entries of a dump as bytes, in the form of records."""
     same = {"partition": dump.partition, "offset": number, "key": None, "value": None, "headers": None, "trial": trial}
     rows = [
-        {**same, "entry": f"{key},{value}", "timestamp": None if timestamp is None else timestamp * 1_000}
+        {**same, "raw": f"{key},{value}", "timestamp": None if timestamp is None else timestamp * 1_000}
         for key, value, timestamp in dump.byte_entries()
     ]
     return pa.Table.from_pylist(rows, HELD)
@@ -263,7 +263,7 @@ def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
         "offset": number,
         "timestamp": None,
         "headers": None,
-        "entry": None,
+        "raw": None,
         "trial": trial,
     }
     columns = {name: pa.repeat(pa.scalar(same[name], HELD.field(name).type), len(entries)) for name in same}

@@ -3,7 +3,7 @@
 records      as read from Kafka, partitioned by `role` STRING; and what stores held, in the roles `<store>-contents`
              and `<store>-dump`, as bytes in `<store>-entries`
              partition INT, offset LONG, timestamp TIMESTAMP, key INT, value LONG, headers STRING (`name=hex`),
-             entry STRING (what is compared as bytes: `key,value` in hexadecimal digits, or the key of a tombstone)
+             raw STRING (what is compared as bytes: `key,value` in hexadecimal digits, or the key of a tombstone)
 assignments  one row per key and ID of the output; partition and first_offset are their first place there
              partition INT, key INT, id INT, first_offset LONG, outputs LONG, inputs LONG, expected_id LONG
 changelogs   store `ids`: one row per key. Store `counter`: one row per changelog record, and one per partition
@@ -75,7 +75,7 @@ RECORDS = t.StructType(
         t.StructField("key", t.IntegerType()),
         t.StructField("value", t.LongType()),
         t.StructField("headers", t.StringType()),
-        t.StructField("entry", t.StringType()),
+        t.StructField("raw", t.StringType()),
         t.StructField("trial", t.StringType()),
         t.StructField("role", t.StringType()),
     ]

@@ -30,8 +30,8 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
         .select(
             "trial",
             f.col("offset").cast("int").alias("dump"),
-            f.substring_index("entry", ",", 1).alias("shown"),
-            f.substring_index("entry", ",", -1).alias("value"),
+            f.substring_index("raw", ",", 1).alias("shown"),
+            f.substring_index("raw", ",", -1).alias("value"),
             f.unix_millis("timestamp").alias("timestamp"),
         )
         .groupBy("trial", "dump", "shown")
@@ -108,10 +108,10 @@ def known(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFrame:
         .otherwise("0")
     )
     last = (
-        records.where(f.col("role").endswith("-changelog") & f.col("entry").isNotNull())
+        records.where(f.col("role").endswith("-changelog") & f.col("raw").isNotNull())
         .withColumn("store", f.regexp_replace("role", "-changelog$", ""))
-        .withColumn("key", f.substring_index("entry", ",", 1))
-        .withColumn("value", f.when(f.col("entry").contains(","), f.substring_index("entry", ",", -1)))
+        .withColumn("key", f.substring_index("raw", ",", 1))
+        .withColumn("value", f.when(f.col("raw").contains(","), f.substring_index("raw", ",", -1)))
         .withColumn("timestamp", f.unix_millis("timestamp"))
         .join(f.broadcast(ends), ["trial", "store", "partition"])
         .where(f.col("offset") < f.col("end"))

@@ -11,7 +11,7 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     headers ARRAY<STRUCT<key STRING, value BINARY>>);
     topics (topic STRING, trial STRING, role STRING, value_bytes INT: how long values are, keys STRING: what keys are,
     form STRING: of the store, if it is a changelog that is compared as bytes).
-    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, entry STRING: as bytes,
+    Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, raw STRING: as bytes,
     null where numbers are compared, fault STRING: what is wrong with the message, null where nothing is. Only a
     changelog, in whatever role, may hold a null value: it is a tombstone. Of a store in the form `keys` numbers are
     compared, too; of another one the key begins with an integer.
@@ -32,7 +32,7 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
         .otherwise(integer(f.substring("value", 1, 4)))
         .alias("value"),
         headers_text(f.col("headers")).alias("headers"),
-        f.when(f.col("form").isNotNull(), entry()).alias("entry"),
+        f.when(f.col("form").isNotNull(), entry()).alias("raw"),
         f.when(only_bytes, entry_fault()).otherwise(f.coalesce(key_fault(), value_fault)).alias("fault"),
     )
 

@@ -155,7 +155,8 @@ def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path
 
 
 def test_transactional_stores_are_switched_on_with_the_other_release_and_off_on_the_way_back(tmp_path: Path) -> None:
-    trial = a_trial("4.3.1", "ROLLING_BACK", restart_on="4.4.0", **{rolling_bounce.SWITCHED: True})
+    switched: dict[str, Any] = {rolling_bounce.SWITCHED: True}
+    trial = a_trial("4.3.1", "ROLLING_BACK", restart_on="4.4.0", **switched)
     driver = fake_driver(trial, tmp_path)
     started: list[tuple[str, str | None]] = []
     start = FakeInstance.start

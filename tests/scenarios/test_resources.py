@@ -12,7 +12,7 @@ from onceproof.scenarios.resources import ROUNDS, WARM, compare_resources
 WARMING = [5, 9, 7]
 
 
-def compared(**numbers: Sequence[int]) -> dict[str, Comparison]:
+def compared(**numbers: Sequence[int | None]) -> dict[str, Comparison]:
     """What is said of each resource; None stands for a round in which it was not seen."""
     rounds = zip(*numbers.values(), strict=True)
     events = [

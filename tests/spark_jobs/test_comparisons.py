@@ -85,7 +85,8 @@ PROMISES = {
     "windows": {"windows"},
 }
 RECORDS = (
-    "name string, role string, partition int, offset bigint, key int, value bigint, timestamp timestamp, headers string"
+    "name string, role string, partition int, offset bigint, key int, value bigint, timestamp timestamp, "
+    "headers string, raw string"
 )
 
 
@@ -97,7 +98,7 @@ def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int
             *record[:4],
             *(datetime.fromtimestamp(ms / 1_000, UTC) for ms in record[4:5]),
             *record[5:],
-            *[None] * (6 - len(record)),
+            *[None] * (7 - len(record)),
         )
         for trial, specimen in trials.items()
         for role, topic in specimen.topics.items()

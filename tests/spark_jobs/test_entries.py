@@ -34,7 +34,7 @@ def test_spark_judges_every_specimen_as_the_reader(spark: SparkSession, tmp_path
         expected.update((trial, *asdict(c).values()) for c in compare_entries(dumps, topics, stores))
     frame = spark.createDataFrame(
         records,
-        "trial int, role string, partition int, offset bigint, timestamp bigint, key int, entry string",
+        "trial int, role string, partition int, offset bigint, timestamp bigint, key int, raw string",
     ).withColumn("timestamp", f.timestamp_millis("timestamp"))
     compared = entries.compare_entries(frame, in_memory(spark, stated, checks.TRIALS))
     assert Counter(tuple(row) for row in compared.collect()) == expected

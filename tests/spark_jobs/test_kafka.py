@@ -144,7 +144,7 @@ def test_a_changelog_is_read_as_bytes(spark: SparkSession) -> None:
         ("app-table-changelog", 0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x02"),
     ]
     found = {
-        (r["role"], r["offset"]): (r["key"], r["value"], r["entry"], r["fault"])
+        (r["role"], r["offset"]): (r["key"], r["value"], r["raw"], r["fault"])
         for r in decode(spark, *messages).collect()
     }
     short = "the key is no integer with something behind it"

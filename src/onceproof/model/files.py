@@ -178,7 +178,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class StorePlan:
-    """What the entries of a store are, which are compared with its changelog as bytes, and for how long it keeps them.
+    """The form of a store's entries, which are compared with its changelog as bytes, and for how long it keeps them.
 
     The form says what a key of the changelog is: `keys`, integers, so that its records are also read as such; `windows`
     and `sessions`, which end with their times; `waiting`, records of a join that begin with their time; `buffer`, what
@@ -186,7 +186,7 @@ class StorePlan:
     """
 
     form: str
-    retention: int = 0  # ms; 0: for ever
+    retention: int = 0  # ms; 0: forever
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _slide(
 def _held_back(
     records: Iterable[Record], updates: Mapping[Window, Sequence[Update]], limit: int
 ) -> dict[Window, list[Update]]:
-    """Of the updates those that come out, if each waits until its task is so many ms older than it.
+    """The updates that come out, if each waits until its task is so many ms older than it.
 
     One that comes meanwhile takes its place, and what comes with the record that ends the wait does so before.
     """

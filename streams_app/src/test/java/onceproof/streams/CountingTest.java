@@ -139,7 +139,7 @@ class CountingTest {
     @Test
     void a_setting_that_nobody_knows_is_refused() {
         assertEquals(
-                "Unknown setting partitions; known are: caching, corrupt.after, input.topic, output.topic, stores.",
+                "Unknown setting partitions; known are: caching, corrupt.after, fail.after, input.topic, output.topic, stores.",
                 trial.with("partitions", 2).refusal());
     }
 }

@@ -59,7 +59,7 @@ class MainTest {
         assertTrue(next("error").get("message").asText().startsWith("Unknown command dance; known are: add-thread,"));
         say("dump instance-1");
         String refused = next("error").get("message").asText();
-        assertTrue(refused.endsWith("Write dump, the name of the instance, and the folder to write to."), refused);
+        assertTrue(refused.contains("Write dump, the name of the instance, the stores to be written as bytes"), refused);
         say("dump instance-1 - " + folder.resolve("dumps"));
         JsonNode dump = next("dump");
         assertEquals(0, dump.get("stores").size(), "it holds no task");
@@ -122,7 +122,7 @@ class MainTest {
         String said = failure(startLine("enumerator").replace("application.id", "no.id"));
         assertTrue(said.contains("ConfigException: Missing required configuration \"application.id\""), said);
         said = failure(startLine("enumerator").replace("SHUTDOWN_CLIENT", "PRAY"));
-        assertEquals("Setting on.uncaught is \"PRAY\", but must be one of: SHUTDOWN_CLIENT, REPLACE_THREAD.", said);
+        assertEquals("Setting on.uncaught is \"PRAY\", but must be one of: SHUTDOWN_CLIENT, REPLACE_THREAD, SHUTDOWN_APPLICATION.", said);
     }
 
     private String failure(String startLine) throws Exception {

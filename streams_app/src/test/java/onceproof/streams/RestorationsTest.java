@@ -22,7 +22,7 @@ class RestorationsTest {
         String said = out.toString(StandardCharsets.UTF_8);
         assertTrue(said.matches(
                 "\\{\"t\":\\d+,\"event\":\"restore\",\"store\":\"seen\",\"partition\":3,\"from\":5,\"end\":12}\n"
-                        + "\\{\"t\":\\d+,\"event\":\"restored\",\"store\":\"seen\",\"partition\":3,\"records\":7}\n"), said);
+                        + "\\{\"t\":\\d+,\"event\":\"restored\",\"store\":\"seen\",\"partition\":3,\"records\":7,\"batched\":4,\"last\":8}\n"), said);
     }
 
     @Test
