@@ -35,7 +35,7 @@ def rows_of(trial: str, specimen: Specimen) -> list[tuple[Any, ...]]:
         "ids-changelog": specimen.ids,
     }
     return [
-        (partition, offset, NOW, key, value, "", trial, role)
+        (partition, offset, NOW, key, value, "", None, trial, role)
         for role, records in roles.items()
         for partition, offset, key, value in records
     ]
