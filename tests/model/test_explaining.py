@@ -449,6 +449,7 @@ def test_a_value_that_a_key_came_in_with_explains_what_became_of_that_key(key, e
 
 
 RESTORED = {"t": 1, "source": "instance-1", "event": "restore", "store": "x", "partition": 0, "from": 3, "end": 9}
+ELSEWHERE = {**RESTORED, "partition": 1}
 
 
 @pytest.mark.parametrize(
@@ -463,6 +464,13 @@ RESTORED = {"t": 1, "source": "instance-1", "event": "restore", "store": "x", "p
         ("KAFKA-13499, out of order (no JIRA)", "windows", "EXTENDED", "extended", "lost-record", [RESTORED], True),
         ("KAFKA-13499, out of order (no JIRA)", "windows", "EXTENDED", "extended", "wrong-value", [RESTORED], False),
         ("KAFKA-13499, out of order (no JIRA)", "windows", "EXTENDED", "extended", "lost-record", [], False),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", "limit", "wrong-value", [RESTORED], True),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", "limit", "duplicate-output", [RESTORED], True),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", "limit", "lost-record", [RESTORED], False),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", "limit", "wrong-timestamp", [RESTORED], False),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", "limit", "wrong-value", [], False),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", "limit", "wrong-value", [ELSEWHERE], False),
+        ("KIP-328, held again (no JIRA)", "windows", "TIME_LIMIT", None, "wrong-value", [RESTORED], False),
         ("KAFKA-15417", "stream-join", "ASYMMETRIC", "before", "early-alone", [], True),
         ("KAFKA-15417", "stream-join", "ASYMMETRIC", "before", "lost-alone", [], False),
         ("KAFKA-15417", "stream-join", "ASYMMETRIC", None, "early-alone", [], False),
