@@ -4,6 +4,7 @@ A scenario is one value (`Scenario`) with the same parts each time; its module s
 check is sound. Scenarios do not know the lab: they drive it through the protocols below.
 """
 
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -633,6 +634,15 @@ def _chosen(trial: Trial, variants: Mapping[str, Variant]) -> dict[str, Any]:
 def variants_of(*variants: Variant) -> dict[str, Variant]:
     """Variants by their names."""
     return {variant.name: variant for variant in variants}
+
+
+def numbered(seed: int, keys: int, number: int) -> list[tuple[int, int]]:
+    """So many records, key and value, of keys that are drawn from a seed; the n-th record of a key has the value n."""
+    numbers, made = Counter[int](), []
+    for key in random.Random(seed).choices(range(keys), k=number):
+        numbers[key] += 1
+        made.append((key, numbers[key]))
+    return made
 
 
 def partition_of_key(key: int, partitions: int) -> int:

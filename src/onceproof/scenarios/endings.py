@@ -16,9 +16,7 @@ exception, stores on disk, or a restoration that had not ended. With a cached st
 leaves also gives a task back to the thread that had it before (KAFKA-14624).
 """
 
-import random
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -43,6 +41,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     membership,
+    numbered,
     refuse_membership,
     refuse_restarts,
     runs_its_task,
@@ -139,12 +138,8 @@ def refusal(trial: Trial) -> str | None:
 
 def workload(trial: Trial) -> Workload:
     """Records of keys drawn from the seed; the n-th record of a key has the value n."""
-    parameters, rng = values(trial), random.Random(trial.seed)
-    numbers: Counter[int] = Counter()
-    made = []
-    for key in rng.choices(range(parameters.keys), k=parameters.first + parameters.records):
-        numbers[key] += 1
-        made.append((key, numbers[key]))
+    parameters = values(trial)
+    made = numbered(trial.seed, parameters.keys, parameters.first + parameters.records)
     return Workload(made[: parameters.first], made[parameters.first :])
 
 

@@ -21,8 +21,6 @@ else: faults that freeze an instance, or part it from the brokers, are none of t
 when all tasks went to another instance and back while records flowed, or when the fault bit.
 """
 
-import random
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -52,6 +50,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     membership,
+    numbered,
     refuse_fault_of_disk,
     runs_its_task,
     transactional_stores,
@@ -132,12 +131,8 @@ def refusal(trial: Trial) -> str | None:
 
 def workload(trial: Trial) -> Workload:
     """Records of keys drawn from the seed; the n-th record of a key has the value n."""
-    parameters, rng = values(trial), random.Random(trial.seed)
-    numbers: Counter[int] = Counter()
-    made = []
-    for key in rng.choices(range(parameters.keys), k=parameters.first + parameters.records):
-        numbers[key] += 1
-        made.append((key, numbers[key]))
+    parameters = values(trial)
+    made = numbered(trial.seed, parameters.keys, parameters.first + parameters.records)
     return Workload(made[: parameters.first], made[parameters.first :])
 
 
