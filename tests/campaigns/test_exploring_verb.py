@@ -47,6 +47,7 @@ def lab(home, monkeypatch):
     monkeypatch.setattr(java, "require_java", lambda *_: None)
     monkeypatch.setattr(artifacts, "check_published", lambda *_: None)
     monkeypatch.setattr(artifacts, "streams_class_path", lambda *_: None)
+    monkeypatch.setattr(explorer, "require_toxiproxy", lambda *_: None)  # or draws would depend on this machine
     monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0"), Release.parse("4.3.1")])
     benches: list[Any] = []  # the class first, then each bench
 
@@ -126,7 +127,7 @@ def test_a_search_goes_on_as_it_was_begun(lab, folder):
 
 def test_a_finding_is_bisected_over_what_is_published(lab, folder):
     lab[0].shows_next = staticmethod(uncached)
-    [finding] = explore(folder, asked_in(folder, request(**{"bisect": True}), seed=7), 600, lambda _: None).findings
+    [finding] = explore(folder, asked_in(folder, request(**{"bisect": True}), seed=7), 3000, lambda _: None).findings
     assert present(finding.releases).bad == ("4.3.0", "4.3.1")
 
 
