@@ -91,8 +91,16 @@ def test_an_edit_of_what_drives_and_reads_all_trials_changes_all_versions(packag
 
 
 def test_an_edit_of_the_jars_changes_all_versions(package):
-    assert changed_by(next((package.parents[1] / "streams_app").rglob("Instance.java")), by="// 2") == ALL
-    assert changed_by(next((package.parents[1] / "streams_agent").rglob("Agent.java")), by="// 2") == ALL
+    assert changed_by(next((package.parents[1] / "streams_app").rglob("Instance.java")), by="interface Two {}") == ALL
+    assert changed_by(next((package.parents[1] / "streams_agent").rglob("Agent.java")), by="interface Two {}") == ALL
+
+
+def test_an_edit_of_prose_changes_none(package):
+    files = [package / "lab" / "trial.py", package / "scenarios" / "quota.py"]
+    assert changed_by(*files, by="\n\n# It is so because of KIP-1.\n") == set()
+    assert (
+        changed_by(next((package.parents[1] / "streams_app").rglob("Instance.java")), by="/** More. */ // 2") == set()
+    )
 
 
 def test_an_edit_of_what_works_with_trials_or_of_what_none_comes_by_changes_none(package):

@@ -4,7 +4,7 @@ A number of ours would not be updated when a wait or a fault changes. So it is t
 sources that drive and read a trial, scenario by scenario: its module, the faults that it allows, the lab, both with all
 that they import of their rooms, the readers among it, the application under test, the agent, and the phrases of Kafka's
 logs by which something counts as seen. A package that adds scenarios or faults counts
-likewise. An edit of one scenario leaves the evidence of the others.
+likewise. An edit of one scenario leaves the evidence of the others, and one of comments and docstrings that of all.
 """
 
 import ast
@@ -19,6 +19,7 @@ from pathlib import Path
 from onceproof.faults import FAULTS
 from onceproof.installation import PROJECT
 from onceproof.model.errors import HarnessError
+from onceproof.model.source_text import without_prose
 from onceproof.scenarios import SCENARIOS, app, module_of, scenario
 
 PACKAGE = Path(__file__).parent
@@ -79,7 +80,7 @@ class Sources:
         return self._imported(LAB, without=alone) | {self.package / name for name in BESIDE} | {*java}
 
     def digest(self, files: Iterable[Path]) -> str:
-        """Eight digits that change with a file, or with its place."""
+        """Eight digits that change with the logic of a file, or with its place."""
         digest = hashlib.sha256()
         named = {self._name(file): file for file in files}
         for name, file in sorted(named.items()):
@@ -162,10 +163,11 @@ def _imports(file: Path) -> tuple[str, ...]:
 
 @cache
 def _digest(file: Path, *, logic_only: bool) -> bytes:
-    return hashlib.sha256(_logic(file) if logic_only else file.read_bytes()).digest()
+    text = without_prose(file.read_text(), file.suffix)
+    return hashlib.sha256((_logic(text) if logic_only else text).encode()).digest()
 
 
-def _logic(file: Path) -> bytes:
-    """The functions and classes of a source, without what it imports and lists."""
-    body = ast.parse(file.read_bytes()).body
-    return "\n".join(ast.unparse(node) for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)).encode()
+def _logic(text: str) -> str:
+    """The functions and classes of a Python source, without what it imports and lists."""
+    logic = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    return "\n".join(ast.get_source_segment(text, node) or "" for node in logic)
