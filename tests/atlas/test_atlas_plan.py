@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from onceproof.atlas.plan import Shard, sharded
+from onceproof.atlas.plan import Shard, known_published, possible_cells, sharded
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import OF_BROKERS, registry
 from onceproof.model.matrices import MATRICES, parse_matrices
@@ -13,6 +13,7 @@ from onceproof.model.published import Published
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.cover import exact
+from onceproof.settings import Settings
 
 RELEASES = ("3.0.0", "3.0.2", "3.3.1", "3.4.0", "3.4.1", "3.9.0", "3.9.1", "4.0.0", "4.1.2", "4.2.0", "4.2.1", "4.4.0")
 KNOWN = Published.of(map(Release.parse, RELEASES), "as the test says")
@@ -93,3 +94,16 @@ def test_the_next_line_is_that_of_each_line(axes):
     text = f'[m]\ndescription = "d"\n[[m.blocks]]\nscenario = "scan"\nvariants = ["DEFAULT_CONFIG"]\n{axes}\n'
     with pytest.raises(UsageError, match="next-line has a meaning beside each-line alone"):
         parse_matrices(text, "file")
+
+
+def test_where_one_release_was_resolved_and_maven_was_never_asked_the_others_are_known_by_the_registry(tmp_path):
+    installation = Settings(home=tmp_path, maven="no-such-maven").installation
+    never_used = known_published(installation)
+    cells = possible_cells(installation)
+    installation.artifacts.mkdir(parents=True)
+    (tmp_path / "a.jar").touch()
+    (installation.artifacts / "kafka-streams-4.3.0.classpath").write_text(str(tmp_path / "a.jar"))
+    known = known_published(installation)
+    assert known.releases == never_used.releases
+    assert "resolved here" in known.source
+    assert possible_cells(installation) == cells

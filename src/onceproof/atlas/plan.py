@@ -26,8 +26,16 @@ def possible_cells(installation: Installation) -> tuple[Cell, ...]:
 
 
 def known_published(installation: Installation) -> Published:
-    """The published releases, as far as they are known without asking Maven."""
-    return remembered_releases(installation) or by_registry(registry())
+    """The published releases, as far as they are known without asking Maven.
+
+    Those of the registry are among them: only some may have been resolved here, and a matrix may name a line of which
+    none was.
+    """
+    registered = by_registry(registry())
+    remembered = remembered_releases(installation)
+    if remembered is None:
+        return registered
+    return Published.of((*registered.releases, *remembered.releases), remembered.source)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import check_target, encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
-from onceproof.model.matrix import Request, by_registry, expand
+from onceproof.model.matrix import Request, expand
 from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -98,11 +98,11 @@ def _list_faults(names: Collection[str]) -> None:
 
 def _list_matrices() -> None:
     """The matrices, with what their words mean as far as that is known without asking Maven, which takes seconds."""
-    from onceproof.lab.releases import remembered_releases
+    from onceproof.atlas.plan import known_published
     from onceproof.scenarios.cover import exact
 
     table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
-    known = remembered_releases(get_settings().installation) or by_registry(registry())
+    known = known_published(get_settings().installation)
     for matrix in MATRICES.values():
         cells = expand(exact(Request(matrix.name), lambda: known, registry(), CATALOGUE), CATALOGUE).cells
         name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
