@@ -295,6 +295,16 @@ def test_a_processor_remembers_and_a_clock_has_it_say_so(clock, told):
     assert [event[1] for event in events if event not in told] == ["-/x|1", "x|1/x|2", "x|2/-"]
 
 
+def test_a_processor_makes_the_last_character_of_a_value_the_key():
+    records = "s a=x|1 0\ns b=|2 1\ns c=null 2"
+    case = a_case(Step("s", "stream", ("s",)), Step("k", "rekey", ("s",)), records=records)
+    assert [(event.key, event.value) for event in Model(case).stream("k").events] == [
+        ("1", "x|1"),
+        ("2", "|2"),
+        ("c", None),
+    ]
+
+
 def test_a_suppression_must_put_out_what_is_old_enough_and_may_hold_back_the_rest():
     held = Step("h", "suppress", ("t",), {"size": 20})
     records = "t a=x|1 0\nt b=x|1 10\nt b=x|2 30\nt c=x|1 40"

@@ -158,3 +158,31 @@ def test_a_store_that_is_opened_again_explains_only_what_asks_for_its_history():
         "KIP-889 (no JIRA)",
     )
     assert explained(Case(steps, records, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == ()
+
+
+# --- processors behind a key that has changed ------------------------------------------------------------------------
+
+STREAM, SELECTED = Step("s", "stream", ("in",)), Step("k", "selectKey", ("s",))
+COUNTED = Step("n", "count", ("p",), STORE)
+ASKED = (Record("in", BEGIN, "a", "b|1"),)
+
+
+def processed(*steps: Step, optimized: bool = True) -> Case:
+    return Case(steps, ASKED, optimized=optimized, partitions=2)
+
+
+@pytest.mark.parametrize(
+    ("case", "keys"),
+    [
+        (processed(STREAM, SELECTED, Step("p", "rekey", ("k",)), COUNTED), ("KAFKA-19668",)),
+        (processed(STREAM, SELECTED, Step("p", "rekey", ("k",)), COUNTED, optimized=False), ()),
+        (processed(STREAM, Step("p", "rekey", ("s",)), COUNTED), ()),  # no key has changed before
+        (processed(STREAM, SELECTED, Step("p", "mapValues", ("k",)), COUNTED), ()),
+    ],
+)
+@pytest.mark.parametrize(
+    "judged",
+    [red("wrong", "n"), red("failed", "n", "Found a null keyChangingChild node for OptimizableRepartitionNode")],
+)
+def test_a_processor_behind_a_changed_key_is_known_where_the_topology_is_optimized(case, keys, judged):
+    assert explained(case, judged, causes_in(NEWEST), red_if(lambda one: one.optimized, judged)).keys == keys

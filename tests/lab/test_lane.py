@@ -204,6 +204,18 @@ LATE = Case(
     ),
     tuple(Record("rows", BEGIN + at, "a", "a|0") for at in (385, 425, 430, 440, 480)),
 )
+# Optimized, the records are spread by the key that they have before the processor.
+REKEYED = Case(
+    (
+        Step("stream", "stream", ("rows",)),
+        Step("selected", "selectKey", ("stream",)),
+        Step("rekeyed", "rekey", ("selected",)),
+        Step("counts", "count", ("rekeyed",), STORE),
+    ),
+    tuple(Record("rows", BEGIN, "a", f"{head}|1") for head in "abcd"),
+    optimized=True,
+    partitions=2,
+)
 AT_ONCE = Case(
     (
         Step("table", "table", ("rows",), {"store": VERSIONED, "history": NEVER}),
@@ -223,6 +235,7 @@ AT_ONCE = Case(
         (REVIVED_BETWEEN, "KIP-889, restored (no JIRA)"),
         (UNCACHED, "uncached count (no JIRA)"),
         (LATE, "KAFKA-15417, late (no JIRA)"),
+        (REKEYED, "KAFKA-19668"),
     ],
 )
 def test_a_known_issue_of_the_newest_release_is_recognised(case, key, tmp_path):

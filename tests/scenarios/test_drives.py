@@ -503,6 +503,13 @@ WAYS = [
     ),
     Way("grouped-table", "no other release", False, "did not bite: .* kept no sums", all_steps_tried=False),
     Way(
+        "grouped-stream",
+        "an instance is killed",
+        True,
+        r"^instance-\d was killed with ",
+        all_steps_tried=True,
+    ),
+    Way(
         "far-future", "it goes on", True, r"^The punctuator was called once .* later it is 999 ms after the end of time"
     ),
     Way(
@@ -734,7 +741,7 @@ HALTS = [
         SCENARIOS,
         (
             *(10_000, 2_000, 2_000, 300, 2_000, 1_000, 2_000, 1_000, 1_000),
-            *(2_000, 1_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 600, 150, 10_000),
+            *(2_000, 1_000, 2_000, 2_000, 2_000, 700, 2_000, 2_000, 2_000, 2_000, 4_000, 1_000, 2_000, 600, 150, 10_000),
         ),
         strict=True,
     )

@@ -13,7 +13,7 @@ from onceproof.scenarios import SCENARIOS, scenario
 
 EXACTLY_ONCE = "exactly_once_v2"
 # A cell with one of these is about what it does.
-BINDING = ("caching", "standbys", "quotas", "global_tables", "grouped_tables")
+BINDING = ("caching", "standbys", "quotas", "global_tables", "grouped_tables", "optimization")
 
 
 @cache

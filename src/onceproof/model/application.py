@@ -46,6 +46,7 @@ FEATURES = {
         ),
         Feature("global_tables", YES_OR_NO, "whether it has a global table or a global store"),
         Feature("grouped_tables", YES_OR_NO, "whether it groups a KTable and aggregates it (KTable.groupBy)"),
+        Feature("optimization", YES_OR_NO, "whether topology.optimization is anything but none"),
         Feature("windows", YES_OR_NO, "whether it aggregates by windows or sessions"),
         Feature("window_stores", YES_OR_NO, "whether a store has windows or sessions, also of joins"),
         Feature("punctuators", YES_OR_NO, "whether it schedules punctuations"),

@@ -388,9 +388,9 @@ PROMISES = {
         ),
         Promise(
             "grouped",
-            "The aggregates of a grouped table are, group by group, what the last values of the input give, also when "
-            "the group of instances moved to another release meanwhile (KIP-904).",
-            "Every result, or group, was held against the sums of the last values of the input.",
+            "The aggregates of a grouped table or stream are, group by group, what the last values of the input's keys "
+            "give, also when the group of instances moved to another release meanwhile (KIP-904).",
+            "Every result, or group, was held against the sums of the last values of the input's keys.",
             (
                 "lost-record",
                 "unexpected-record",

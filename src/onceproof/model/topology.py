@@ -99,6 +99,7 @@ class Topology:
             "joins": self.joins,
             "global_tables": (bool(self.globals_),),
             "grouped_tables": (self._has(GROUPED),),
+            "optimization": (config.get("topology.optimization", "none") != "none",),
             "windows": (self._has(WINDOWED),),
             "window_stores": (self.has_store(WINDOW_STORE),),
         }

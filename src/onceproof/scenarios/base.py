@@ -570,7 +570,8 @@ class Scenario:
             "quotas": ("quotas" in self.features,),
             "joins": system.joins,
             "global_tables": ("global_tables" in self.features,),
-            "grouped_tables": ("grouped" in system.promises,),
+            "grouped_tables": ("grouped" in system.promises and "table-changelog" in system.roles,),
+            "optimization": (config.get("topology.optimization", "none") != "none" or bool(app.get("optimized")),),
             "windows": ("windows" in system.promises,),
             "window_stores": (
                 "windows" in system.promises

@@ -58,6 +58,7 @@ OPERATIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
     "filter": ((Kind.STREAM,), Kind.STREAM),
     "mapValues": ((Kind.STREAM,), Kind.STREAM),
     "selectKey": ((Kind.STREAM,), Kind.STREAM),
+    "rekey": ((Kind.STREAM,), Kind.STREAM),  # a processor that changes the key
     "merge": ((Kind.STREAM, Kind.STREAM), Kind.STREAM),
     "repartition": ((Kind.STREAM,), Kind.STREAM),
     "toTable": ((Kind.STREAM,), Kind.TABLE),
@@ -87,21 +88,25 @@ WEIGHTS: Mapping[str, int] = {
     "group": 2,
 }  # of 1: how often others are drawn
 # Others since OLDEST.
-OPERATIONS_SINCE: Mapping[str, Release] = {"streamJoin": Release(3, 1, 0), "remember": Release(3, 3, 0)}
+OPERATIONS_SINCE: Mapping[str, Release] = {
+    "streamJoin": Release(3, 1, 0),
+    "remember": Release(3, 3, 0),
+    "rekey": Release(3, 3, 0),
+}
 WITH_VERSIONS = ("table", "burst", "toTable")  # that may be kept in a versioned store
 MAY_BE_KEPT = ("filterTable", "mapTable", "tableJoin")  # others that make tables must be
 NOT_OF_VERSIONS = ("filterTable", "mapTable", "suppress")  # that take no versioned table
 # Whose rows in the end hang neither on partitions nor on the order in which internal topics are read.
 BY_TASKS = (
-    "filter", "mapValues", "selectKey", "merge", "repartition", "count", "sum", "cogroup", "filterTable", "mapTable",
-    "group", "tableJoin", "foreignKeyJoin",
+    "filter", "mapValues", "selectKey", "rekey", "merge", "repartition", "count", "sum", "cogroup", "filterTable",
+    "mapTable", "group", "tableJoin", "foreignKeyJoin",
 )  # fmt: skip
 OF_WINDOWS = ("windows", "slides", "sessions")
 BEFORE_A_CLOCK = ("stream", "filter", "mapValues", "merge")  # after which no record waits in a repartition topic
 # By which one record of the input changes a row once, so that a suppression sees no more than the model does.
 BEFORE_SUPPRESSION = (
-    "stream", "table", "globalTable", "filter", "mapValues", "selectKey", "merge", "repartition", "toTable", "count",
-    "latest", "sum", "cogroup", "remember", "lookup", "globalLookup", "filterTable", "mapTable",
+    "stream", "table", "globalTable", "filter", "mapValues", "selectKey", "rekey", "merge", "repartition", "toTable",
+    "count", "latest", "sum", "cogroup", "remember", "lookup", "globalLookup", "filterTable", "mapTable",
 )  # fmt: skip
 IN_ONE_ORDER = ("merge", "lookup", "streamJoin", "globalLookup")  # of inputs that no record may reach both
 

@@ -16,6 +16,9 @@ from onceproof.model.release import Release
 ROWS = ("missing", "unexpected", "wrong")  # kinds of differences of tables
 KEEPS_ROWS = ("filterTable", "mapTable", "suppress")  # behind which a difference is of the same kind
 SEGMENT = 2_000  # milliseconds, of a versioned store with so short a history: it expires as a whole
+PROCESSORS = ("rekey", "remember")
+CHANGES_KEY = ("selectKey", "rekey")
+UNBUILT = "Found a null keyChangingChild node"  # of an optimized topology
 UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a store that was opened again
 
 
@@ -294,6 +297,21 @@ def _uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     return [step for step in kept if step.options.get("cached") is False]
 
 
+def _processed(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Processors behind a key that has changed, where the topology is optimized."""
+    named = {step.name: step for step in case.steps}
+    return [
+        step
+        for step in (steps if case.optimized else ())
+        if step.operation in PROCESSORS
+        and any(one.operation in CHANGES_KEY for one in above(named[step.operands[0]], named))
+    ]
+
+
+def _as_written(case: Case, _: Sequence[Step]) -> Case:
+    return replace(case, optimized=False)
+
+
 def _cached(case: Case, steps: Sequence[Step]) -> Case:
     return _with_options(case, steps, {"cached": True})
 
@@ -337,6 +355,7 @@ CAUSES = (
     Cause(dict.fromkeys(ROWS, "KIP-889, same time (no JIRA)"), _deleted_at_once, _deleted_later),
     Cause(dict.fromkeys(ROWS, "KIP-889, restored (no JIRA)"), _restored, _kept_open),
     Cause(dict.fromkeys(ROWS, "KIP-889 (no JIRA)"), _opened_again, _kept_open, failure=UNREGISTERED),
+    Cause(dict.fromkeys(ROWS, "KAFKA-19668"), _processed, _as_written, failure=UNBUILT),
     Cause(dict.fromkeys(ROWS, "uncached count (no JIRA)"), _uncached, _cached),
     Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins, _going_on),
     Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins_of_windows, _as_inner_joins),

@@ -115,7 +115,26 @@ REMEMBER = f"""
         }}
     }}
 """
-REMEMBER_IMPORTS = """
+REKEY = """
+    /** Makes the last character of a value the key. */
+    static class Rekey implements Processor<String, String, String, String> {
+        private ProcessorContext<String, String> context;
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            this.context = context;
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            String value = record.value();
+            boolean has = value != null && !value.isEmpty();
+            context.forward(has ? record.withKey(value.substring(value.length() - 1)) : record);
+        }
+    }
+"""
+PROCESSORS = {"remember": REMEMBER, "rekey": REKEY}  # by operation
+PROCESSOR_IMPORTS = """
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.Processor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
@@ -377,6 +396,11 @@ def topology(case: Case) -> str:
     return "\n".join(f"        {line}" for line in lines)
 
 
+def _processors(case: Case) -> str:
+    """The classes of the processors of a case."""
+    return "".join(text for operation, text in PROCESSORS.items() if operation in case.operations)
+
+
 def _added(step: Step) -> str:
     supplier = REMEMBERED[step.options["store"]].format(step.name)
     cache = ".withCachingEnabled()" if step.options["cached"] else ""
@@ -418,6 +442,8 @@ def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
             return f"{one}.mapValues(value -> mapped(value))"
         case "selectKey":
             return f"{one}.selectKey((key, value) -> headOr(value, key))"
+        case "rekey":
+            return f"{one}.process(Rekey::new)"
         case "merge":
             return f"{one}.merge({two})"
         case "repartition":
@@ -513,18 +539,18 @@ def unit_test(case: Case, topic: str, origin: str, turns: Sequence[str] = ()) ->
     leaf = next(step for step in case.leaves if step.name == topic)
     is_of_tasks = case.partitions > 1
     throws = "Exception" if case.reopened or is_of_tasks else "IOException"
-    remembers = any(step.operation == "remember" for step in case.steps)
+    processors = _processors(case)
     config = "\n".join(f"        config.put({literal(k)}, {literal(v)});" for k, v in case.config.items())
     return "\n".join(
         [
             IMPORTS.strip()
-            + (REMEMBER_IMPORTS if remembers else "")
+            + (PROCESSOR_IMPORTS if processors else "")
             + TEST_IMPORTS
             + (RESTORING_IMPORTS if case.restored else "")
             + (TASKS_IMPORTS if is_of_tasks else ""),
             f"/** {origin} */",
             f"class {NAME} {{",
-            HELPERS + (REMEMBER if remembers else ""),
+            HELPERS + processors,
             "    private static Topology topology(Properties config) {",
             topology(case),
             "        return builder.build(config);",
@@ -622,16 +648,16 @@ def write_application(case: Case, folder: Path, topics: Sequence[str]) -> None:
     Raises:
         HarnessError: the disk is full or read-only.
     """
-    remembers = any(step.operation == "remember" for step in case.steps)
+    processors = _processors(case)
     source = folder / "src" / PACKAGE / f"{APPLICATION}.java"
     java = [
         f"package {PACKAGE};",
         "",
-        IMPORTS.strip() + (REMEMBER_IMPORTS if remembers else ""),
+        IMPORTS.strip() + (PROCESSOR_IMPORTS if processors else ""),
         "",
         "/** A topology that a search has drawn. */",
         f"public final class {APPLICATION} {{",
-        HELPERS + (REMEMBER if remembers else ""),
+        HELPERS + processors,
         "    public static Topology topology(java.util.Properties config) {",
         topology(case),
         "        return builder.build(config);",

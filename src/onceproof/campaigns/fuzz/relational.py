@@ -24,7 +24,7 @@ Rows = Mapping[str, str]
 Output = Sequence[tuple[int, str, str | None, int | None]]
 # Operations whose results carry the header of the record that gives them.
 WITH_HEADERS = (
-    "stream", "filter", "mapValues", "selectKey", "merge", "repartition", "lookup", "globalLookup", "remember",
+    "stream", "filter", "mapValues", "selectKey", "rekey", "merge", "repartition", "lookup", "globalLookup", "remember",
 )  # fmt: skip
 
 
@@ -188,6 +188,9 @@ class Model:
 
     def _selectKey(self, step: Step) -> Stream:  # noqa: N802
         return self._each(step, lambda event: (head(event.value) or event.key, event.value))
+
+    def _rekey(self, step: Step) -> Stream:
+        return self._each(step, lambda event: (event.value[-1] if event.value else event.key, event.value))
 
     def _repartition(self, step: Step) -> Stream:
         return self.stream(step.operands[0])

@@ -101,6 +101,8 @@ final class Drawn {
                 return stream(0).mapValues(Drawn::mapped);
             case "selectKey":
                 return stream(0).selectKey(Drawn::selected);
+            case "rekey":
+                return Rekey.applied(stream(0), Drawn::rekeyed);
             case "merge":
                 return stream(0).merge(stream(1));
             case "repartition":
@@ -248,6 +250,10 @@ final class Drawn {
     private static String selected(String key, String value) {
         String head = head(value);
         return head == null ? key : head;
+    }
+
+    private static String rekeyed(String key, String value) {
+        return value == null || value.isEmpty() ? key : value.substring(value.length() - 1);
     }
 
     private static String group(String value) {

@@ -12,19 +12,26 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.Grouped;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * KIP-904: groups a table and sums the values of each group; the output is the changelog of the sums.
+ * Groups a table (KIP-904), or a stream (KAFKA-19668), and sums the values of each group; the output is the changelog
+ * of the sums.
  *
- * <p>The group of a key is its remainder by 100, so it stays when the value changes: from 3.5 on such a change goes
- * through the repartition topic as one record, before as two. Optimized, the input is the changelog of the table.
+ * <p>The group of a key is its remainder by 100, so it stays when the value changes: from 3.5 on such a change of a
+ * table goes through the repartition topic as one record, before as two. Optimized, the input is the changelog of the
+ * table.
+ *
+ * <p>The key of a stream is changed twice: by {@code selectKey} to the next number, then to the group, by
+ * {@code selectKey} or by a processor.
  */
 final class GroupedTable {
 
+    static final String NAME = "grouped-table";
     static final String TABLE = "table";
     static final String SUMS = "sums";
     private static final String INPUT = "input";
@@ -33,7 +40,31 @@ final class GroupedTable {
 
     private GroupedTable() {}
 
-    static Topology topology(Settings settings, Progress progress) {
+    static Topology topology(Settings settings, Properties config, Progress progress) {
+        String by = settings.oneOf("grouped.by", "groupBy", "selectKey", "process");
+        return by.equals("groupBy")
+                ? ofTable(settings, progress)
+                : ofStream(settings, config, progress, by.equals("process"));
+    }
+
+    private static Topology ofStream(Settings settings, Properties config, Progress progress, boolean processed) {
+        StreamsBuilder builder = Dsl.builder(config);
+        KStream<Integer, Integer> next = builder.stream(
+                        settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT))
+                .selectKey((key, value) -> key + 1);
+        KStream<Integer, Integer> grouped =
+                processed ? Rekey.applied(next, (key, value) -> group(key)) : next.selectKey((key, value) -> group(key));
+        grouped.groupByKey(Grouped.with("groups", Serdes.Integer(), Serdes.Integer()))
+                .aggregate(
+                        () -> 0,
+                        (group, value, sum) -> sum + value,
+                        StoreKind.of(settings).materialized(SUMS, Serdes.Integer(), Serdes.Integer()))
+                .toStream()
+                .to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Integer(), KeyPartitioner.of()));
+        return builder.build(config).addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT);
+    }
+
+    private static Topology ofTable(Settings settings, Progress progress) {
         StoreKind kind = StoreKind.of(settings);
         boolean optimized = settings.flag("optimized");
         StreamsBuilder builder = new StreamsBuilder();
@@ -63,6 +94,10 @@ final class GroupedTable {
             Materialized<Integer, Integer, KeyValueStore<Bytes, byte[]>> store) {
         Consumed<Integer, Integer> consumed = Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT);
         return optimized ? builder.table(topic, consumed, store) : builder.stream(topic, consumed).toTable(store);
+    }
+
+    private static int group(Integer next) {
+        return (next - 1) % GROUPS;
     }
 
     /** Integers as many people write such a serde: what follows the first four bytes is not looked at. */

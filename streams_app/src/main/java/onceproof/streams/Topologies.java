@@ -22,7 +22,6 @@ final class Topologies {
                     Map.entry("deleter", Deleter::topology),
                     Map.entry("foreign-key-join", ForeignKeyJoin::topology),
                     Map.entry("global-join", GlobalJoin::topology),
-                    Map.entry("grouped-table", GroupedTable::topology),
                     Map.entry(InteractiveQueries.NAME, InteractiveQueries::topology),
                     Map.entry("outbox", Outbox::topology),
                     Map.entry("scans", Scans::topology),
@@ -39,6 +38,8 @@ final class Topologies {
         switch (name) {
             case OF_PEOPLE:
                 return (own, ignored) -> Loaded.topology(own, config);
+            case GroupedTable.NAME:
+                return (own, progress) -> GroupedTable.topology(own, config, progress);
             case WRITTEN:
                 return (own, ignored) -> Dsl.topology(own, config);
             default:
@@ -51,7 +52,7 @@ final class Topologies {
         if (builder == null) {
             throw new IllegalArgumentException(
                     "Unknown topology " + name + "; known are: "
-                            + String.join(", ", new TreeSet<>(BY_NAME.keySet())) + ".");
+                            + String.join(", ", new TreeSet<>(BY_NAME.keySet())) + ", " + GroupedTable.NAME + ".");
         }
         Topology topology = builder.apply(settings, progress);
         settings.rejectUnknown();

@@ -1,6 +1,7 @@
 package onceproof.streams;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
 import java.util.Map;
@@ -38,6 +39,23 @@ class GroupedTableTest {
             assertEquals(Map.of(7, 61, 8, 80), table);
         }
         assertEquals(5L, trial.progress.processed().get(0).get("count"));
+    }
+
+    /** One task has all keys, so they are right wherever the repartition is. */
+    @ParameterizedTest
+    @CsvSource({"selectKey,none", "selectKey,all", "process,none", "process,all"})
+    void the_sum_of_each_group_of_a_stream_is_that_of_all_values(String by, String optimization) {
+        assumeTrue(by.equals("selectKey") || !System.getProperty("kafka.version").startsWith("3.0."));
+        trial.app.remove("optimized");
+        trial.with("grouped.by", by).config.put("topology.optimization", optimization);
+        try (TopologyTestDriver driver = trial.open()) {
+            Trial.pipe(driver, 7, 70, 107, 1, 8, 80, 207, 2);
+
+            Map<Integer, Integer> table = new TreeMap<>();
+            Trial.read(driver, "out").forEach(entry -> table.put(entry.key, entry.value));
+            assertEquals(Map.of(7, 73, 8, 80), table);
+        }
+        assertEquals(4L, trial.progress.processed().get(0).get("count"));
     }
 
     /** KIP-904: in the form that 3.5 brought, the change of a value is one record, which has both. */
