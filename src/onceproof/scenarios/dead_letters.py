@@ -9,8 +9,13 @@ Up to 3.9.0 a task may stop forever behind skipped records (KAFKA-17299). A part
 and resumed when a record is taken off a buffer that is exactly full. Skipped records are taken off several at once, so
 the moment is missed. The thread runs, and its lag grows until the next rebalance.
 
+A task deserializes the next record as it takes one from its queue, skips poison until there is a good one, and writes
+the dead letters at once. So at a commit those behind the last good record of the queue are in the transaction, and the
+position must be behind their records. Where it is not, they are written once more after a failure.
+
 Good records and poison (a value below 0) come in runs, with a buffer of a few records. A trial is *exercised* when
-poison was skipped; where a fault strikes, when it bit.
+poison was skipped; where a fault strikes, when it bit; with `commits`, when the instance was killed after a commit at
+which poison was all that was left in the queue.
 """
 
 import random
@@ -52,6 +57,11 @@ HANDLERS = {  # the property that names the handler, as all releases take it, an
 PROCESSING_FROM = Release(3, 9, 0)  # KIP-1033
 QUEUE_FROM = Release(4, 2, 0)  # KIP-1034
 QUEUE = "dead-letters"  # role of the queue
+LONG_INTERVAL = 60_000  # ms, in which an application that requests its commits makes no other
+AT_REQUEST = {
+    "producer.transaction.timeout.ms": str(LONG_INTERVAL),
+    "main.consumer.session.timeout.ms": "4000",  # after which the member that was killed is missed
+}
 LAST = 100  # good records at the end of the rest, so that the last position of each partition is committed
 GOES_ON_WITHIN = 10.0  # seconds in which a healthy application makes progress
 STANDS_STILL = 30.0  # seconds after which it will make no more
@@ -70,8 +80,14 @@ class Parameters(Group):
     buffered: int = Field(20, ge=1, description="records that a task buffers of a partition before it is paused")
     partitions: int = Field(2, ge=1, description="partitions of the input")
     guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
+    commits: bool = Field(
+        False,
+        description="whether the application commits by request, with each record it processes, and is killed",
+    )
 
 
+# All that is there before the kill is polled at once (`max.poll.records`), so that each queue ends in poison.
+REQUESTED = {"commits": True, "committed": 40, "records": 260}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Runs of records that cannot be deserialized; the buffer is smaller than a run."),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
@@ -83,6 +99,16 @@ VARIANTS = variants_of(
         "As PROCESSING; one of two instances is killed meanwhile.",
         {"failing": PROCESSING, "fault": "instance-kill"},
     ),
+    Variant(
+        "COMMITTED_AHEAD",
+        "Killed when a commit was requested by the last good record, behind which there is poison only.",
+        REQUESTED,
+    ),
+    Variant(
+        "PROCESSING_COMMITTED_AHEAD",
+        "The control of COMMITTED_AHEAD: the records fail when they are processed.",
+        {**REQUESTED, "failing": PROCESSING},
+    ),
     ROLLING,
 )
 
@@ -91,8 +117,9 @@ values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
-    """Distinct keys; first good records only, then runs of good ones and of poison, and good ones at the end.
+    """Distinct keys; good records only, then runs of good ones and of poison, and good ones at the end.
 
+    The first part is there before the application starts: the good ones, or with `commits` all but those at the end.
     The value of poison is its key below 0, that of the others is drawn from the seed. The handler leaves the partition
     of the queue to the producer: keys are those for which it chooses as the input does.
     """
@@ -108,7 +135,8 @@ def workload(trial: Trial) -> Workload:
         good(key) if number % run < parameters.good else (key, -key)
         for number, key in enumerate(islice(keys, parameters.records))
     ]
-    return Workload(first, [*flow, *map(good, islice(keys, LAST))])
+    last = [*map(good, islice(keys, LAST))]
+    return Workload([*first, *flow], last) if parameters.commits else Workload(first, [*flow, *last])
 
 
 def _stays(partitions: int, key: int) -> bool:
@@ -136,6 +164,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
         "failing": values(trial).failing,
+        "commits": values(trial).commits,
     }
 
 
@@ -148,10 +177,11 @@ def config(trial: Trial) -> Mapping[str, str]:
         "processing.guarantee": parameters.guarantee,
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
-        "commit.interval.ms": "100",
+        "commit.interval.ms": str(LONG_INTERVAL if parameters.commits else 100),
         "buffered.records.per.partition": str(parameters.buffered),
         name: f"org.apache.kafka.streams.errors.{handler}",
         **queue,
+        **(AT_REQUEST if parameters.commits else {}),
         **membership(parameters),
     }
 
@@ -172,6 +202,13 @@ def refusal(trial: Trial) -> str | None:
             f"Kafka Streams {oldest} has no handler of exceptions in the processing (KIP-1033); choose "
             f"{PROCESSING_FROM} or later, or failing={DESERIALIZATION}."
         )
+    if parameters.commits and oldest < QUEUE_FROM:
+        return (
+            f"Kafka Streams {oldest} has no dead letter queue (KIP-1034); choose {QUEUE_FROM} or later, or leave out "
+            "commits."
+        )
+    if parameters.commits and parameters.injected:
+        return "with commits the instance is killed at the last commit; leave out the fault, or commits."
     return refuse_group(cell, parameters, on_disk=False)
 
 
@@ -180,9 +217,12 @@ def refusal(trial: Trial) -> str | None:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Commit good records; then have poison among them, with the fault if there is one; drain."""
+    parameters = values(lab.trial)
     first, flow = lab.workload.first, lab.workload.second
-    fault, fault_outcome = values(lab.trial).injected, None
     lab.measure(queue=int(has_queue(lab.trial)))
+    if parameters.commits:
+        return _kill_once_committed(lab)
+    fault, fault_outcome = parameters.injected, None
     with lab.phase("first records"):
         lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -200,8 +240,37 @@ def drive(lab: ScenarioContext) -> Exercise:
     if fault_outcome:
         return Exercise.of(fault_outcome)
     poison = sum(value < 0 for _, value in flow)
-    reason = f"{poison:,} of {len(first) + len(flow):,} records were skipped, in runs of {values(lab.trial).poison:,}."
+    reason = f"{poison:,} of {len(first) + len(flow):,} records were skipped, in runs of {parameters.poison:,}."
     return Exercise(True, reason, all_steps_tried=True)
+
+
+def _kill_once_committed(lab: ScenarioContext) -> Exercise:
+    """Have all that is there committed, by request alone; kill the instance, start it again, drain.
+
+    The last good record requests the last commit, when the dead letters of the poison behind it are written. A position
+    that is one short in each partition is awaited too, as it is the failure that is looked for.
+    """
+    parameters, first = values(lab.trial), lab.workload.first
+    with lab.phase("poison"):
+        begin = lab.now()
+        lab.instances.start(NAME)
+        enough = len(first) - parameters.partitions
+        lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough)
+        committed, took = lab.committed(), lab.now() - begin
+        lab.note("crash", committed=committed, open=lab.open_input())
+        lab.instances.kill(NAME)
+    with lab.phase("restart"):
+        lab.instances.start(NAME)
+        lab.produce("last", lab.workload.second).await_delivered()
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    behind = first[-1][1] < 0
+    by_request = took < LONG_INTERVAL / 1_000
+    end = "poison" if behind else "a good record"
+    commits = "by request alone" if by_request else "also by time"
+    reason = f"Killed when {committed:,} of {len(first):,} records were committed, {commits}; {end} was the last."
+    return Exercise(behind and by_request, reason, all_steps_tried=True)
 
 
 def _await_end(lab: ScenarioContext, records: int) -> None:

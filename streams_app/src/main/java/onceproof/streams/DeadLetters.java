@@ -15,7 +15,8 @@ import org.apache.kafka.streams.processor.api.Record;
 
 /**
  * Puts out each record as it is, except poison: records with a value below 0. Those fail where the setting {@code
- * failing} says, in the {@code deserialization} or in the {@code processing}, and an exception handler skips them.
+ * failing} says, in the {@code deserialization} or in the {@code processing}, and an exception handler skips them. With
+ * the setting {@code commits} it requests a commit with each record that comes to it.
  */
 final class DeadLetters implements Processor<Integer, Integer, Integer, Integer> {
 
@@ -23,22 +24,25 @@ final class DeadLetters implements Processor<Integer, Integer, Integer, Integer>
     private static final String DESERIALIZATION = "deserialization";
 
     private final Progress progress;
+    private final boolean commits;
     private ProcessorContext<Integer, Integer> context;
     private LongAdder processed;
 
-    private DeadLetters(Progress progress) {
+    private DeadLetters(Progress progress, boolean commits) {
         this.progress = progress;
+        this.commits = commits;
     }
 
     static Topology topology(Settings settings, Progress progress) {
         boolean early = settings.text("failing").equals(DESERIALIZATION);
         Deserializer<Integer> values = early ? new Failing() : new IntegerDeserializer();
+        boolean commits = settings.flag("commits");
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream(
                 settings.text("input.topic"),
                 Consumed.with(Serdes.Integer(), Serdes.serdeFrom(new IntegerSerializer(), values)).withName(INPUT));
         return builder.build()
-                .addProcessor("copy", () -> new DeadLetters(progress), INPUT)
+                .addProcessor("copy", () -> new DeadLetters(progress, commits), INPUT)
                 .addSink(
                         "output", settings.text("output.topic"), new IntegerSerializer(), new IntegerSerializer(),
                         KeyPartitioner.of(), "copy");
@@ -52,6 +56,9 @@ final class DeadLetters implements Processor<Integer, Integer, Integer, Integer>
 
     @Override
     public void process(Record<Integer, Integer> record) {
+        if (commits) {
+            context.commit();
+        }
         if (record.value() < 0) {
             throw new IllegalStateException("The value " + record.value() + " cannot be processed.");
         }
