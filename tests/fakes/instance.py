@@ -107,6 +107,7 @@ class FakeInstance(Instance):
         self._answer = app.get("on.uncaught", "SHUTDOWN_CLIENT")
         self._replaces_threads = self._answer == "REPLACE_THREAD"
         self._fail_after = app.get("fail.after")
+        self._requests_commits = app.get("commits", False)
         self._looks_into_stores = "contents.folder" in app
         self._joins = "last.key" in app
         self._corrupt_after = app.get("corrupt.after")
@@ -353,7 +354,8 @@ class FakeInstance(Instance):
             self._tell("punctuated", task="0_0", at=self._forever, times=times)
         if self._holds_back:
             self._tell_emptied()
-        if now - self._committed_at >= int(self._config.get("commit.interval.ms", 100)) / 1_000:
+        interval = 0 if self._requests_commits else int(self._config.get("commit.interval.ms", 100))
+        if now - self._committed_at >= interval / 1_000:
             self._committed_at = now
             for member in self._members:
                 self._group.commit(member)

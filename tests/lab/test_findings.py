@@ -71,6 +71,10 @@ RED = {
     "InMemoryTimeOrderedKeyValueChangeBufferHeldAgainTest.shouldNotEvictRestoredKeyBeforeItsTimeIsUp()": (
         "expected: <[b at 50]> but was: <[a at 100, b at 50]>"
     ),
+    "StreamTaskDeadLetterPositionTest.shouldCommitPositionBehindDeadLetters()": "expected: <3> but was: <2>",
+    "StreamTaskDeadLetterPositionTest.shouldCommitPositionBehindDeadLettersOfTaskThatHasProcessedNothing()": (
+        "the dead letters of the records 0 and 1 are in this transaction ==> expected: <true> but was: <false>"
+    ),
     "WindowedStoreSupplierRetentionTest.shouldKeepChangelogAsLongAsSuppliedWindowStore()": (
         "expected: <691200000> but was: <90000000>"
     ),
@@ -214,7 +218,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 23 if release == AFFECTED else 25  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 25 if release == AFFECTED else 27  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -247,7 +251,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 15
+    assert len(pages) == len(TICKETS) == 16
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()

@@ -483,6 +483,58 @@ def test_what_waits_or_is_restored_by_time_explains_no_more_than_it_can_do(
     assert explained(witness(anomaly, "input/0@3"), reported, issue, variant, scenario) is expected
 
 
+AHEAD = ("KIP-1034 (no JIRA)", "KIP-1034, by time (no JIRA)")
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(
+            witness("torn-transaction", "dead-letters/0@5", key=9, observed="committed, 21 effects, 1 foreign"),
+            True,
+            id="a dead letter ahead of its position",
+        ),
+        pytest.param(
+            witness("torn-transaction", "dead-letters/0@5", key=9, observed="committed, 20 effects, 1 missing"),
+            True,
+            id="a position behind its dead letter",
+        ),
+        pytest.param(
+            witness("torn-transaction", "__consumer_offsets/3@13", key=9, observed="nothing"), True, id="alone"
+        ),
+        pytest.param(
+            witness("torn-transaction", "dead-letters/0@5", key=9, observed="committed, 2 effects, 11 foreign"),
+            False,
+            id="several dead letters",
+        ),
+        pytest.param(
+            witness("torn-transaction", "output/0@5", key=8, observed="committed, 21 effects, 1 foreign"),
+            False,
+            id="a good record",
+        ),
+        pytest.param(witness("torn-transaction", "output/0@5", key=9, observed="aborted"), False, id="its end"),
+        pytest.param(
+            witness("duplicate-output", "dead-letters/0@6", key=9, observed="2 records"), True, id="it came twice"
+        ),
+        pytest.param(witness("duplicate-output", "dead-letters/0@6", key=9, observed="3 records"), False, id="thrice"),
+        pytest.param(witness("duplicate-output", "output/0@6", key=9, observed="2 records"), False, id="came out"),
+        pytest.param(
+            witness("duplicate-output", "dead-letters/0@6", key=7, observed="2 records"),
+            False,
+            id="it was committed before the kill",
+        ),
+        pytest.param(witness("lost-record", "input/0@3000", key=9, observed="0 records"), False, id="it is lost"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("issue", "event", "variant"), [(AHEAD[0], "crash", "COMMITTED_AHEAD"), (AHEAD[1], "fault", "KILLED")]
+)
+def test_a_dead_letter_ahead_of_its_position_explains_that_one_alone(issue, event, variant, seen, expected):
+    killed = {"t": 5, "source": "driver", "event": event, "open": {"input": {"0": [3_000, 3_001]}}}
+    records = [(0, 0, 7, -7, 0), (0, 1, 8, 8, 0), (0, 3_000, 9, -9, 0)]
+    assert explained(seen, Scene([killed], lambda: records, {}), issue, variant) is expected
+
+
 @pytest.mark.parametrize(
     ("issue", "seen", "expected"),
     [

@@ -7,6 +7,7 @@ import pytest
 
 from onceproof.model.release import Release
 from onceproof.readers.checks import check_dead_letters as check
+from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.dead_letters import SCENARIO, config, murmur2, workload
 from tests.conftest import a_trial
 from tests.specimens.dead_letters import SPECIMENS
@@ -55,6 +56,34 @@ def test_a_group_that_rolls_to_a_release_without_one_has_no_queue():
 def test_some_records_must_be_skipped():
     refusal = SCENARIO.refuse_trial(a_trial("4.4.0", scenario="dead-letters", records=25))
     assert refusal == "none of 25 records would be skipped; raise records above good=25."
+
+
+def test_where_commits_are_requested_all_but_the_last_good_records_are_there_before_the_application_starts():
+    made = workload(a_trial("4.4.0", "COMMITTED_AHEAD", scenario="dead-letters"))
+    assert (len(made.first), len(made.second)) == (300, 100)
+    assert all(value < 0 for _, value in made.first[-40:])
+    assert {partition_of_key(key, 2) for key, _ in made.first[-40:]} == {0, 1}
+    assert all(value >= 0 for _, value in made.second)
+
+
+@pytest.mark.parametrize(
+    ("release", "parameters", "refusal"),
+    [
+        ("4.2.0", {}, None),
+        (
+            "4.1.2",
+            {},
+            "Kafka Streams 4.1.2 has no dead letter queue (KIP-1034); choose 4.2.0 or later, or leave out commits.",
+        ),
+        (
+            "4.4.0",
+            {"fault": "instance-kill"},
+            "with commits the instance is killed at the last commit; leave out the fault, or commits.",
+        ),
+    ],
+)
+def test_commits_are_requested_where_there_are_dead_letters_and_no_other_fault(release, parameters, refusal):
+    assert SCENARIO.refuse_trial(a_trial(release, scenario="dead-letters", commits=True, **parameters)) == refusal
 
 
 def test_before_3_9_0_nothing_handles_what_fails_in_the_processing():

@@ -255,7 +255,7 @@ def _kill_once_committed(lab: ScenarioContext) -> Exercise:
         begin = lab.now()
         lab.instances.start(NAME)
         enough = len(first) - parameters.partitions
-        lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough)
+        lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough, 2 * LONG_INTERVAL / 1_000)
         committed, took = lab.committed(), lab.now() - begin
         lab.note("crash", committed=committed, open=lab.open_input())
         lab.instances.kill(NAME)
