@@ -28,7 +28,7 @@ final class DeadLetters implements Processor<Integer, Integer, Integer, Integer>
     private ProcessorContext<Integer, Integer> context;
     private LongAdder processed;
 
-    private DeadLetters(Progress progress, boolean commits) {
+    DeadLetters(Progress progress, boolean commits) {
         this.progress = progress;
         this.commits = commits;
     }

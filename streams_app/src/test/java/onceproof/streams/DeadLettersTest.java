@@ -4,12 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.serialization.IntegerDeserializer;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.errors.StreamsException;
+import org.apache.kafka.streams.processor.api.MockProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -49,7 +52,22 @@ class DeadLettersTest {
         }
     }
 
+    @Test
+    void a_commit_is_requested_for_each_record_that_comes_to_the_processor() {
+        List<Boolean> requested = new ArrayList<>();
+        for (boolean commits : List.of(false, true)) {
+            MockProcessorContext<Integer, Integer> context = new MockProcessorContext<>();
+            DeadLetters copy = new DeadLetters(new Progress((event, fields) -> {}), commits);
+            copy.init(context);
+            assertThrows(IllegalStateException.class, () -> copy.process(new Record<>(8, -8, 0L)));
+            requested.add(context.committed());
+        }
+        assertEquals(List.of(false, true), requested);
+    }
+
     private Trial failing(String where) {
-        return new Trial("dead-letters", state, Map.of("input.topic", "in", "output.topic", "out", "failing", where));
+        Map<String, Object> settings =
+                Map.of("input.topic", "in", "output.topic", "out", "failing", where, "commits", false);
+        return new Trial("dead-letters", state, settings);
     }
 }
