@@ -16,11 +16,13 @@ from onceproof.lab.instance import Instance
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
 from onceproof.processes.cpu import CpuTime
+from onceproof.scenarios.base import HALTS
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import SESSION, Group, Member, Task
 
 THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
+BEFORE_DELETION = 6_000  # records that are in a segment which is deleted then
 FIRST_RECORDS = 500  # before the one that is valid for ever
 GIVES_UP_AGAIN = 1.0  # seconds of patience that a producer has left
 RECORDS_A_FILE = 2_048  # after which RocksDB flushes, if its write buffer is small
@@ -363,6 +365,15 @@ class FakeInstance(Instance):
                 self.log_line(TOO_LARGE)
         if nature.flushes and "onceproof.rocksdb.write.buffer.bytes" in self._config:
             self._flush_or_die()
+        if self._config.get(HALTS) == "true" and nature.halts_in_deletion and self.processed > BEFORE_DELETION:
+            self._half_deleted.mkdir(parents=True)
+            (self._half_deleted / "CURRENT").touch()
+            self._killed()
+            return
+        if self._half_deleted.exists():
+            shutil.rmtree(self._half_deleted)  # its task is wiped
+            message = "Error opening store windowed-sums.0 at location a"
+            self._throw("org.apache.kafka.streams.errors.ProcessorStateException", message)
         if nature.throws_after is not None and self.processed >= nature.throws_after and "uncaught" not in self.last:
             self._throw("java.lang.IllegalStateException", "There is no such task.")
         if self._fail_after is not None and self.processed >= self._fail_after and "uncaught" not in self.last:
@@ -372,6 +383,10 @@ class FakeInstance(Instance):
         if nature.fails_early and self.processed:
             self.log_line(INVALID_EPOCH)
         self._be_throttled(now)
+
+    @property
+    def _half_deleted(self) -> Path:
+        return self._directory / "0_0" / "windowed-sums" / "windowed-sums.0"
 
     def _tell_emptied(self) -> None:
         """Tell of tasks that have nothing left to hold back; keys are the numbers of records."""

@@ -120,6 +120,8 @@ STARTED = {"t": 0, "source": "driver", "event": "instance", "name": "a", "action
         ([EXCUSED, death("a", "x", "y: no such key")], "thread-died"),
         ([EXCUSED, death("b", "x", "y: File too large")], "thread-died"),
         ([EXCUSED, STARTED, death("a", "x", "y: File too large")], "thread-died"),
+        ([{**EXCUSED, "starts": 1}, STARTED, death("a", "x", "y: File too large")], None),
+        ([{**EXCUSED, "starts": 1}, STARTED, STARTED, death("a", "x", "y: File too large")], "thread-died"),
     ],
 )
 def test_an_instance_is_excused_of_nothing_else_no_other_is_and_none_that_was_started_again(

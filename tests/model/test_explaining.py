@@ -190,6 +190,29 @@ def test_a_throttle_explains_a_death_by_an_aborted_transaction_only(anomaly, obs
     assert explained(witness(anomaly, "instance-1", observed=observed), scene(held), "KAFKA-17455") is expected
 
 
+OPENING = (
+    "org.apache.kafka.streams.errors.ProcessorStateException: Error opening store windowed-sums.60000 at location /a"
+)
+GONE = "caused by org.rocksdb.RocksDBException: While opening a file: /a/MANIFEST-000005: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("observed", "halted", "expected"),
+    [
+        (f"KafkaStreams.start died of {OPENING}, {GONE}, at org.rocksdb.RocksDB.open(Native Method)", True, True),
+        (f"KafkaStreams.start died of {OPENING}, caused by X: wal_dir contains existing log file: 4.log", True, True),
+        (f"KafkaStreams.start died of {OPENING}, {GONE}", False, False),
+        (f"StreamThread-1 died of {OPENING}, {GONE}", True, False),
+        (f"KafkaStreams.start died of {OPENING}, caused by X: lock hold by current process", True, False),
+        ("KafkaStreams.start died of ProcessorStateException: base state directory /a: No such file", True, False),
+    ],
+)
+def test_a_half_deleted_store_explains_only_that_the_client_does_not_open_it(observed, halted, expected):
+    seen = witness("thread-died", "instance-1", observed=observed)
+    there = scene(**({"halted": True} if halted else {}))
+    assert explained(seen, there, "KIP-1035, half-deleted store (no JIRA)", "HALTED", "windows") is expected
+
+
 def test_a_window_comes_out_again_only_where_records_came_too_late_and_a_store_was_restored():
     key, again, there = "KAFKA-20099 (documented)", witness("duplicate-output", "output/0@70", key=7), restore(0, 9)
     assert explained(again, scene(there, late=0.9), key, "LATE")

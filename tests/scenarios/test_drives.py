@@ -607,6 +607,21 @@ WAYS = [
     Way("windows", "tasks move", True, "^instance-2 joined and took over 0_.* were open", "REBALANCED"),
     Way("windows", "no task moves", False, "took no task", "REBALANCED", nature=Nature(moves=False)),
     Way("windows", "windows come out when they close", True, "^instance-2 joined and took .* were open", "ON_CLOSE"),
+    Way(
+        "windows",
+        "a segment is half deleted",
+        True,
+        "^instance-1 was killed while it deleted a segment; half deleted: 0_0 windowed-sums.0. Started again it died of",
+        "HALTED",
+    ),
+    Way(
+        "windows",
+        "no segment is deleted",
+        False,
+        "^instance-1 deleted no segment within 20 s; half deleted: none",
+        "HALTED",
+        nature=Nature(halts_in_deletion=False),
+    ),
     Way("windows", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
     Way("windows", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
     *(

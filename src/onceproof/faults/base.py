@@ -156,6 +156,9 @@ class Instances(Protocol):
     def kill(self, name: str) -> None:
         """End an instance with SIGKILL."""
 
+    def halted(self, name: str, within: float) -> bool:
+        """Whether an instance ends by itself within some seconds; if not, it is killed."""
+
     def freeze(self, name: str) -> None:
         """Freeze an instance (SIGSTOP) until it is thawed."""
 

@@ -25,6 +25,7 @@ from onceproof.model.timeline import Event, Timeline
 from onceproof.processes.cpu import CpuTime, check_not_starved
 from onceproof.processes.process import Process, open_pipes, spawn, tail
 from onceproof.processes.waiting import await_condition
+from onceproof.scenarios.base import HALTS
 from onceproof.scenarios.declared import HEAP, PHASE
 from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
 
@@ -105,6 +106,7 @@ class Instance:
         jars = [installation.application_jar, *streams_class_path(installation, self.release)]
         agent = [f"plant={self.plant}"] if self.plant else []
         agent += ["native"] if config.get(NATIVE) == "true" else []
+        agent += ["halt"] if config.get(HALTS) == "true" else []
         # An altered class must neither come from the archive nor get into it.
         jvm = Jvm(installation.java, jars) if agent else Jvm.of(installation, jars)
         self._class_data = jvm.data

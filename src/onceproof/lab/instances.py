@@ -96,6 +96,13 @@ class Instances:
         """End an instance with SIGKILL."""
         self._running.pop(name).kill()
 
+    def halted(self, name: str, within: float) -> bool:
+        """Whether an instance ends by itself within some seconds; if not, it is killed."""
+        instance = self._running.pop(name)
+        ended = self._context.holds_within(within, instance.has_ended)
+        instance.kill()
+        return ended
+
     def freeze(self, name: str) -> None:
         """Freeze an instance (SIGSTOP)."""
         self._running[name].freeze()

@@ -118,6 +118,20 @@ NOT_OPENED = Phrase(
     None,
     "on a release without a bug a store that is not opened is wiped at once, and this is not logged",
 )
+NO_DATABASE = Phrase(
+    "database-not-opened",
+    r"Error opening store (?P<store>\S+) at location",
+    "RocksDBStore",
+    Showing("windows", "HALTED"),
+    first=Release(4, 3, 0),  # before, a segment that was not opened was passed over in silence
+)
+NOT_RESTORED = Phrase(
+    "not-restored",
+    r"Exception caught while trying to restore state",
+    "ProcessorStateManager",
+    None,
+    "a segment that was passed over is restored only where its store is trusted after a kill (KAFKA-20685)",
+)
 # The words of the operating system, and those of Kafka Streams about a directory.
 REFUSED = Phrase(
     "write-refused",

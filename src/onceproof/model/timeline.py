@@ -16,7 +16,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |
 | `link` | `instance`, `node`, `action`: cut, reset, latency, cleared: what was done to the link between them |
 | `leaders` | `leaders`: of how many partitions each node was elected as leader, because a fault asked for it |
-| `excused` | `instance`, `of`: what a thread of it may die of until it is started again, a regular expression |
+| `excused` | `instance`, `of`: what a thread of it may die of until it is started again `starts` times and once |
 | `topic` | `role`, `config`: the configuration of a topic was changed |
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |

@@ -270,6 +270,7 @@ STATIC_MEMBERSHIP = Variant(
 )
 
 INSTANCE = "{instance}"  # in a value of the configuration: the name of the instance
+HALTS = "onceproof.halts.in.deletion"  # configuration: whether an instance ends itself while it deletes a segment
 
 # For scenarios whose group can move to another release while it works.
 ROLLING = Variant(

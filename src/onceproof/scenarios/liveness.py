@@ -34,14 +34,21 @@ def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
 
 
 def explained_deaths(events: Sequence[Event]) -> list[Event]:
-    """The threads that died of what a fault did to their instance; it is excused until it is started again."""
+    """The threads that died of what a fault did to their instance.
+
+    It is excused until it has been started again as often as the event `excused` says (`starts`, none by default).
+    """
     explained = []
     excused: dict[str, str] = {}
+    starts: dict[str, int] = {}
     for event in events:
         if event["event"] == "excused":
             excused[event["instance"]] = event["of"]
+            starts[event["instance"]] = event.get("starts", 0)
         elif event["event"] == "instance" and event["action"] == "started":
-            excused.pop(event["name"], None)
+            starts[event["name"]] = starts.get(event["name"], 0) - 1
+            if starts[event["name"]] < 0:
+                excused.pop(event["name"], None)
         elif event["event"] == "uncaught" and event["source"] in excused:
             said = " ".join([str(event["message"]), *event["causes"]])
             if re.search(excused[event["source"]], said):

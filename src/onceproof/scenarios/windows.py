@@ -35,6 +35,12 @@ A session that has come out must not come out again. If its store keeps it for l
 more than the grace, and not too late to begin a session, still finds it, and it comes out once more, grown (variant
 `SESSION_KEPT`, which must be red on each release).
 
+A store of windows is split into segments by time, each of them a database. One that has expired is deleted, file by
+file. A process that is killed meanwhile leaves half a database, which RocksDB does not open. Nothing needs it, so the
+application must run again: at the second start at the latest (variant `HALTED`, red from 4.3.0 on). There
+the instance ends itself at that very place, as the agent has it do, and is started once more if it dies of that. It is
+exercised when half a segment was left.
+
 A trial is *exercised* when the fault bit while some of the records that flowed were committed and others were still to
 come: the youngest window of a task is always open, and it was closed afterwards.
 """
@@ -42,6 +48,7 @@ come: the youngest window of a task is always open, and it was closed afterwards
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -51,8 +58,10 @@ from onceproof.faults.base import run_fault
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import StorePlan
 from onceproof.model.parameter import Share
+from onceproof.model.phrases import NO_DATABASE, NOT_RESTORED
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    HALTS,
     ROLLING,
     TRANSACTIONAL,
     Exercise,
@@ -89,6 +98,8 @@ SUM_BITS = 22  # that the application has for a sum
 TOO_LATE = 0.1  # share of the first records
 OUT_OF_ORDER = 0.3  # share of the others
 KEPT = 60_000  # ms; more than records last
+EXPIRED = 180_000  # ms: more than the retention and a segment, which is a minute at least
+HALTED_WITHIN = 20.0  # seconds
 EMITTED_EVERY = 1.0  # seconds, the default of Kafka Streams
 HAS_ON_CLOSE = Release(3, 3, 0)  # since which windows can be emitted when they close
 
@@ -146,6 +157,9 @@ class Parameters(Group, TransactionalStores):
     caching: bool = Field(False, description="whether it is cached")
     extended: int = Field(
         0, ge=0, description="sessions that an older record extends, just before the instance is restarted"
+    )
+    halted: bool = Field(
+        False, description="whether the instance is killed while it deletes a segment of the store, and started again"
     )
     guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
 
@@ -224,6 +238,11 @@ VARIANTS = variants_of(
         "Sessions in memory, cached, without transactions; older records extend some, then the instance is restarted.",
         EXTENDED,
     ),
+    Variant(
+        "HALTED",
+        "One instance, killed while it deletes a segment of the store that has expired, and started again.",
+        {"halted": True},
+    ),
     ROLLING,
 )
 
@@ -251,6 +270,11 @@ def refusal(trial: Trial) -> str | None:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
     if parameters.extended and (reason := _refuse_extended(parameters)):
         return reason
+    if parameters.halted and (not on_disk or parameters.injected or parameters.extended or parameters.kept_longer):
+        return (
+            "halted is for a store on disk, of which segments expire, without a fault; leave out stores, fault, "
+            "extended and kept.longer, or halted."
+        )
     return refuse_at_least_once(parameters.injected, parameters.guarantee) or refuse_group(
         cell, parameters, on_disk=on_disk
     )
@@ -352,8 +376,10 @@ def generated(trial: Trial) -> list[Stamped]:
             at -= rng.randint(2 * open_for, 4 * open_for)
         elif rng.random() < OUT_OF_ORDER and (now < parameters.first or not parameters.limit):
             at -= rng.randrange(delay)
+        if parameters.halted and now >= parameters.first:
+            at += EXPIRED
         made.append(Stamped(rng.randrange(parameters.keys), rng.randint(1, MOST), at))
-    return [*made, *_closing(parameters, len(made) + 2 * open_for)]
+    return [*made, *_closing(parameters, max(record.at for record in made) + 2 * open_for)]
 
 
 def _closing(parameters: Parameters, end: int) -> list[Stamped]:
@@ -422,6 +448,8 @@ def drive(lab: ScenarioContext) -> Exercise:
     times = [begin + at for at in lab.workload.times]
     if parameters.extended:
         return _restarted(lab, times)
+    if parameters.halted:
+        return _halted(lab, times)
     first, one_each = parameters.first, parameters.partitions
     last = one_each * (2 if parameters.on_close else 1)
 
@@ -504,6 +532,48 @@ def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
         f"again, and restored {restored} of {parameters.partitions} partitions of the store."
     )
     return Exercise(restored > 0, reason, all_steps_tried=True)
+
+
+def _halted(lab: ScenarioContext, times: list[int]) -> Exercise:
+    """Have the only instance end while it deletes a segment, and start it again: twice, if it dies of what is left."""
+    first, records = values(lab.trial).first, lab.workload.second
+    with lab.phase("first"):
+        lab.instances.start(NAME, config={HALTS: "true"})
+        lab.produce("first", records[:first], timestamps=times[:first])
+        lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
+    with lab.phase("deletion"):
+        lab.produce("flow", records[first:], timestamps=times[first:])
+        ended = lab.instances.halted(NAME, HALTED_WITHIN)
+        halves = half_deleted(lab.instances.state_directory(NAME))
+    reason = (
+        f"{NAME} {'was killed while it deleted' if ended else 'deleted no segment within'} "
+        f"{'a segment' if ended else f'{HALTED_WITHIN:.0f} s'}; half deleted: {', '.join(halves) or 'none'}."
+    )
+    if halves:
+        lab.note("exercised")  # whatever becomes of the restart
+    with lab.phase("restart"):
+        lab.note("excused", instance=NAME, of=f"{NO_DATABASE.text}|{NOT_RESTORED.text}", starts=1)
+        again = lab.instances.start(NAME)
+        lab.await_("the instance to be back, or to die", lambda: runs_its_task(again) or "uncaught" in again.last)
+        if "uncaught" in again.last:
+            lab.instances.stop(NAME)
+            again = lab.instances.start(NAME)
+            reason = f"{reason} Started again it died of that, and was started once more."
+        lab.await_("the instance to be back", lambda: runs_its_task(again))
+        lab.await_drained()
+    with lab.phase("leave"):
+        lab.close_instances()
+    return Exercise(bool(halves), reason, all_steps_tried=ended)
+
+
+def half_deleted(directory: Path) -> list[str]:
+    """The segments of a state directory, as task and name, that lack one of the two files that say what is in them."""
+    found = []
+    for segment in sorted(directory.glob(f"*_*/{STORE}/{STORE}.*/")):
+        manifest, current = any(segment.glob("MANIFEST-*")), (segment / "CURRENT").exists()
+        if manifest != current:
+            found.append(f"{segment.parents[1].name} {segment.name}")
+    return found
 
 
 def facts(parameters: Parameters) -> dict[str, int]:

@@ -16,9 +16,10 @@ import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
 
 /**
- * {@code -javaagent:onceproof-streams-agent.jar=[plant=NAME][,report=FILE][,native]}: plants the bug into the classes of
- * Kafka on the class path, before any of them is used. With {@code report}, writes how often it fired to that file when
- * the JVM ends. With {@code native}, counts the native objects of RocksDB ({@link NativeObjects}).
+ * {@code -javaagent:onceproof-streams-agent.jar=[plant=NAME][,report=FILE][,native][,halt]}: plants the bug into the
+ * classes of Kafka on the class path, before any of them is used. With {@code report}, writes how often it fired to that
+ * file when the JVM ends. With {@code native}, counts the native objects of RocksDB ({@link NativeObjects}). With
+ * {@code halt}, ends the JVM while it deletes a segment ({@link Halting}).
  */
 public final class Agent {
 
@@ -34,6 +35,9 @@ public final class Agent {
         }
         if (asked.containsKey("native")) {
             form.addAll(NativeObjects.COUNTED);
+        }
+        if (asked.containsKey("halt")) {
+            form.add(there(Halting.ALTERED, classes));
         }
         AgentBuilder agent = new AgentBuilder.Default().disableClassFormatChanges().with(new Loud());
         for (Alteration alteration : form) {
@@ -57,6 +61,13 @@ public final class Agent {
         Fired.planted(plant.name, form.stream()
                 .flatMap(alteration -> alteration.altered(classes).stream()).collect(Collectors.toList()));
         return form;
+    }
+
+    private static Alteration there(Alteration alteration, TypePool classes) {
+        if (alteration.altered(classes).isEmpty()) {
+            throw new IllegalStateException("This release of Kafka has not the method " + alteration.wanted() + ".");
+        }
+        return alteration;
     }
 
     private static void report(Path file) {

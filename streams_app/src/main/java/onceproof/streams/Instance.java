@@ -9,6 +9,7 @@ import java.util.Properties;
 import java.util.Set;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 
 /** A running KafkaStreams that reports its states and obeys commands. */
@@ -55,10 +56,12 @@ final class Instance {
             streams.start();
         } catch (RuntimeException exception) {
             // The global thread reports its own end to the thread that starts it, not to a handler, if it ends before it runs.
-            if (!hasGlobalThread) {
+            // That thread also opens the stores that are there, from 4.3.0 on.
+            if (!hasGlobalThread && !(exception instanceof ProcessorStateException)) {
                 throw exception;
             }
-            events.emit("uncaught", describe("GlobalStreamThread", exception, StreamThreadExceptionResponse.SHUTDOWN_CLIENT));
+            String thread = hasGlobalThread ? "GlobalStreamThread" : "KafkaStreams.start";
+            events.emit("uncaught", describe(thread, exception, StreamThreadExceptionResponse.SHUTDOWN_CLIENT));
         }
         sampler.start();
         clients.forEach(one -> one.start(streams));
