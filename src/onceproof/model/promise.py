@@ -296,7 +296,7 @@ ANOMALIES = {
             "A transaction failed although its producer was only throttled.",
             "transaction, or class of exception",
         ),
-        Anomaly("thread-died", "A stream thread ended with an exception.", "thread"),
+        Anomaly("thread-died", "A stream thread ended with an exception, or the client could not start.", "thread"),
         Anomaly("stuck", "The application made no progress, although the brokers were healthy.", "trial"),
         Anomaly("unclean-close", "An instance that was asked to close did not end cleanly.", "instance"),
         Anomaly("corrupt-record", "A record cannot be decoded.", "record"),
