@@ -54,7 +54,7 @@ class Nature:
     fences: bool = True  # a member that was missed, when it comes back
     pauses: bool = True  # an instance that is told to
     resumes: bool = True  # the same
-    forgets: bool = True  # the log of positions, when it is compacted
+    forgets: bool = True  # a log, when it is compacted
     drops: int = 7  # answers of a foreign-key join that meet a row that has changed
     halts_in_deletion: bool = True  # an instance that is to end while it deletes a segment
     dies_of_disk: bool = True  # an instance that cannot write to its disk
@@ -100,7 +100,7 @@ class Group:
         self.members: list[Member] = []
         self.ends: Counter[tuple[str, int]] = Counter()  # of each role and partition
         self.refusing: set[str] = set()  # roles
-        self.compacted = False  # the log of positions, which has forgotten what came first
+        self.compacted = False  # a log, which has forgotten what came first
         self.splits = False  # what is refused is too large, so producers split it
         self.speed = nature.speed
         self.quota: int | None = None  # of the producers, bytes/s

@@ -1,7 +1,7 @@
 """The fakes, plugged into the real driver."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -86,6 +86,17 @@ class FakeTopics:
     def compact_positions(self) -> None:
         """Nobody writes positions into a log, but what is told of it changes."""
         self.group.compacted = self.group.nature.forgets
+
+    def compact(self, topics: Iterable[str]) -> None:
+        """Have changelogs compacted."""
+        self.group.compacted = self.group.nature.forgets
+
+    def compact_no_more(self, topics: Iterable[str]) -> None:
+        """Nothing changes any more."""
+
+    def keys(self, topic: str) -> set[int]:
+        """Of a log that is compacted none is left, and of any other all are."""
+        return set() if self.group.compacted else set(range(100_000))
 
     def group_records(self) -> list[str]:
         """As if the group had come over from the classic protocol; the log forgets that when it is compacted."""

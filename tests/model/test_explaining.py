@@ -578,3 +578,33 @@ def test_answers_and_a_deadlock_of_interactive_queries_are_told_apart(issue, see
 
 def test_without_a_deadlock_an_application_that_asks_must_not_be_stuck():
     assert not explained(witness("stuck", "instance-1"), scene(), "KAFKA-19629", "QUERY", "interactive-queries")
+
+
+OUTDATED = {"t": 5, "source": "driver", "event": "outdated", "instance": "instance-1"}
+LEFT_BEHIND = "503: active store left of instance-1, partition 0, at offset 20010"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        pytest.param([503, -7, 1], True, id="deleted at the end"),
+        pytest.param([503, 1, -7], True, id="changed in the other table since"),
+        pytest.param([-7, 503, -1, 8], True, id="deleted in the other table"),
+        pytest.param([503, 1, 8, -7], False, id="put again"),
+        pytest.param([503, 11, -7], False, id="never deleted"),
+        pytest.param([], False, id="never there"),
+    ],
+)
+def test_a_forgotten_deletion_explains_what_a_store_still_has_of_a_deleted_key(values, expected):
+    inputs = [(0, offset, 7, value, offset) for offset, value in enumerate(values)]
+    there, issue = Scene([OUTDATED], lambda: inputs), ("KAFKA-19943", "COMPACTED_KEPT")
+    assert explained(witness("wrong-store", key=7, observed=LEFT_BEHIND), there, *issue) is expected
+    assert not explained(witness("wrong-store", key=7, observed=LEFT_BEHIND), Scene([], lambda: inputs), *issue)
+    sum_of_it = LEFT_BEHIND.replace("left", "groups")
+    assert not explained(witness("wrong-store", key=7, observed=sum_of_it), there, *issue)
+
+
+def test_a_forgotten_deletion_shows_in_the_join_and_not_where_the_state_was_lost():
+    seen, issue = witness("unexpected-record", "output/0@70", key=7), ("KAFKA-19943", "COMPACTED_KEPT")
+    assert explained(seen, scene(OUTDATED), *issue)
+    assert not explained(seen, scene({**OUTDATED, "event": "forgotten"}), *issue)

@@ -429,6 +429,26 @@ WAYS = [
     Way("table-join", "an instance is killed", True, r"^instance-\d was killed with 0_", all_steps_tried=True),
     Way("table-join", "tasks move", True, "^instance-2 joined and took over .* while records flowed", "REBALANCED"),
     Way("table-join", "no task moves", False, "took no task over", "REBALANCED", nature=Nature(moves=False)),
+    *(
+        Way(
+            "table-join",
+            f"changelogs are compacted, {over}",
+            True,
+            rf"went on \({over}\)\. .* no record left of [1-9][\d,]* keys",
+            variant,
+            all_steps_tried=True,
+        )
+        for over, variant in (("state lost", "COMPACTED"), ("state kept", "COMPACTED_KEPT"))
+    ),
+    Way(
+        "table-join",
+        "no deletion is forgotten",
+        False,
+        "no record left of 0 keys",
+        "COMPACTED",
+        nature=Nature(forgets=False),
+        all_steps_tried=True,
+    ),
     Way("table-join", "bounced", True, r"^instance-\d was closed in .* others processed [1-9]", "BOUNCED"),
     *(
         Way(

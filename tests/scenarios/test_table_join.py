@@ -12,6 +12,8 @@ from onceproof.scenarios.table_join import DELETED, FIRST_TOTAL, GROUPS, SCENARI
 from tests.conftest import a_trial
 from tests.specimens.table_join import FIVE, HEALTHY, SPECIMENS, found
 
+COMPACTED = {"COMPACTED", "COMPACTED_KEPT", "COMPACTED_AGED"}
+
 
 def judged(topics, facts):
     return check({role: [Record(*record) for record in records] for role, records in topics.items()}, facts)
@@ -75,6 +77,9 @@ def test_a_key_is_where_its_total_is():
         ({"stores": "in-memory"}, None),
         ({"stores": "in-memory", "fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ({"fault": "rolling-bounce"}, "a rolling bounce takes a second release"),
+        ({"compacted": "state kept", "fault": "none"}, None),
+        ({"compacted": "state lost", "fault": "bounce"}, "where changelogs are compacted no fault strikes"),
+        ({"compacted": "state aged", "fault": "none"}, None),
     ],
 )
 def test_what_cannot_be_run_is_refused(parameters, reason):
@@ -82,6 +87,28 @@ def test_what_cannot_be_run_is_refused(parameters, reason):
     judgement = SCENARIO.refuse_trial(trial)
     assert (judgement or "").startswith(reason or "")
     assert (judgement is None) == (reason is None)
+
+
+def test_old_state_is_removed_only_by_releases_that_know_how():
+    trial = a_trial("4.2.2", "COMPACTED_AGED", scenario="table-join")
+    assert SCENARIO.refuse_trial(trial) == (
+        "Kafka Streams 4.2.2 does not remove old state (KIP-1259); take 4.3.0 or later."
+    )
+    removing = {
+        name
+        for name in SCENARIO.variants
+        if "state.cleanup.dir.max.age.ms" in SCENARIO.config(a_trial("4.4.0", name, scenario="table-join"))
+    }
+    assert removing == {"COMPACTED_AGED"}
+
+
+def test_transactions_are_not_judged_where_their_records_are_compacted_away():
+    lacking = {
+        name: set(SCENARIO.system(a_trial("4.4.0", name, scenario="table-join")).not_looked_at)
+        for name in SCENARIO.variants
+    }
+    assert {name for name, promises in lacking.items() if promises} == COMPACTED
+    assert lacking["COMPACTED"] == {"atomicity", "isolation", "fencing"}
 
 
 def test_repartition_topics_are_purged_early_in_one_variant():

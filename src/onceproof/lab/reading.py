@@ -36,10 +36,20 @@ class TopicReading:
         """Nothing is read yet."""
         self._context = context
         self._readers: list[Reader] = []
+        self._reads_along = True
+
+    def at_the_end(self) -> None:
+        """Read what is left at the end only, as what was read along may be gone by then."""
+        self._reads_along = False
+        self.stop()
 
     def follow(self) -> None:
         """Begin to read along, if all topics exist."""
-        if not self._readers and self._context.wanted_topics <= (present := self._context.topics.names()):
+        if (
+            self._reads_along
+            and not self._readers
+            and self._context.wanted_topics <= (present := self._context.topics.names())
+        ):
             self._start(present)
 
     def await_topics(self) -> None:

@@ -26,6 +26,7 @@ TIMEOUT = 30.0
 ATTEMPTS = 5  # to create topics
 # Each append begins a new segment, and all others are compacted at once; a tombstone goes with the second pass.
 COMPACTED = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": "0"}
+LEFT_AS_IT_IS = {"min.cleanable.dirty.ratio": "1"}
 COMPACTS_OFTEN = {"log.cleaner.backoff.ms": "200"}
 # What a record of `__consumer_offsets` is, by the version of its key; all others are of the streams protocol.
 KINDS = {0: POSITION, 1: POSITION, 2: CLASSIC}
@@ -249,9 +250,37 @@ class Topics:
         Raises:
             HarnessError: the brokers refused.
         """
-        self._alter(ResourceType.TOPIC, OFFSETS, COMPACTED)
+        self.compact([OFFSETS])
+
+    def compact(self, topics: Iterable[str]) -> None:
+        """Have topics compacted at once and from now on.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        for topic in topics:
+            self._alter(ResourceType.TOPIC, topic, COMPACTED)
         for node in self._admin.list_topics(timeout=5).brokers:
             self._alter(ResourceType.BROKER, str(node), COMPACTS_OFTEN)
+
+    def compact_no_more(self, topics: Iterable[str]) -> None:
+        """Leave topics as they are from now on.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        for topic in topics:
+            self._alter(ResourceType.TOPIC, topic, LEFT_AS_IT_IS)
+
+    def keys(self, topic: str) -> set[int]:
+        """The keys of the committed records that are left in a changelog, tombstones among them.
+
+        Raises:
+            HarnessError: the brokers gave no answer.
+        """
+        partitions = range(self.sizes()[topic])
+        messages = self._messages([TopicPartition(topic, partition, 0) for partition in partitions])
+        return {int.from_bytes(message.key(), "big") for message in messages}
 
     def group_records(self) -> list[str]:
         """The records in the log of groups' positions of the application's group, in its order; tombstones, too."""

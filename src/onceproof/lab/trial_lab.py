@@ -1,7 +1,8 @@
 """The context of a scenario in a trial on real brokers (`scenarios.base.ScenarioContext`)."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import Any
@@ -137,6 +138,26 @@ class TrialLab:
         plan, topics = self._context.plan, self._context.topics
         known = {r: topics.last_offsets(plan.topic(r), plan.partitions_of(r), 0.0) for r in plan.inputs}
         return {r: {str(p): (offset, None) for p, offset in of_role.items()} for r, of_role in known.items()}
+
+    @contextmanager
+    def compacted(self, *roles: str) -> Iterator[None]:
+        """Have topics compacted all the time for the time of a `with` block.
+
+        Raises:
+            HarnessError: the brokers refused.
+        """
+        topics = list(map(self.trial.topic, roles))
+        self._reading.at_the_end()
+        self.topics.compact(topics)
+        self.note("compacted", roles=roles)
+        try:
+            yield
+        finally:
+            self.topics.compact_no_more(topics)
+
+    def keys_left(self, role: str) -> set[int]:
+        """The keys of the committed records that are left in a changelog, tombstones among them."""
+        return self.topics.keys(self.trial.topic(role))
 
     def await_drained(self) -> None:
         """Wait until everything produced is processed and committed."""

@@ -13,6 +13,7 @@ class Capability(Enum):
     READ_SEGMENTS = "to read the brokers' log segments"
     CONFIGURE_GROUPS = "to set the configuration of a group, as the streams protocol needs it"
     DESCRIBE_TOPICS = "to read the configuration of topics"
+    COMPACT_TOPICS = "to have brokers compact topics at once"
     ALTER_QUOTAS = "to set the quota of a client"
 
 

@@ -148,6 +148,11 @@ class Release:
         return self.since(Release(3, 5, 0))
 
     @property
+    def removes_old_state(self) -> bool:
+        """Whether it knows `state.cleanup.dir.max.age.ms` (KIP-1259)."""
+        return self.since(Release(4, 3, 0))
+
+    @property
     def removed_threads_leave_group(self) -> bool:
         """Whether a removed thread leaves the group; in 4.1 it is missed only when its session ends.
 

@@ -25,6 +25,9 @@ and what belongs to it. Those of instances are what the application under test p
 | `cleaned` | `instance`, `running`, `answer`, `before`, `after`: what was in its state directory around `cleanUp()` |
 | `cleaned-start`, `terminated` | `instance`: it was started again after `cleanUp()`, or after SIGTERM |
 | `spinning` | `instance`, `at`, `times`: it punctuates again and again at the same stream time |
+| `compacted` | `roles`: brokers compact these topics from now on |
+| `forgotten` | `instance`: it comes back; `deletions` of that time of which changelogs have no record left |
+| `outdated` | `instance`: it comes back over the state that it left before these deletions |
 | `exercised` | the scenario's precondition is met, and stays so if Kafka ends the drive |
 | `drained` | `committed`: all input is processed and committed |
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |

@@ -6,7 +6,7 @@ check is sound. Scenarios do not know the lab: they drive it through the protoco
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -137,6 +137,15 @@ class ScenarioContext(FaultContext, Protocol):
 
     def end(self, role: str) -> int:
         """End offset (high watermark) of the topic that plays the role, summed over its partitions."""
+
+    def compacted(self, *roles: str) -> AbstractContextManager[None]:
+        """Have brokers compact these topics all the time for the time of a `with` block; they are read when it is over.
+
+        Records go as soon as a later one has their key, and tombstones soon afterwards.
+        """
+
+    def keys_left(self, role: str) -> Set[int]:
+        """The keys of the committed records that are left in a changelog, tombstones among them."""
 
     def await_(self, what: str, condition: Callable[[], object], timeout: float = 60.0) -> None:
         """Wait for a condition that the application must bring about: if it does not, it is stuck."""

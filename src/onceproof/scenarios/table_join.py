@@ -16,12 +16,19 @@ Repartition topics are purged of what is committed, by default every 30 s, which
 what is not committed were purged, too, the next owner of the task would go on behind it, and changes would be lost for
 ever (variant `PURGED`).
 
+Changelogs are compacted: at last no record is left of a key that was deleted. Where brokers compact them all the time
+(variants `COMPACTED`), an instance goes away while records flow, another one takes over all of its tasks, and the first
+one comes back alone as soon as deletions of that time are forgotten. Over nothing it must restore what is due, and no
+key that was deleted; and so over the state that it left, of which no record says what was deleted (KAFKA-19943).
+
 KAFKA-20685: an instance that is killed within a transaction may find stores that hold writes of it, and trust them.
 What it restores puts right all keys that changed since the checkpoint, so keys and groups change in turn: what the
 transaction changed had not changed since.
 """
 
 import random
+import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -30,7 +37,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from onceproof.faults import OF_DISK, OF_GROUPS, bounce, instance_kill
+from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
+from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.scenarios.base import (
     ROLLING,
     ROLLING_TRANSACTIONAL,
@@ -46,12 +55,13 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     membership,
+    partition_of_key,
     refuse_fault_of_disk,
     transactional_stores,
     values_in,
     variants_of,
 )
-from onceproof.scenarios.two_instances import inject, join_in, refuse_group, start_other
+from onceproof.scenarios.two_instances import OTHER, drain, inject, join_in, refuse_group, start_other
 
 NAME = "instance-1"
 RATE = 4_000.0  # records/s until the fault is over
@@ -61,6 +71,11 @@ FIRST_TOTAL = 1_000_000  # the key of the first of the last sums in the output
 GROUPS, TOTALS = 5_000, 10  # the group of a key is its remainder, and so is the last sum of a group
 DELETED = 1  # value that deletes
 LARGEST = 1_000  # value, so that no sum overflows
+COMPACTED_RATE = 1_500.0  # records/s while changelogs are compacted
+FORGOTTEN = 20  # deletions of which no record is left when the instance comes back
+FORGOTTEN_WITHIN = 60.0  # seconds
+FLOWS = 15.0  # seconds for which records flow at any time: a log is compacted behind its last segment
+MAX_AGE = 3_000  # ms; less than an instance is away
 FLOWING = 60_000  # records that last on the way there and back
 
 # --- variants ------------------------------------------------------------------------------------------------
@@ -73,6 +88,10 @@ class Parameters(Group, TransactionalStores):
     records: int = Field(25_000, ge=1, description="changes of the tables while the fault strikes")
     join: Literal["inner", "left", "outer"] = Field("inner", description="kind of the join")
     partitions: int = Field(2, ge=1, description="partitions of the input and of the tables")
+    compacted: Literal["no", "state lost", "state kept", "state aged"] = Field(
+        "no",
+        description="whether changelogs are compacted, and what an instance finds of its state that was away meanwhile",
+    )
     purged: bool = Field(
         False, description="whether repartition topics are purged as soon as they can be, and not every 30 s"
     )
@@ -90,6 +109,21 @@ VARIANTS = variants_of(
         "PURGED",
         "As IN_MEMORY; repartition topics are purged of what is committed every 100 ms.",
         {**KILLED, "stores": "in-memory", "purged": True},
+    ),
+    Variant(
+        "COMPACTED",
+        "Changelogs are compacted; an instance that was away meanwhile comes back over nothing.",
+        {"compacted": "state lost", "records": FLOWING},
+    ),
+    Variant(
+        "COMPACTED_KEPT",
+        "As COMPACTED; it comes back over the state that it left.",
+        {"compacted": "state kept", "records": FLOWING},
+    ),
+    Variant(
+        "COMPACTED_AGED",
+        "As COMPACTED_KEPT; state that is too old is removed at the start (KIP-1259).",
+        {"compacted": "state aged", "records": FLOWING},
     ),
     Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed cleanly.", {"fault": bounce.FAULT.name}),
     Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
@@ -110,6 +144,10 @@ def refusal(trial: Trial) -> str | None:
         return (
             f"a sum must be in one partition, so partitions must divide {TOTALS}, and {parameters.partitions} does not."
         )
+    if parameters.compacted != "no" and parameters.injected:
+        return "where changelogs are compacted no fault strikes: leave out one of both."
+    if parameters.compacted == "state aged" and not cell.running.removes_old_state:
+        return f"Kafka Streams {cell.running} does not remove old state (KIP-1259); take 4.3.0 or later."
     on_disk = parameters.stores == "rocksdb"
     return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
 
@@ -163,6 +201,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": "2000",  # so that much of what is on disk is not committed
         **({"repartition.purge.interval.ms": "100"} if own.purged else {}),  # else of a trial none is purged
+        **({"state.cleanup.dir.max.age.ms": str(MAX_AGE)} if own.compacted == "state aged" else {}),
         **membership(own),
         **transactional_stores(own),
     }
@@ -183,7 +222,9 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.instances.start(NAME)
         if fault:
             start_other(lab)
-    if fault:
+    if values(lab.trial).compacted != "no":
+        exercise = _go_away(lab)
+    elif fault:
         after = min(FLUSHED, len(second) // 3)
         exercise = Exercise.of(inject(lab, fault, "changes", second, rate=RATE, after=after))
     else:
@@ -191,6 +232,58 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("leave"):
         lab.close_instances()
     return exercise
+
+
+def _go_away(lab: ScenarioContext) -> Exercise:
+    """Compact the changelogs while the tables change, and have another instance do the work meanwhile."""
+    compacted = values(lab.trial).compacted
+    with lab.compacted(*(f"{store}-changelog" for store in STORES)):
+        with lab.phase("away"):
+            enough = lab.committed() + FLUSHED
+            bulk = lab.produce("changes", lab.workload.second, COMPACTED_RATE)
+            lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough)
+            lab.instances.stop(NAME, leave_group=True)
+            before = _deleted(lab)
+            lab.instances.start(OTHER)
+
+            def is_forgotten() -> bool:
+                bulk.make_last(FLOWS)
+                return len(_forgotten(lab, before)) >= FORGOTTEN
+
+            lab.holds_within(FORGOTTEN_WITHIN, is_forgotten)
+            lab.instances.stop(OTHER, leave_group=True)
+        with lab.phase("back"):
+            forgotten = len(_forgotten(lab, before))
+            if compacted == "state lost":
+                shutil.rmtree(lab.instances.state_directory(NAME))
+            lab.note("forgotten", instance=NAME, deletions=forgotten)
+            if compacted == "state kept":
+                lab.note("outdated", instance=NAME)
+            lab.instances.start(NAME)
+        drain(lab, bulk)
+    reason = (
+        f"{NAME} was away while {OTHER} went on ({compacted}). When it came back, changelogs had no record left of "
+        f"{forgotten:,} keys that had been deleted meanwhile."
+    )
+    return Exercise(forgotten >= FORGOTTEN, reason, all_steps_tried=True)
+
+
+def _deleted(lab: ScenarioContext) -> set[tuple[int, int]]:
+    """The keys, each with its side, that the last change deleted of those that are committed."""
+    committed = {int(partition): offset for partition, (offset, _) in lab.open_input()["input"].items()}
+    seen, last = Counter[int](), dict[tuple[int, int], int]()
+    for key, value in (*lab.workload.first, *lab.workload.second):
+        partition = partition_of_key(key, len(committed))
+        if seen[partition] < committed[partition]:
+            seen[partition] += 1
+            last[key, 1 if value > 0 else -1] = abs(value)
+    return {place for place, value in last.items() if value == DELETED}
+
+
+def _forgotten(lab: ScenarioContext, before: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those that were not deleted before, and of which the changelog has no record left."""
+    left = {side: lab.keys_left(f"{store}-changelog") for side, store in ((1, "left"), (-1, "right"))}
+    return {(key, side) for key, side in _deleted(lab) - before if key not in left[side]}
 
 
 # --- system --------------------------------------------------------------------------------------------------
@@ -203,13 +296,29 @@ SYSTEM = System(
     stores=len(STORES),
     joins=("table-table",),
 )
+
+
+def system(trial: Trial) -> System:
+    """The topology; of what is compacted, transactions cannot be judged."""
+    if values(trial).compacted == "no":
+        return SYSTEM
+    return replace(
+        SYSTEM,
+        requires=frozenset({Capability.COMPACT_TOPICS}),
+        not_looked_at={
+            promise.name: "what was written in transactions is compacted away"
+            for promise in promises_of(TRANSACTION_ATOMICITY)
+        },
+    )
+
+
 SCENARIO = Scenario(
     name="table-join",
     title="Joined tables and sums of them, through three sub-topologies, are those of the input (KAFKA-20685)",
     parameters=Parameters,
     faults=(*OF_GROUPS, *OF_DISK),
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=system,
     partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,

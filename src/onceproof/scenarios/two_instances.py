@@ -73,11 +73,12 @@ def inject(
         bulk = lab.produce(name, records, rate, timestamps)
         lab.holds_within(WITHIN, lambda: lab.committed() >= enough)
         fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
-    _drain(lab, bulk)
+    drain(lab, bulk)
     return fault_outcome
 
 
-def _drain(lab: ScenarioContext, bulk: Bulk) -> None:
+def drain(lab: ScenarioContext, bulk: Bulk) -> None:
+    """Send the rest of the records at full speed, and wait until all is processed, in repartition topics, too."""
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
@@ -94,6 +95,6 @@ def join_in(lab: ScenarioContext, name: str, records: Sequence[tuple[int, int]],
         other = lab.instances.start(OTHER)
         took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and not bulk.done()
         tasks = ", ".join(other.tasks("active"))
-    _drain(lab, bulk)
+    drain(lab, bulk)
     summary = f"took over {tasks} while records flowed" if took else "took no task over while records flowed"
     return Exercise(took, f"{OTHER} joined and {summary}.", all_steps_tried=took)

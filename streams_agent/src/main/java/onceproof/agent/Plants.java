@@ -40,6 +40,7 @@ final class Plants {
                     Alteration.of(STATES, "restore", Storing.Slowly.class)),
             new Plant("restore-ends-early",
                     Alteration.of(CHANGELOGS, "endOffsetForChangelogs", Storing.EndsEarly.class)),
+            new Plant("behind-gap-lost", Alteration.of(STATES, "restore", Storing.BehindGapLost.class)),
             new Plant("restored-window-lost",
                     Alteration.of(SEGMENTED, "restoreAllInternal", Storing.RestoredWindowLost.class)),
             new Plant("window-time-off", Alteration.of(SEGMENTED, "put", 2, Storing.WindowTimeOff.class)),

@@ -25,6 +25,7 @@ public final class Storing {
 
     private static final long SHORT = 500; // changelog offsets that a restoration lacks: more than a transaction has
     private static final long AHEAD = 1_000; // changelog offsets that a checkpoint promises too many
+    private static final long GAP = 10; // offsets without a record: more than markers have
     private static final int FEW = 20; // records that a slow standby takes at a time
     private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
     private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
@@ -291,6 +292,29 @@ public final class Storing {
         static void exit(@Advice.Return Map<String, Object> config) {
             config.put("isolation.level", "read_uncommitted");
         }
+    }
+
+    /** In {@code ProcessorStateManager.restore}: a record behind a gap is left out. */
+    static final class BehindGapLost {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.Argument(value = 1, readOnly = false) List<ConsumerRecord<byte[], byte[]>> records) {
+            records = withoutGaps(records);
+        }
+    }
+
+    public static List<ConsumerRecord<byte[], byte[]>> withoutGaps(List<ConsumerRecord<byte[], byte[]>> records) {
+        List<ConsumerRecord<byte[], byte[]>> left = new ArrayList<>();
+        long last = records.isEmpty() ? 0 : records.get(0).offset();
+        for (ConsumerRecord<byte[], byte[]> record : records) {
+            if (record.offset() - last > GAP) {
+                Fired.now();
+            } else {
+                left.add(record);
+            }
+            last = record.offset();
+        }
+        return left;
     }
 
     /** In {@code ProcessorStateManager.restore}: counts what another alteration does to it. */
