@@ -266,6 +266,7 @@ def test_issues_are_left_behind_gained_or_stay(current, target, left, gained, st
         "KIP-213 (no JIRA)",
         "KIP-889 (no JIRA)",
         "KIP-889, restored (no JIRA)",
+        "KAFKA-19943",
         "KIP-889, same time (no JIRA)",
         *({LATE} - set(gained) if Release.parse(current).since(Release(3, 8, 0)) else ()),
         "uncached count (no JIRA)",
