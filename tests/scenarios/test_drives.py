@@ -446,6 +446,7 @@ WAYS = [
         False,
         "no record left of 0 keys",
         "COMPACTED",
+        {"keys": 500, "records": 3_000},
         nature=Nature(forgets=False),
         all_steps_tried=True,
     ),

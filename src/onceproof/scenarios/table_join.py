@@ -61,7 +61,7 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
-from onceproof.scenarios.two_instances import OTHER, drain, inject, join_in, refuse_group, start_other
+from onceproof.scenarios.two_instances import OTHER, WITHIN, drain, inject, join_in, refuse_group, start_other
 
 NAME = "instance-1"
 RATE = 4_000.0  # records/s until the fault is over
@@ -73,6 +73,7 @@ DELETED = 1  # value that deletes
 LARGEST = 1_000  # value, so that no sum overflows
 COMPACTED_RATE = 1_500.0  # records/s while changelogs are compacted
 FORGOTTEN = 20  # deletions of which no record is left when the instance comes back
+AFTERWARDS = 2_000  # changes that it processes then
 FORGOTTEN_WITHIN = 60.0  # seconds
 FLOWS = 15.0  # seconds for which records flow at any time: a log is compacted behind its last segment
 MAX_AGE = 3_000  # ms; less than an instance is away
@@ -239,7 +240,7 @@ def _go_away(lab: ScenarioContext) -> Exercise:
     compacted = values(lab.trial).compacted
     with lab.compacted(*(f"{store}-changelog" for store in STORES)):
         with lab.phase("away"):
-            enough = lab.committed() + FLUSHED
+            enough = lab.committed() + min(FLUSHED, len(lab.workload.second) // 3)
             bulk = lab.produce("changes", lab.workload.second, COMPACTED_RATE)
             lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough)
             lab.instances.stop(NAME, leave_group=True)
@@ -260,6 +261,9 @@ def _go_away(lab: ScenarioContext) -> Exercise:
             if compacted == "state kept":
                 lab.note("outdated", instance=NAME)
             lab.instances.start(NAME)
+            enough = lab.committed() + AFTERWARDS
+            lab.holds_within(WITHIN, lambda: lab.committed() >= enough)
+            bulk.stop()  # before later changes of the same keys put everything right
         drain(lab, bulk)
     reason = (
         f"{NAME} was away while {OTHER} went on ({compacted}). When it came back, changelogs had no record left of "
