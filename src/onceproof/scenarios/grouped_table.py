@@ -15,23 +15,42 @@ Optimized (`topology.optimization=all`), the table has no changelog of its own: 
 to the position that is committed. What comes behind it is still to be processed, and takes the old values that the
 table has then: if these are younger, too much is subtracted, and sums are wrong forever. So an instance is killed
 while records flow, and the sums must be right all the same (variant `OPTIMIZED`). That is exercised when the fault bit.
+
+An application changes its topology with a deployment, too, on one release. Two of these changes must not change a sum:
+
+- An operator is added to a stream, instance by instance, while records flow (`PROCESSOR_ADDED`). It moves the numbers
+  in the names of all operators behind it. Those of the stores and of the repartition topic are given, so they stay, and
+  operators keep nothing by their names (Kafka's guide "Naming Operators in a Streams DSL application"). Exercised:
+  members with either topology had tasks while their group processed records.
+- The optimization is switched on (`SWITCHED_ON`), so that the changelog of the table is another one from then on. That
+  takes a group of which all members have stopped, as the members of a group must agree on the changelog. The positions
+  that a store keeps of its former changelog say nothing of the new one, so the table is restored from the input, to the
+  position that is committed. The instances are started one after the other: the first one is given tasks that it had
+  before the other one had them, and finds tables that are older than the sums. Exercised: each partition of the table
+  was restored from the beginning, while more input was there than is committed.
+
+A group of the streams protocol keeps the changelogs of its first topology (KAFKA-20170), so there only an operator
+can be added.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from onceproof.faults import Injection, instance_kill, rolling_bounce
-from onceproof.faults.base import run_fault
+from onceproof.faults import instance_kill, rolling_bounce
+from onceproof.faults.base import is_at_rest, processed, run_fault, tasks_come_back
 from onceproof.faults.rolling_bounce import UPGRADE_FROM
 from onceproof.model.cell import Trial
-from onceproof.model.files import FaultOutcome
+from onceproof.model.files import FaultOutcome, Later
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    PROTOCOL,
+    Bulk,
     Exercise,
+    Group,
     Role,
     Scenario,
     ScenarioContext,
@@ -39,24 +58,28 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
-    refuse_restarts,
-    refuse_rolling,
+    membership,
+    restored_anew,
     rolls,
     runs_its_task,
     values_in,
     variants_of,
 )
-from onceproof.scenarios.two_instances import inject
+from onceproof.scenarios.two_instances import inject, refuse_group
 
 GROUPS = 100  # the group of a key is its remainder
 NAMES = ("instance-1", "instance-2")
 RATE = 3_000.0  # records/s while the group moves
 SUMS = "1_"  # tasks that keep sums; the others write changes
+TABLE = "table"
+BACKLOG = 2_000  # records that come in while one instance runs, and while none does
+TOGETHER = 1_000  # records that members with either topology process, at least
+TOGETHER_WITHIN = 10.0  # seconds that members with either topology have to process records
 
 # --- variants ------------------------------------------------------------------------------------------------
 
 
-class Parameters(Injection):
+class Parameters(Group):
     """The parameters of this scenario."""
 
     keys: int = Field(1_000, ge=1, description=f"keys of the table; their remainder by {GROUPS} is their group")
@@ -66,6 +89,10 @@ class Parameters(Injection):
     caching: bool = Field(False, description="whether the table and the sums are cached")
     optimized: bool = Field(
         False, description="whether the input is the changelog of the table (topology.optimization=all)"
+    )
+    deployed: Literal["nothing", "operator", "optimization"] = Field(
+        "nothing",
+        description="what the topology of instances has, besides, when they are started again, without a fault",
     )
 
 
@@ -90,6 +117,21 @@ VARIANTS = variants_of(
         "As OPTIMIZED with stores in memory.",
         {"optimized": True, "fault": instance_kill.FAULT.name, "stores": "in-memory"},
     ),
+    Variant(
+        "PROCESSOR_ADDED",
+        "Instance by instance an operator is added before the table, so that others get other names.",
+        {"deployed": "operator"},
+    ),
+    Variant(
+        "PROCESSOR_ADDED_STREAMS",
+        "As PROCESSOR_ADDED; a broker assigns the tasks (KIP-1071).",
+        {"deployed": "operator", PROTOCOL: "streams"},
+    ),
+    Variant(
+        "SWITCHED_ON",
+        "All instances are stopped and started again optimized: the input becomes the changelog of the table.",
+        {"deployed": "optimization"},
+    ),
 )
 
 
@@ -97,20 +139,21 @@ values = values_in(Parameters, VARIANTS)
 
 
 def refusal(trial: Trial) -> str | None:
-    """Refuses a group that does not move to another release, or cannot."""
+    """Refuses a group that does not move to another release, or cannot, and a deployment that is not promised."""
     cell, parameters = trial.cell, values(trial)
-    if not rolls(parameters) and (not parameters.optimized or parameters.injected is None):
+    struck = parameters.injected is not None
+    if parameters.deployed != "nothing" and (struck or parameters.optimized):
+        return f"deployed={parameters.deployed} takes no fault, and a table that is not optimized; leave them out."
+    if parameters.deployed == "optimization" and parameters.group_protocol == "streams":
+        return "a group of the streams protocol keeps the changelogs of its first topology (KAFKA-20170)."
+    if not rolls(parameters) and parameters.deployed == "nothing" and not (parameters.optimized and struck):
         return f"its group must have instances of two releases; leave out fault={parameters.fault}."
     if GROUPS % parameters.partitions:
         return (
             f"a group must be in one partition, so partitions must divide {GROUPS}, and {parameters.partitions} "
             "does not."
         )
-    return (
-        refuse_rolling(cell, parameters, on_disk=parameters.stores == "rocksdb")
-        if rolls(parameters)
-        else refuse_restarts(cell)
-    )
+    return refuse_group(cell, parameters, on_disk=parameters.stores == "rocksdb")
 
 
 def workload(trial: Trial) -> Workload:
@@ -132,17 +175,30 @@ def app(trial: Trial) -> Mapping[str, Any]:
         "output.topic": trial.topic("output"),
         "stores": parameters.stores,
         "caching": parameters.caching,
-        "optimized": parameters.optimized,
+        "read.as": "optimized-source"
+        if parameters.optimized
+        else "source"
+        if parameters.deployed == "optimization"
+        else "stream",
     }
 
 
-def config(_trial: Trial) -> Mapping[str, str]:
+def later(trial: Trial) -> tuple[Later, ...]:
+    """The topology of an instance that is started again, if another one is deployed."""
+    read_as = {"operator": "longer-stream", "optimization": "optimized-source"}.get(values(trial).deployed)
+    return (Later(2, {"read.as": read_as}, {}),) if read_as else ()
+
+
+def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
+    parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
+        **({} if parameters.deployed == "nothing" else tasks_come_back()),
+        **membership(parameters),
     }
 
 
@@ -150,7 +206,8 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Make the table, have the group move to the other release while it changes, drain."""
+    """Make the table, have the group move to the other release or topology while it changes, drain."""
+    deployed = values(lab.trial).deployed
     fault, first = values(lab.trial).injected or rolling_bounce.FAULT, lab.workload.first
     with lab.phase("table"):
         first_instance = lab.instances.start(NAMES[0])
@@ -159,6 +216,17 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_(
             "both instances to have tasks", lambda: runs_its_task(first_instance) and runs_its_task(second_instance)
         )
+    if deployed != "nothing":
+        with lab.phase("deployment"):
+            bulk = lab.produce("changes", lab.workload.second, RATE)
+            exercise = add_operator(lab, bulk) if deployed == "operator" else switch_on(lab, bulk)
+        with lab.phase("drain"):
+            bulk.full_speed()
+            lab.await_drained()
+            lab.await_internal_drained()
+        with lab.phase("leave"):
+            lab.close_instances()
+        return exercise
     if not rolls(values(lab.trial)):
         exercise = Exercise.of(inject(lab, fault, "changes", lab.workload.second, rate=RATE, after=len(first)))
         with lab.phase("leave"):
@@ -193,6 +261,57 @@ def mixed(fault_outcome: FaultOutcome) -> bool:
     )
 
 
+def add_operator(lab: ScenarioContext, bulk: Bulk) -> Exercise:
+    """Close each instance and start it again with the longer topology; the other one works on meanwhile."""
+
+    def works(number: int) -> Callable[[], bool]:
+        def holds() -> bool:
+            bulk.make_last(TOGETHER_WITHIN)
+            return processed(lab) >= number
+
+        return holds
+
+    together = 0
+    lab.holds_within(TOGETHER_WITHIN, works(processed(lab) + TOGETHER))
+    for name in NAMES:
+        lab.instances.stop(name, leave_group=True)
+        lab.instances.start(name)
+        lab.await_("both instances to be at rest", lambda: is_at_rest(lab))
+        before = processed(lab)
+        lab.holds_within(TOGETHER_WITHIN, works(before + TOGETHER))
+        have_tasks = all(runs_its_task(instance) for instance in lab.instances.running.values())
+        if name == NAMES[0] and have_tasks:
+            together = processed(lab) - before
+    longer, shorter = NAMES
+    did = f"while {longer} had a task of the longer topology and {shorter} one of the shorter"
+    return Exercise(together >= TOGETHER, f"The group processed {together:,} records {did}.", all_steps_tried=True)
+
+
+def switch_on(lab: ScenarioContext, bulk: Bulk) -> Exercise:
+    """Stop all instances and start them optimized, one after the other, while records come in."""
+    first, last = NAMES
+    lab.instances.stop(first, leave_group=True)
+    lab.await_(f"{last} to work alone", lambda: is_at_rest(lab))
+    enough = processed(lab) + BACKLOG  # by which the tables that the first one left are too old
+    lab.holds_within(TOGETHER_WITHIN, lambda: processed(lab) >= enough)
+    lab.instances.stop(last, leave_group=True)
+    committed, delivered = lab.committed(), bulk.delivered
+    lab.holds_within(TOGETHER_WITHIN, lambda: bulk.delivered >= delivered + BACKLOG)
+    backlog = lab.end("input") - committed
+    began = len(lab.events)
+    for name in NAMES:
+        lab.instances.start(name)
+        lab.await_(f"{name} to be at rest", lambda: is_at_rest(lab))
+    partitions = values(lab.trial).partitions
+    tables = [table for table in restored_anew(lab.events[began:]) if table.startswith(TABLE)]
+    return Exercise(
+        len(tables) == partitions and backlog >= BACKLOG,
+        f"Optimized, the application restored {len(tables)} of {partitions} partitions of its table from the input, "
+        f"which had {backlog:,} records that were not committed.",
+        all_steps_tried=True,
+    )
+
+
 # --- system --------------------------------------------------------------------------------------------------
 
 SYSTEM = System(
@@ -204,8 +323,9 @@ SYSTEM = System(
 
 
 def system(trial: Trial) -> System:
-    """The topology; optimized, the changelog of the table is the input."""
-    if not values(trial).optimized:
+    """The topology; if it is optimized at the end, the changelog of the table is the input."""
+    parameters = values(trial)
+    if not parameters.optimized and parameters.deployed != "optimization":
         return SYSTEM
     return replace(SYSTEM, roles={**SYSTEM.roles, "table-changelog": Role(topic="input", committed=False)})
 
@@ -221,6 +341,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    later=later,
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.4.1", "4.3.1"),
     refusal=refusal,

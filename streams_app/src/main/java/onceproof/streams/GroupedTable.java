@@ -1,6 +1,7 @@
 package onceproof.streams;
 
 import java.nio.ByteBuffer;
+import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.common.serialization.IntegerSerializer;
 import org.apache.kafka.common.serialization.Serde;
@@ -15,6 +16,7 @@ import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.KeyValueStore;
 
@@ -23,8 +25,11 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * of the sums.
  *
  * <p>The group of a key is its remainder by 100, so it stays when the value changes: from 3.5 on such a change of a
- * table goes through the repartition topic as one record, before as two. Optimized, the input is the changelog of the
- * table.
+ * table goes through the repartition topic as one record, before as two.
+ *
+ * <p>How the table is read ({@code read.as}) is what a later deployment can change; the stores and the repartition topic
+ * keep their names. It is made of a stream, or of one with an operator more, so that operators without a name get other
+ * numbers; or of a topic, whose changelog is a topic of its own or, optimized, that topic itself.
  *
  * <p>The key of a stream is changed twice: by {@code selectKey} to the next number, then to the group, by
  * {@code selectKey} or by a processor.
@@ -35,7 +40,14 @@ final class GroupedTable {
     static final String TABLE = "table";
     static final String SUMS = "sums";
     private static final String INPUT = "input";
-    private static final String SOURCE = "input-source"; // of a table the DSL calls it so
+    private static final String ADDED = "added";
+    private static final String STREAM = "stream";
+    private static final String LONGER_STREAM = "longer-stream";
+    private static final String SOURCE = "source";
+    private static final String OPTIMIZED_SOURCE = "optimized-source";
+    // The DSL calls the source of a table so.
+    private static final Map<String, String> COUNTED_BEHIND = Map.of(
+            STREAM, INPUT, LONGER_STREAM, ADDED, SOURCE, INPUT + "-source", OPTIMIZED_SOURCE, INPUT + "-source");
     private static final int GROUPS = 100;
 
     private GroupedTable() {}
@@ -66,9 +78,9 @@ final class GroupedTable {
 
     private static Topology ofTable(Settings settings, Progress progress) {
         StoreKind kind = StoreKind.of(settings);
-        boolean optimized = settings.flag("optimized");
+        String readAs = settings.oneOf("read.as", STREAM, LONGER_STREAM, SOURCE, OPTIMIZED_SOURCE);
         StreamsBuilder builder = new StreamsBuilder();
-        table(builder, settings.text("input.topic"), optimized, kind.materialized(TABLE, Serdes.Integer(), Serdes.Integer()))
+        table(builder, settings.text("input.topic"), readAs, kind.materialized(TABLE, Serdes.Integer(), Serdes.Integer()))
                 .groupBy(
                         (key, value) -> KeyValue.pair(key % GROUPS, value),
                         Grouped.with("groups", Serdes.Integer(), leading()))
@@ -80,20 +92,29 @@ final class GroupedTable {
                 .toStream()
                 .to(settings.text("output.topic"), Produced.with(Serdes.Integer(), Serdes.Integer(), KeyPartitioner.of()));
         Properties optimization = new Properties();
-        if (optimized) {
+        if (readAs.equals(OPTIMIZED_SOURCE)) {
             optimization.put(StreamsConfig.TOPOLOGY_OPTIMIZATION_CONFIG, StreamsConfig.OPTIMIZE);
         }
-        return builder.build(optimization).addProcessor("progress", () -> new GlobalJoin.Count(progress), optimized ? SOURCE : INPUT);
+        return builder.build(optimization)
+                .addProcessor("progress", () -> new GlobalJoin.Count(progress), COUNTED_BEHIND.get(readAs));
     }
 
-    /** The input as a table; optimized, the input itself is its changelog. */
     private static KTable<Integer, Integer> table(
             StreamsBuilder builder,
             String topic,
-            boolean optimized,
+            String readAs,
             Materialized<Integer, Integer, KeyValueStore<Bytes, byte[]>> store) {
         Consumed<Integer, Integer> consumed = Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT);
-        return optimized ? builder.table(topic, consumed, store) : builder.stream(topic, consumed).toTable(store);
+        switch (readAs) {
+            case STREAM:
+                return builder.stream(topic, consumed).toTable(store);
+            case LONGER_STREAM:
+                return builder.stream(topic, consumed)
+                        .filter((key, value) -> true, Named.as(ADDED))
+                        .toTable(store);
+            default:
+                return builder.table(topic, consumed, store);
+        }
     }
 
     private static int group(Integer next) {

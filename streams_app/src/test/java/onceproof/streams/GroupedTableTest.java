@@ -1,10 +1,12 @@
 package onceproof.streams;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.junit.jupiter.api.BeforeEach;
@@ -22,15 +24,15 @@ class GroupedTableTest {
 
     @BeforeEach
     void prepare() {
-        trial = new Trial("grouped-table", state, Map.of("input.topic", "in", "output.topic", "out", "caching", false, "optimized", false));
+        trial = new Trial("grouped-table", state, Map.of("input.topic", "in", "output.topic", "out", "caching", false));
     }
 
     @ParameterizedTest
-    @CsvSource({"true,rocksdb,false", "false,rocksdb,false", "true,in-memory,false", "false,in-memory,false",
-        "false,rocksdb,true", "true,in-memory,true"})
-    void the_sum_of_each_group_is_that_of_the_last_values_of_its_keys(
-            boolean caching, String stores, boolean optimized) {
-        trial.with("caching", caching).with("stores", stores).with("optimized", optimized);
+    @CsvSource({"true,rocksdb,stream", "false,rocksdb,stream", "true,in-memory,stream", "false,in-memory,stream",
+        "false,rocksdb,longer-stream", "true,rocksdb,source", "false,rocksdb,optimized-source",
+        "true,in-memory,optimized-source"})
+    void the_sum_of_each_group_is_that_of_the_last_values_of_its_keys(boolean caching, String stores, String readAs) {
+        trial.with("caching", caching).with("stores", stores).with("read.as", readAs);
         try (TopologyTestDriver driver = trial.open()) {
             Trial.pipe(driver, 7, 70, 107, 1, 8, 80, 7, 71, 7, 60);
 
@@ -46,7 +48,6 @@ class GroupedTableTest {
     @CsvSource({"selectKey,none", "selectKey,all", "process,none", "process,all"})
     void the_sum_of_each_group_of_a_stream_is_that_of_all_values(String by, String optimization) {
         assumeTrue(by.equals("selectKey") || !System.getProperty("kafka.version").startsWith("3.0."));
-        trial.app.remove("optimized");
         trial.with("grouped.by", by).config.put("topology.optimization", optimization);
         try (TopologyTestDriver driver = trial.open()) {
             Trial.pipe(driver, 7, 70, 107, 1, 8, 80, 207, 2);
@@ -68,6 +69,24 @@ class GroupedTableTest {
             assertEquals(
                     Trial.pairs(isOne ? new int[] {7, 70, 7, 71} : new int[] {7, 70, 7, 0, 7, 71}),
                     Trial.read(driver, "out"));
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"stream,true", "longer-stream,true", "source,true", "optimized-source,false"})
+    void a_deployment_changes_the_changelog_of_the_table_or_the_names_of_operators_and_no_other_name(
+            String readAs, boolean hasChangelog) {
+        String described = trial.with("read.as", readAs).topology().describe().toString();
+
+        assertEquals(readAs.equals("stream"), described.contains("KSTREAM-TOTABLE-0000000001"));
+        assertEquals(readAs.equals("longer-stream"), described.contains("KSTREAM-TOTABLE-0000000002"));
+        assertTrue(described.contains("Sub-topology: 1") && !described.contains("Sub-topology: 2"));
+        try (TopologyTestDriver driver = trial.open()) {
+            assertEquals(Set.of("table", "sums"), driver.getAllStateStores().keySet());
+            Trial.pipe(driver, 7, 70);
+            Set<String> written = driver.producedTopicNames();
+            assertEquals(hasChangelog, written.contains("app-table-changelog"));
+            assertTrue(written.containsAll(Set.of("app-groups-repartition", "app-sums-changelog", "out")), written.toString());
         }
     }
 }
