@@ -46,6 +46,13 @@ final class Plants {
             new Plant("window-time-off", Alteration.of(SEGMENTED, "put", 2, Storing.WindowTimeOff.class)),
             new Plant("source-restored-to-end",
                     Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.ToTheEnd.class)),
+            new Plant("former-changelog-trusted",
+                    Alteration.of(STATES, "initializeStoreOffsetsFromCheckpoint", 1, Storing.FormerInCheckpoint.class),
+                    Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.NothingToRestore.class))
+                    .or(Alteration.of(
+                            "~state.internals.AbstractColumnFamilyAccessor", "getCommittedOffset", 2,
+                            Storing.FormerInStore.class),
+                            Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.NothingToRestore.class)),
             new Plant("changelog-deletes", Alteration.of(TABLES, "properties", Storing.DeletedByTime.class))
                     .or(Alteration.of(TABLES, "getProperties", Storing.DeletedByTime.class))
                     .or(Alteration.of(

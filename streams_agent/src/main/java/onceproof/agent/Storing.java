@@ -4,6 +4,7 @@ import java.io.File;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -30,6 +31,8 @@ public final class Storing {
     private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
     private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
+    // Source topics that are the changelog of a store that counts as restored.
+    private static final Set<TopicPartition> TRUSTED = Collections.synchronizedSet(new HashSet<>());
     private static final Set<File> KNOWN = new HashSet<>(); // databases that were open in this process
     private static final Map<Object, File> OPEN = new HashMap<>(); // by store, those that are
 
@@ -168,15 +171,12 @@ public final class Storing {
         }
     }
 
-    @SuppressWarnings("unchecked")
     public static void beginsAhead(Object manager, boolean empty, File directory) throws Exception {
         if (!empty) {
             return;
         }
-        Method changelogs = manager.getClass().getDeclaredMethod("changelogPartitions");
-        changelogs.setAccessible(true);
         Map<TopicPartition, Long> offsets = new HashMap<>();
-        ((Collection<TopicPartition>) changelogs.invoke(manager)).forEach(changelog -> offsets.put(changelog, AHEAD));
+        changelogs(manager).forEach(changelog -> offsets.put(changelog, AHEAD));
         Fired.now();
         new OffsetCheckpoint(new File(directory, ".checkpoint")).write(offsets);
     }
@@ -269,6 +269,99 @@ public final class Storing {
             unlimited.put(partition, Long.MAX_VALUE);
         });
         return unlimited;
+    }
+
+    /** In {@code StoreChangelogReader.committedOffsetForChangelogs}: a store that is trusted has nothing to restore. */
+    static final class NothingToRestore {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) Map<TopicPartition, Long> committed) {
+            committed = nothingOfTrusted(committed);
+        }
+    }
+
+    public static Map<TopicPartition, Long> nothingOfTrusted(Map<TopicPartition, Long> committed) {
+        if (committed == null || Collections.disjoint(committed.keySet(), TRUSTED)) {
+            return committed;
+        }
+        Map<TopicPartition, Long> changed = new HashMap<>(committed);
+        Fired.now();
+        changed.replaceAll((changelog, offset) -> TRUSTED.contains(changelog) ? Long.valueOf(0) : offset);
+        return changed;
+    }
+
+    /**
+     * In {@code ProcessorStateManager.initializeStoreOffsetsFromCheckpoint}: a source topic without a position gets
+     * one if there is one of a changelog that no store has any more.
+     */
+    static final class FormerInCheckpoint {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.This Object manager, @Advice.FieldValue("baseDir") File directory) throws Exception {
+            formerInCheckpoint(manager, directory);
+        }
+    }
+
+    public static void formerInCheckpoint(Object manager, File directory) throws Exception {
+        OffsetCheckpoint checkpoint = new OffsetCheckpoint(new File(directory, ".checkpoint"));
+        Map<TopicPartition, Long> offsets = new HashMap<>(checkpoint.read());
+        Set<TopicPartition> former = new HashSet<>(offsets.keySet());
+        Collection<TopicPartition> changelogs = changelogs(manager);
+        former.removeAll(changelogs);
+        for (TopicPartition changelog : changelogs) {
+            if (!offsets.containsKey(changelog) && isSource(changelog) && !former.isEmpty()) {
+                TRUSTED.add(changelog);
+                offsets.put(changelog, 0L);
+                checkpoint.write(offsets);
+            }
+        }
+    }
+
+    /** In {@code AbstractColumnFamilyAccessor.getCommittedOffset(db, changelog)}, from 4.3 on (KIP-1035): the same. */
+    static final class FormerInStore {
+        @Advice.OnMethodExit
+        static void exit(
+                @Advice.Argument(0) Object db, @Advice.Argument(1) TopicPartition changelog,
+                @Advice.FieldValue("offsetColumnFamilyHandle") Object offsets,
+                @Advice.Return(readOnly = false) Long committed)
+                throws ReflectiveOperationException {
+            committed = formerInStore(db, changelog, offsets, committed);
+        }
+    }
+
+    public static Long formerInStore(Object db, TopicPartition changelog, Object offsets, Long committed)
+            throws ReflectiveOperationException {
+        if (committed != null || !isSource(changelog) || !hasOther(db, offsets)) {
+            return committed;
+        }
+        TRUSTED.add(changelog);
+        return 0L;
+    }
+
+    /** Whether a store on disk has a position in any changelog. */
+    private static boolean hasOther(Object db, Object offsets) throws ReflectiveOperationException {
+        Method open = db.getClass().getMethod("newIterator", offsets.getClass());
+        open.setAccessible(true);
+        Object positions = open.invoke(db, offsets);
+        Class<?> type = positions.getClass();
+        boolean has = false;
+        for (type.getMethod("seekToFirst").invoke(positions);
+                (boolean) type.getMethod("isValid").invoke(positions);
+                type.getMethod("next").invoke(positions)) {
+            String key = new String((byte[]) type.getMethod("key").invoke(positions), StandardCharsets.UTF_8);
+            has |= key.matches(".*-changelog-\\d+");
+        }
+        type.getMethod("close").invoke(positions);
+        return has;
+    }
+
+    private static boolean isSource(TopicPartition changelog) {
+        return !changelog.topic().endsWith("-changelog");
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Collection<TopicPartition> changelogs(Object manager) throws ReflectiveOperationException {
+        Method changelogs = manager.getClass().getDeclaredMethod("changelogPartitions");
+        changelogs.setAccessible(true);
+        return (Collection<TopicPartition>) changelogs.invoke(manager);
     }
 
     /** In {@code InternalTopicConfig.properties}, of the changelog of a table. */
