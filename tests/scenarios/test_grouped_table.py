@@ -9,7 +9,7 @@ from onceproof.faults.rolling_bounce import UPGRADE_FROM
 from onceproof.model.files import FaultOutcome
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_grouped_table as check
-from onceproof.scenarios.grouped_table import SCENARIO, mixed, workload
+from onceproof.scenarios.grouped_table import SCENARIO, mixed, thirds, workload
 from tests.conftest import a_trial
 from tests.specimens.grouped_table import HEALTHY, SPECIMENS, found
 
@@ -65,6 +65,13 @@ def test_each_key_has_a_value_before_it_changes():
         (("4.3.1", None), "OPTIMIZED", {}, None),
         (("4.3.1", None), "OPTIMIZED", {"fault": "none"}, "its group must have instances of two releases"),
         (("4.3.1", "4.4.0"), "OPTIMIZED", {}, "the application of grouped-table is not restarted"),
+        (("4.3.1", None), "PROCESSOR_ADDED", {}, None),
+        (("4.3.1", "4.4.0"), "PROCESSOR_ADDED", {}, "the application of grouped-table is not restarted"),
+        (("4.3.1", None), "PROCESSOR_ADDED", {"fault": "instance-kill"}, "deployed=operator takes no fault"),
+        (("4.3.1", None), "SWITCHED_ON", {}, None),
+        (("4.3.1", None), "SWITCHED_ON", {"optimized": True}, "deployed=optimization takes no fault, and a table that"),
+        (("4.3.1", None), "SWITCHED_ON", {"group.protocol": "streams"}, "a group of the streams protocol keeps the"),
+        (("3.9.1", None), "PROCESSOR_ADDED_STREAMS", {}, "Kafka Streams 3.9.1 lacks group.protocol=streams"),
     ],
 )
 def test_what_cannot_be_run_is_refused(releases, variant, parameters, reason):
@@ -106,9 +113,27 @@ def test_one_release_alone_is_not_mixed():
     assert not mixed(FaultOutcome("rolling-bounce", False, "", {}))
 
 
-def test_optimized_the_table_is_compared_with_the_input():
-    plain, optimized = (
-        SCENARIO.system(a_trial("4.3.1", variant, scenario="grouped-table")).topics["table-changelog"]
-        for variant in ("DEFAULT_CONFIG", "OPTIMIZED")
-    )
-    assert (plain.topic, optimized.topic) == ("table-changelog", "input")
+@pytest.mark.parametrize(
+    ("variant", "read_as", "changelog"),
+    [
+        ("DEFAULT_CONFIG", ["stream"], "table-changelog"),
+        ("OPTIMIZED", ["optimized-source"], "input"),
+        ("PROCESSOR_ADDED", ["stream", "longer-stream"], "table-changelog"),
+        ("SWITCHED_ON", ["source", "optimized-source"], "input"),
+    ],
+)
+def test_what_is_deployed_and_with_which_changelog_the_table_is_compared(variant, read_as, changelog):
+    trial = a_trial("4.3.1", variant, scenario="grouped-table")
+    later = SCENARIO.later(trial)
+    assert [SCENARIO.app(trial)["read.as"], *(change.app["read.as"] for change in later)] == read_as
+    assert all(change.start == 2 for change in later)
+    assert SCENARIO.system(trial).topics["table-changelog"].topic == changelog
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_thirds_are_the_records_in_their_order(number):
+    records = [(key, key) for key in range(number)]
+    parts = thirds(records)
+    assert [record for part in parts for record in part] == records
+    assert len(parts) == 3
+    assert all(len(part) <= -(-number // 3) for part in parts)

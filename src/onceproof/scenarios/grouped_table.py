@@ -64,7 +64,7 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
-from onceproof.scenarios.two_instances import inject, refuse_group
+from onceproof.scenarios.two_instances import WITHIN, inject, refuse_group
 
 GROUPS = 100  # the group of a key is its remainder
 NAMES = ("instance-1", "instance-2")
@@ -264,12 +264,11 @@ def add_operator(lab: ScenarioContext) -> Exercise:
     for number, (name, records) in enumerate(zip(NAMES, others, strict=True), 2):
         lab.instances.stop(name, leave_group=True)
         lab.instances.start(name)
-        lab.await_("both instances to be at rest", lambda: is_at_rest(lab))
-        have_tasks = all(runs_its_task(instance) for instance in lab.instances.running.values())
+        have_tasks = lab.holds_within(WITHIN, lambda: all(map(runs_its_task, lab.instances.running.values())))
         bulk.await_delivered()
         before = lab.committed()
         bulk = lab.produce(f"changes-{number}", records, RATE)
-        await_committed(lab, before + TOGETHER)
+        await_committed(lab, before + min(TOGETHER, len(records)))
         together.append(lab.committed() - before if have_tasks else 0)
     bulk.full_speed()
     longer, shorter = NAMES
