@@ -581,7 +581,9 @@ class Scenario:
             "joins": system.joins,
             "global_tables": ("global_tables" in self.features,),
             "grouped_tables": ("grouped" in system.promises and "table-changelog" in system.roles,),
-            "optimization": (config.get("topology.optimization", "none") != "none" or app.get("read.as") == "optimized-source",),
+            "optimization": (
+                config.get("topology.optimization", "none") != "none" or app.get("read.as") == "optimized-source",
+            ),
             "windows": ("windows" in system.promises,),
             "window_stores": (
                 "windows" in system.promises
