@@ -143,7 +143,10 @@ def keys(issues):
             "3.9.1",
             "4.3.1",
             ["KAFKA-19510", "KAFKA-20685", "KAFKA-19208", "KAFKA-19479", BUFFERS],
-            ["KAFKA-20808", "KAFKA-20808, other segments (no JIRA)", "KAFKA-20782", "KAFKA-21034"],
+            [
+                *("KAFKA-20808", "KAFKA-20808, other segments (no JIRA)", "KIP-1035, half-deleted store (no JIRA)"),
+                *("KIP-1034 (no JIRA)", "KIP-1034, by time (no JIRA)", "KAFKA-20782", "KAFKA-21034"),
+            ],
             ["KAFKA-20731", FAR_FUTURE, DEADLOCK, KEPT, OWNED, PAUSES, REVOKED, SAME_KEY],
         ),
         (
@@ -409,7 +412,7 @@ def test_a_better_release_of_the_line_and_the_best_of_all_are_named():
     advice = advise(question("4.0.0", "4.0.1"))
     assert advice.better_targets == ("4.0.2", "4.1.2")  # 4.2.1 has one more
     assert advice.to_do[0].text == (
-        "Consider 4.0.2. It has 28 known issues, 1 of them new; 4.0.1 has 31, 1 of them new. "
+        "Consider 4.0.2. It has 29 known issues, 1 of them new; 4.0.1 has 32, 1 of them new. "
         "Only 4.0.1 has KAFKA-19510; KAFKA-19479; CVE-2026-35554."
     )
     assert better_targets(question("4.1.1", "4.1.0")) == []  # going on is not a way back
@@ -434,9 +437,9 @@ def test_an_issue_that_is_kept_counts_as_one_that_is_gained():
     advice = advise(replace(question("3.9.1", "4.3.1"), releases=released))
     assert advice.better_targets == ("4.2.2",)  # it gains KAFKA-13499, and 4.2.1 keeps KAFKA-20685 and two more
     assert advice.to_do[0].text == (
-        "Consider 4.2.2. It has 25 known issues, 1 of them new; 4.3.1 has 30, 4 of them new. "
+        "Consider 4.2.2. It has 28 known issues, 3 of them new; 4.3.1 has 34, 7 of them new. "
         "Only 4.2.2 has KAFKA-13499, out of order (no JIRA). Only 4.3.1 has KAFKA-20808; "
-        "KAFKA-20808, other segments (no JIRA); CVE-2026-111496; KAFKA-20782; KAFKA-21034; KAFKA-20827."
+        "KAFKA-20808, other segments (no JIRA); KIP-1035, half-deleted store (no JIRA); CVE-2026-111496; KAFKA-20782; KAFKA-21034; KAFKA-20827."
     )
     assert better_targets(question("4.2.1", "4.3.1")) == []  # on the way there is 4.3.0, which gains as much
 
