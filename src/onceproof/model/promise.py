@@ -389,7 +389,7 @@ PROMISES = {
         Promise(
             "grouped",
             "The aggregates of a grouped table or stream are, group by group, what the last values of the input's keys "
-            "give, also when the group of instances moved to another release meanwhile (KIP-904).",
+            "give. That holds also when the group of instances moved to another release meanwhile (KIP-904).",
             "Every result, or group, was held against the sums of the last values of the input's keys.",
             (
                 "lost-record",
