@@ -50,9 +50,10 @@ final class Topologies {
     static Topology build(String name, Settings settings, Properties config, Progress progress) {
         BiFunction<Settings, Progress, Topology> builder = configured(name, config);
         if (builder == null) {
+            TreeSet<String> known = new TreeSet<>(BY_NAME.keySet());
+            known.add(GroupedTable.NAME);
             throw new IllegalArgumentException(
-                    "Unknown topology " + name + "; known are: "
-                            + String.join(", ", new TreeSet<>(BY_NAME.keySet())) + ", " + GroupedTable.NAME + ".");
+                    "Unknown topology " + name + "; known are: " + String.join(", ", known) + ".");
         }
         Topology topology = builder.apply(settings, progress);
         settings.rejectUnknown();
