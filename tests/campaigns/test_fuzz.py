@@ -314,6 +314,30 @@ def test_a_suppression_must_put_out_what_is_old_enough_and_may_hold_back_the_res
     assert judge(case, {"h": [(10, "b", "x|1", None)]}, NEWEST).kinds == ("missing",)
 
 
+def test_a_punctuation_that_comes_before_an_older_record_is_late_in_a_versioned_table():
+    steps = (
+        Step("s", "stream", ("s",)),
+        Step("p", "remember", ("s",), {"clock": "wall", **STORE}),
+        Step("t", "toTable", ("p",), {"store": VERSIONED, "history": NEVER}),
+    )
+    late = a_case(*steps, records="s b=a|0 300\nclock =100 360\ns b=a|0 360")
+    assert list(judge(late, {}, NEWEST).left_out) == ["t"]
+    early = a_case(*steps, records="s b=a|0 300\nclock =100 360\ns b=a|0 400")
+    assert list(judge(early, {}, NEWEST).left_out) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left_out"), [("outer", "left", ["k"]), ("inner", "left", []), ("outer", "inner", [])]
+)
+def test_a_join_may_give_up_on_what_another_puts_out_without_a_match(first, second, left_out):
+    def join(name: str, *operands: str, kind: str) -> Step:
+        return Step(name, "streamJoin", operands, {"kind": kind, "size": 50, "grace": NEVER if kind == "inner" else 0})
+
+    streams = [Step(name, "stream", (name,)) for name in "abc"]
+    case = a_case(*streams, join("j", "a", "b", kind=first), join("k", "c", "j", kind=second), records="a a=a|0 0")
+    assert list(judge(case, {}, NEWEST).left_out) == left_out
+
+
 def test_late_changes_of_a_versioned_table_are_not_judged_by_the_last_record():
     table = Step("t", "table", ("t",), {"store": VERSIONED, "history": NEVER})
     late = a_case(table, records="t a=x|1 50\nt a=x|0 20")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from onceproof.campaigns.fuzz.grammar import CLOCK, EVERY, Case, Kind, Record, Step, topics_of
+from onceproof.campaigns.fuzz.grammar import CLOCK, EVERY, OPERATIONS, Case, Kind, Record, Step, topics_of
 from onceproof.model.release import OLDEST, Release
 
 # Since which left joins take a null foreign key for one without a match (KIP-962).
@@ -504,15 +504,34 @@ def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
     """Why nothing can be said of what a step puts out; None if it is determined."""
     steps = {step.name: step for step in case.steps}
     made_of = list(above(leaf, steps))
-    times = [record.timestamp for record in case.records]
-    if leaf.is_versioned and times != sorted(times):
+    if leaf.is_versioned and _comes_late(case, leaf):
         return "a versioned table passes on changes that come late, so the last one is not what it holds"
+    if any(_is_outer(step) and _is_outer(one) for step in made_of for one in _before(step, steps)):
+        return "a join of streams puts out what has no match late, so that another such join may have given up on it"
     if any(step.operation == "tableJoin" and _is_diamond(step, case.steps) for step in made_of):
         return "a record that changes both tables of a join makes it forget deletions, and pass on changes twice"
     for step in made_of:
         if not release.since(NULL_KEYS.get(step.operation, OLDEST)) and step.options["left"]:
             return f"a left join drops null foreign keys before {NULL_KEYS[step.operation]} (KIP-962)"
     return None
+
+
+def _comes_late(case: Case, table: Step) -> bool:
+    """Whether a record of the input is older than one before it, or a change of the table is, as by a punctuation."""
+    of_stream = not table.is_source and OPERATIONS[table.operation][0] == (Kind.STREAM,)
+    changes = Model(case).changes(table) if of_stream else ()
+    return any(
+        [one.timestamp for one in some] != sorted(one.timestamp for one in some) for some in (case.records, changes)
+    )
+
+
+def _is_outer(step: Step) -> bool:
+    return step.operation == "streamJoin" and step.options["kind"] != "inner"
+
+
+def _before(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
+    """All that a step is made of, without itself."""
+    return (one for one in above(step, steps) if one is not step)
 
 
 def _is_diamond(step: Step, steps: Sequence[Step]) -> bool:
