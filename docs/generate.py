@@ -347,6 +347,7 @@ def issues() -> str:
             f"{code(name)}{chance.get(name, '')}: {codes(names) or 'no variant as it is'}"
             for name, names in sorted(issue.variants.items(), key=lambda shows: shows[0] in chance)
         ]
+        shown += [f"{code(name)} (incidental): {codes(names)}" for name, names in issue.sometimes.items()]
         parts.append(
             bullets(
                 [

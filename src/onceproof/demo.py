@@ -123,7 +123,7 @@ class Act:
             return ()
         cell = self.trial.cell
         there = (issue for issue in registry().concerned(cell, self.reading.anomalies) if issue.key != ISSUE)
-        return tuple(issue.key for issue in there if cell.scenario in issue.incidental)
+        return tuple(issue.key for issue in there if issue.is_incidental(cell))
 
     def shown(self) -> Iterator[RenderableType]:
         """The anomalies seen, and the journey of a task by the assignments."""

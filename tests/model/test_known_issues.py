@@ -81,6 +81,8 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         (ROW + 'culprit = "both"', "culprit must be 'restarted', 'killed', 'mixed' or 'broker'"),
         (ROW + 'culprit = "mixed"', "no release fixes it"),
         (ROW + 'incidental = ["quota"]', "incidental names 'quota', which is not one of its scenarios"),
+        (ROW + 'sometimes.quota = ["DEFAULT_CONFIG"]', "sometimes names 'quota', which is not one of the scenarios"),
+        (ROW + 'sometimes.enumerator = ["DEFAULT_CONFIG"]', "DEFAULT_CONFIG of enumerator is among its variants and"),
         (ROW + 'must_show.crash = { OTHER = ["duplicate-id"] }', "'OTHER' is not one of its variants"),
         (ROW + 'must_show.quota = { ENUMERATOR = ["duplicate-id"] }', "'ENUMERATOR' is not one of its variants"),
         (ROW + ROW, "KAFKA-1 has more than one row"),
@@ -103,6 +105,15 @@ def test_of_an_incidental_issue_nothing_is_expected():
     known = parse_registry(ROW + 'incidental = ["enumerator"]')
     assert (known.affecting(cell("3.1.0")), known.concerned(cell("3.1.0"), [])) == ((), ())
     assert known.explaining(cell("3.1.0")) == known.concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
+
+
+def test_in_variants_where_it_shows_sometimes_nothing_is_expected_and_a_red_is_explained():
+    known, there = parse_registry(ROW + 'sometimes.enumerator = ["OTHER"]'), cell("3.1.0", "OTHER")
+    assert (known.affecting(there), known.concerned(there, [])) == ((), ())
+    assert known.explaining(there) == known.concerned(there, ["duplicate-id"]) == known.issues
+    assert known.by_chance(there) == {"duplicate-id"}
+    assert known.affecting(cell("3.1.0")) == known.issues
+    assert known.explaining(cell("3.1.0", "THIRD")) == ()
 
 
 def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
@@ -199,6 +210,7 @@ def test_the_registry_names_only_what_exists_and_its_sources():
         assert row.sources
     for issue in registry().issues:
         assert set(issue.anomalies) <= set(ANOMALIES)
+        assert all(set(names) <= set(CATALOGUE[scenario].variants) for scenario, names in issue.sometimes.items())
 
 
 def test_each_row_says_what_an_application_needs_for_it_to_strike_and_its_own_trials_have_that():

@@ -352,7 +352,7 @@ def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> t
         for measured in question.cells
         if measured.is_decided
         and issue.concerns(measured.cell.scenario, measured.cell.variant)
-        and (measured.cell.scenario in issue.provoked or issue.key in measured.issues)
+        and (not issue.is_incidental(measured.cell) or issue.key in measured.issues)
         and (not carried or (measured.cell.streams, measured.cell.restart_on) == way)
     )
 

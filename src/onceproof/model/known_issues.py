@@ -96,6 +96,7 @@ class KnownIssue:
             default) or `killed`; `mixed`: one of both, not both; `broker`: the ranges are of brokers.
         incidental: scenarios made for another failure, in which it shows only sometimes. It may explain a red
             there, but none is expected.
+        sometimes: by scenario further variants, in which it shows only sometimes, likewise.
         shown: whether a run of Onceproof has shown it; true, unless it says otherwise.
         fuzz: whether `onceproof fuzz` has found it.
     """
@@ -113,6 +114,7 @@ class KnownIssue:
     must_show: Mapping[str, Mapping[str, Texts]] = field(default_factory=dict)
     culprit: Literal["restarted", "killed", "mixed", "broker"] = "restarted"
     incidental: Texts = ()
+    sometimes: Variants = field(default_factory=dict)
     shown: bool = True
     fuzz: bool = False
     explains: tuple[Explanation, ...] = ()
@@ -162,7 +164,12 @@ class KnownIssue:
 
     def concerns(self, scenario: str, variant: str | None) -> bool:
         """Whether it can show in a variant of a scenario, or in whichever, on some release."""
-        return scenario in self.variants if variant is None else variant in self.variants.get(scenario, ())
+        variants = (*self.variants.get(scenario, ()), *self.sometimes.get(scenario, ()))
+        return scenario in self.variants if variant is None else variant in variants
+
+    def is_incidental(self, cell: Cell) -> bool:
+        """Whether it shows in the variant of a cell only sometimes, if it does."""
+        return cell.scenario in self.incidental or cell.variant in self.sometimes.get(cell.scenario, ())
 
     @property
     def provoked(self) -> Mapping[str, tuple[str, ...]]:
@@ -179,7 +186,7 @@ class KnownIssue:
         if self.culprit == OF_BROKERS:
             return self._names(cell.broker)
         culprits = (cell.streams,) if self.culprit == "killed" else (cell.running,)
-        releases = (cell.streams, cell.running) if cell.scenario in self.incidental else culprits
+        releases = (cell.streams, cell.running) if self.is_incidental(cell) else culprits
         return self.is_between(cell.streams, cell.running) or any(map(self.is_in, releases))
 
 
@@ -215,14 +222,14 @@ class Registry:
 
     def affecting(self, cell: Cell) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell."""
-        return tuple(issue for issue in self.explaining(cell) if cell.scenario in issue.provoked)
+        return tuple(issue for issue in self.explaining(cell) if not issue.is_incidental(cell))
 
     def concerned(
         self, cell: Cell, anomalies: Collection[str], application: Application = UNKNOWN, *, varied: bool = False
     ) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell, and the incidental ones that have any of the anomalies."""
         there = self.explaining(cell, application, varied=varied)
-        return tuple(i for i in there if cell.scenario in i.provoked or set(i.anomalies) & set(anomalies))
+        return tuple(i for i in there if not i.is_incidental(cell) or set(i.anomalies) & set(anomalies))
 
     def explaining(
         self, cell: Cell, application: Application = UNKNOWN, *, varied: bool = False
@@ -245,7 +252,7 @@ class Registry:
 
     def by_chance(self, cell: Cell) -> frozenset[str]:
         """Anomalies that a cell may show of an incidental issue, whatever it is run for."""
-        issues = (issue for issue in self.explaining(cell) if cell.scenario in issue.incidental)
+        issues = (issue for issue in self.explaining(cell) if issue.is_incidental(cell))
         return frozenset(name for issue in issues for name in issue.anomalies)
 
     def blind(self, cell: Cell) -> tuple[KnownIssue, ...]:
@@ -293,6 +300,11 @@ def _checked(issue: KnownIssue) -> KnownIssue:
         raise ValueError("culprit is 'mixed', so no release fixes it, and each range ends where the other side begins")
     if unknown := sorted(set(issue.incidental) - issue.variants.keys()):
         raise ValueError(f"incidental names {unknown[0]!r}, which is not one of its scenarios")
+    if unknown := sorted(issue.sometimes.keys() - issue.provoked.keys()):
+        raise ValueError(f"sometimes names {unknown[0]!r}, which is not one of the scenarios that provoke it")
+    for scenario, variants in issue.sometimes.items():
+        if twice := sorted({*variants} & {*issue.variants[scenario]}):
+            raise ValueError(f"{twice[0]} of {scenario} is among its variants and its sometimes; leave out one")
     for fixed in issue.fixed:
         if any(fixed.within(*affected) for affected in issue.affected):
             raise ValueError(f"{fixed} is fixed, and yet in an affected range; end the range before it")
