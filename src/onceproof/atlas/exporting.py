@@ -24,7 +24,7 @@ from onceproof.results.redaction import Redaction
 
 WITNESSES = 3  # of a cell
 GREEN = (Verdict.CLEAN, Verdict.PROVISIONAL, Verdict.FIXED)
-SAMPLED = ("progress", "lags", "lag", "produced", "drained", "hello", "command")  # events of a timeline
+SAMPLED = ("progress", "lags", "lag", "produced", "drained", "hello", "command", "resources")  # events of a timeline
 EVENTS = 500  # of a timeline, at most
 SEVERAL = " and "  # between versions or machines, if trials of a cell had several
 
