@@ -159,7 +159,7 @@ def _meant(text: str, block: Block, known: Registry, *, brokers: bool) -> list[s
     if text not in (FIRST_BAD, LAST_BAD, FIRST_GOOD):
         return [text]
     there = [i for i in known.issues if block.scenario in i.provoked and (i.culprit == OF_BROKERS) is brokers]
-    of_variants = [i for i in there if any(i.concerns(block.scenario, variant) for variant in block.variants)]
+    of_variants = [i for i in there if not {*i.provoked[block.scenario]}.isdisjoint(block.variants)]
     if not there:
         whose = "of brokers" if brokers else "of Kafka Streams"
         raise UsageError(f"{text} means nothing in {block.scenario}: no known issue {whose} must show there.")

@@ -74,7 +74,7 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
         UsageError: none of this key concerns the variant, or several do and none is named.
     """
     issues = {i.key: i for i in registry().issues if i.concerns(scenario_name, variant)}
-    expected = [issue for issue in issues.values() if scenario_name in issue.provoked]
+    expected = [issue for issue in issues.values() if variant in issue.provoked.get(scenario_name, ())]
     if key is None and len(expected) <= 1:
         return next(iter(expected), None)
     if key not in issues:
