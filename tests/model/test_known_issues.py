@@ -215,7 +215,7 @@ def test_the_registry_names_only_what_exists_and_its_sources():
 
 def test_each_row_says_what_an_application_needs_for_it_to_strike_and_its_own_trials_have_that():
     for issue in registry().issues:
-        # Whoever replaces stream threads, and whoever suppresses by time: no feature says that.
+        # No feature says that an application replaces stream threads, or suppresses by time.
         assert issue.needs or issue.key in ("KAFKA-20398", "KIP-328, held again (no JIRA)"), issue.key
         for scenario, variants in issue.variants.items():
             for variant in variants:

@@ -149,6 +149,11 @@ class Step:
         return bool(self.options.get("final") or self.options.get("onClose"))
 
     @property
+    def is_outer(self) -> bool:
+        """Whether it is a join of streams that puts out records without a match."""
+        return self.operation == "streamJoin" and bool(self.options["kind"] != "inner")
+
+    @property
     def has_clock(self) -> bool:
         """Whether it puts out what it remembers every so often."""
         return bool(self.options.get("clock", "none") != "none")
@@ -364,7 +369,7 @@ def _determined(steps: tuple[Step, ...], release: Release, store: str, *, is_clo
     """
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
-    if not release.since(ON_CLOSE_SINCE) or any(_is_outer(step) for step in steps):  # which puts out older records
+    if not release.since(ON_CLOSE_SINCE) or any(step.is_outer for step in steps):  # which puts out older records
         steps = tuple(_without_on_close(step, store) for step in steps)
     return steps
 
@@ -434,14 +439,9 @@ def _in_memory(step: Step) -> Step:
     return replace(step, options={**step.options, "store": MEMORY}) if is_on_disk else step
 
 
-def _is_outer(step: Step) -> bool:
-    """Whether it is a join of streams that puts out records without a match."""
-    return step.operation == "streamJoin" and bool(step.options["kind"] != "inner")
-
-
 def _takes_order(step: Step, is_closed: bool) -> bool:
     """Whether its results are determined only if no record is late."""
-    if _is_outer(step) or step.operation == "suppress" or step.options.get("onClose"):
+    if step.is_outer or step.operation == "suppress" or step.options.get("onClose"):
         return True
     # The time that it had seen is forgotten; what a store has kept comes back by an internal topic, as of that time.
     return is_closed and (step.operation == "windows" or step.options.get("clock") == "stream")
@@ -451,7 +451,7 @@ def _forgets(step: Step, is_restored: bool) -> bool:
     """Whether it keeps something that neither the disk nor a changelog has here."""
     is_held_back = step.options.get("final") or step.operation == "suppress"
     if (
-        _is_outer(step) or step.operation == "globalTable" or step.options.get("onClose")
+        step.is_outer or step.operation == "globalTable" or step.options.get("onClose")
     ):  # until when windows have come out
         return True
     return bool(is_held_back) and not is_restored

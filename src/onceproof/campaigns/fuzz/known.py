@@ -318,7 +318,7 @@ def _cached(case: Case, steps: Sequence[Step]) -> Case:
 
 def _late_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Joins of streams that put out what has no match; an outer one is late where a side has nothing that waits."""
-    return [step for step in steps if step.operation == "streamJoin" and step.options["kind"] != "inner"]
+    return [step for step in steps if step.is_outer]
 
 
 def _late_joins_of_windows(case: Case, steps: Sequence[Step]) -> Sequence[Step]:

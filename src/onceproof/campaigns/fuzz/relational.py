@@ -506,7 +506,7 @@ def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
     made_of = list(above(leaf, steps))
     if leaf.is_versioned and _comes_late(case, leaf):
         return "a versioned table passes on changes that come late, so the last one is not what it holds"
-    if any(_is_outer(step) and _is_outer(one) for step in made_of for one in _before(step, steps)):
+    if any(step.is_outer and one.is_outer for step in made_of for one in above(step, steps) if one is not step):
         return "a join of streams puts out what has no match late, so that another such join may have given up on it"
     if any(step.operation == "tableJoin" and _is_diamond(step, case.steps) for step in made_of):
         return "a record that changes both tables of a join makes it forget deletions, and pass on changes twice"
@@ -520,18 +520,8 @@ def _comes_late(case: Case, table: Step) -> bool:
     """Whether a record of the input is older than one before it, or a change of the table is, as by a punctuation."""
     of_stream = not table.is_source and OPERATIONS[table.operation][0] == (Kind.STREAM,)
     changes = Model(case).changes(table) if of_stream else ()
-    return any(
-        [one.timestamp for one in some] != sorted(one.timestamp for one in some) for some in (case.records, changes)
-    )
-
-
-def _is_outer(step: Step) -> bool:
-    return step.operation == "streamJoin" and step.options["kind"] != "inner"
-
-
-def _before(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
-    """All that a step is made of, without itself."""
-    return (one for one in above(step, steps) if one is not step)
+    times = ([record.timestamp for record in case.records], [change.timestamp for change in changes])
+    return any(some != sorted(some) for some in times)
 
 
 def _is_diamond(step: Step, steps: Sequence[Step]) -> bool:
