@@ -19,7 +19,7 @@ from pathlib import Path
 from onceproof.faults import FAULTS
 from onceproof.installation import PROJECT
 from onceproof.model.errors import HarnessError
-from onceproof.model.source_text import without_prose
+from onceproof.model.source_text import statements, without_prose
 from onceproof.scenarios import SCENARIOS, app, module_of, scenario
 
 PACKAGE = Path(__file__).parent
@@ -98,7 +98,7 @@ class Sources:
             seen.add(module)
             files.add(file)
             if not self._is_registry(file):
-                left += _imports(file)
+                left += _python(file)[0]
         return files
 
     def _file(self, module: str) -> Path | None:
@@ -150,20 +150,26 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 @cache
-def _imports(file: Path) -> tuple[str, ...]:
-    """The modules that a source may import, wherever in it: of `from a import b` both `a` and `a.b`."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(file.read_bytes())):
+def _python(file: Path) -> tuple[tuple[str, ...], str]:
+    """The modules that a source may import, and its text without prose; both at once, as parsing takes the time."""
+    text = file.read_text()
+    tree = ast.parse(text)
+    return tuple(dict.fromkeys(_imports(tree))), without_prose(text, file.suffix, tree)
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """The modules that may be imported, wherever in it: of `from a import b` both `a` and `a.b`."""
+    for node in statements(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return tuple(dict.fromkeys(found))
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @cache
 def _digest(file: Path, *, logic_only: bool) -> bytes:
-    text = without_prose(file.read_text(), file.suffix)
+    text = _python(file)[1] if file.suffix == ".py" else without_prose(file.read_text(), file.suffix)
     return hashlib.sha256((_logic(text) if logic_only else text).encode()).digest()
 
 
