@@ -308,7 +308,7 @@ def listed(toy: Toy) -> list[str]:
 
 def copied(toy: Toy, copy: Path, without: str = "") -> None:
     """A copy of the tree in which the toy is made, except for what it would change in one file."""
-    ignored = shutil.ignore_patterns(".git", ".venv", ".onceproof", "target", "__pycache__", ".*cache*")
+    ignored = shutil.ignore_patterns(".git", ".venv", ".onceproof", "target", ".*cache*")  # what is compiled stays
     shutil.copytree(ROOT, copy, ignore=ignored, dirs_exist_ok=True)
     for name, change in toy.changes.items():
         if name == without:

@@ -32,7 +32,7 @@ def package(copied, monkeypatch):
 
 
 def _forget():
-    for cached in (harness_version, harness._sources, harness._python, harness._digest):
+    for cached in (harness_version, harness._sources, harness._digest):
         cached.cache_clear()
 
 

@@ -60,7 +60,7 @@ import onceproof_example
 from onceproof import harness
 
 def versions():
-    for cached in (harness.harness_version, harness._sources, harness._python, harness._digest):
+    for cached in (harness.harness_version, harness._sources, harness._digest):
         cached.cache_clear()
     return harness.harness_versions()
 

@@ -98,7 +98,7 @@ class Sources:
             seen.add(module)
             files.add(file)
             if not self._is_registry(file):
-                left += _python(file)[0]
+                left += _python(file.read_text())[0]
         return files
 
     def _file(self, module: str) -> Path | None:
@@ -150,11 +150,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 @cache
-def _python(file: Path) -> tuple[tuple[str, ...], str]:
+def _python(text: str) -> tuple[tuple[str, ...], str]:
     """The modules that a source may import, and its text without prose; both at once, as parsing takes the time."""
-    text = file.read_text()
     tree = ast.parse(text)
-    return tuple(dict.fromkeys(_imports(tree))), without_prose(text, file.suffix, tree)
+    return tuple(dict.fromkeys(_imports(tree))), without_prose(text, ".py", tree)
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -169,7 +168,8 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _digest(file: Path, *, logic_only: bool) -> bytes:
-    text = _python(file)[1] if file.suffix == ".py" else without_prose(file.read_text(), file.suffix)
+    source = file.read_text()
+    text = _python(source)[1] if file.suffix == ".py" else without_prose(source, file.suffix)
     return hashlib.sha256((_logic(text) if logic_only else text).encode()).digest()
 
 

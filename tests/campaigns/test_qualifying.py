@@ -178,6 +178,7 @@ def test_a_trial_that_fails_still_shows_what_its_logs_have(monkeypatch, tmp_path
 # --- on real brokers
 
 
+@pytest.mark.night
 @pytest.mark.broker
 def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path):
     """Brokers as published, but for one word that their `DumpLogSegments` prints of each batch."""

@@ -65,6 +65,7 @@ def run(trial, path, cluster=None, met=lambda _: True):
     pytest.fail(f"Not exercised in {EXERCISED} trials. The last one: {outcome.reason}")
 
 
+@pytest.mark.night
 def test_multirunner_reads_old_values_on_an_affected_release(tmp_path, cluster):
     anomalies, reason = run(a_trial("3.3.1", "SEED_PROGRAM", scenario="multirunner"), tmp_path, cluster)
     assert {"stale-read"} <= anomalies.keys() <= {"stale-read", "wrong-store", "wrong-standby"}
@@ -112,6 +113,7 @@ def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
     assert fault_outcome.observed["taken_over"].keys() == set(fault_outcome.observed["tasks"])
 
 
+@pytest.mark.night
 def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resumed_on_an_affected_release(
     tmp_path, cluster
 ):
@@ -123,7 +125,7 @@ def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resu
     assert len(proof["standbys"]) == 1
 
 
-@pytest.mark.parametrize("fault", ["disk-full", "state-restored"])
+@pytest.mark.parametrize("fault", ["disk-full", pytest.param("state-restored", marks=pytest.mark.night)])
 def test_a_fault_of_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, fault):
     assert run(a_trial("4.3.1", fault=fault), tmp_path, cluster)[0] == {}
     fault_outcome = fault_of(tmp_path)
@@ -155,6 +157,7 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
     assert proof["taken_over"] == proof["tasks"]
 
 
+@pytest.mark.night
 def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
     leads: dict[str, Any] = {"broker-pause_leads": "changelog"}
     trial = a_trial("4.3.1", fault="broker-pause", nodes=3, **leads)
@@ -165,6 +168,7 @@ def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
     assert proof["stood_down_after_ms"] > 0
 
 
+@pytest.mark.night
 def test_leaders_move_while_records_flow_and_nothing_is_lost(tmp_path):
     trial = a_trial("4.3.1", fault="leader-election", nodes=3)
     assert run(trial, tmp_path)[0] == {}
@@ -231,6 +235,7 @@ def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told
     assert run(a_trial("4.2.1", "KILLED", scenario="global-join"), tmp_path / "alive", cluster)[0] == {}
 
 
+@pytest.mark.night
 def test_a_task_whose_producer_gave_up_keeps_its_store(tmp_path, cluster):
     anomalies, reason = run(a_trial("4.3.1", "TIMED_OUT", scenario="at-least-once"), tmp_path, cluster)
     assert anomalies == {"false-after-true": 3_000}
@@ -243,6 +248,7 @@ def test_a_task_whose_producer_gave_up_has_its_store_made_anew_before(tmp_path, 
     assert run(a_trial("3.7.2", "TIMED_OUT", scenario="at-least-once"), tmp_path, cluster)[0] == {}
 
 
+@pytest.mark.night
 def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future(tmp_path, cluster):
     outcome = run_once(a_trial("4.2.1", scenario="far-future"), tmp_path, cluster)
     assert outcome.failed.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
@@ -295,13 +301,14 @@ def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_p
     assert Reading.read(folder.reader_file).anomalies == {}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("streams", "variant"),
     [
-        pytest.param("3.6.2", "TWO_KILLS", marks=pytest.mark.night),
-        pytest.param("4.3.1", "ENUMERATOR", marks=pytest.mark.night),
-        pytest.param("4.3.1", "VERSIONED", marks=pytest.mark.night),
-        pytest.param("4.1.2", "STATE_UPDATER_DISABLED", marks=pytest.mark.night),
+        ("3.6.2", "TWO_KILLS"),
+        ("4.3.1", "ENUMERATOR"),
+        ("4.3.1", "VERSIONED"),
+        ("4.1.2", "STATE_UPDATER_DISABLED"),
         ("4.1.2", "DURING_RESTORATION"),
     ],
 )
@@ -326,6 +333,7 @@ def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, clu
     assert proof["members"] == {"instance-1": "4.3.1", "instance-2": "4.3.1"}
 
 
+@pytest.mark.night
 def test_where_a_broker_assigns_the_tasks_they_come_back_and_ids_stay_unique(tmp_path):
     trial = a_trial("4.3.1", "STREAMS_PROTOCOL")
     trial = replace(trial, cell=replace(trial.cell, broker=Release(4, 3, 1)))
@@ -339,6 +347,7 @@ def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, clus
     assert run(a_trial("3.4.1", restart_on="3.3.1"), tmp_path / "down", cluster)[0]["duplicate-id"] > 100
 
 
+@pytest.mark.night
 def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_path, cluster):
     trial = a_trial("3.8.1", "SHORT_REQUEST_TIMEOUT", scenario="quota")
     anomalies = run(trial, tmp_path, cluster)[0].keys()
