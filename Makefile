@@ -98,8 +98,8 @@ docs-serve: $(VENV)/.installed ## Serve the documentation on loopback
 pictures: $(VENV)/.installed ## Take the documentation's pictures of the run RUN, which has a red cell, or with RUN=atlas of the atlas
 	@$(BIN)/python docs/pictures.py $(RUN) $(NAME)
 
-test-unit: $(VENV)/.installed ## The tests that need no JVM and are quick: a minute
-	@$(BIN)/pytest -n 2 -m "$(UNIT)" $(ARGS)
+test-unit: $(VENV)/.installed ## The tests that need no JVM and take less than a second each: one to two minutes
+	@$(BIN)/pytest -n 2 -m "$(UNIT)" --quick $(ARGS)
 
 test-plain: $(VENV)/.installed ## Tests that need no Airflow and Spark, with a plain install on PLAIN_PYTHON
 	@$(BIN)/uv venv --quiet --clear --python $(PLAIN_PYTHON) $(PLAIN)

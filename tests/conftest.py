@@ -47,11 +47,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order tests for the workers, before any is left out by its markers.
 
     The containers come last, as their images are built meanwhile; they are for the night if they passed as they are.
     """
+    if config.getoption("quick"):
+        slow = durations()
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in slow])
+        items[:] = [item for item in items if item.nodeid not in slow]
     for item in items:
         if item.get_closest_marker("docker") and containers_passed():
             item.add_marker("night")
@@ -72,8 +76,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One to measure how long tests take."""
+    """One to measure how long tests take, and one that goes by it."""
     parser.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}")
+    parser.addoption("--quick", action="store_true", help=f"leave out the tests of {DURATIONS.name}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,5 +1,6 @@
 """The stages of the tests: what each selects, what it needs, and in which order workers take it."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -203,6 +204,24 @@ def test_commands_of_onceproof_are_some(step, tmp_path):
     for command in filter(None, (step.command(tmp_path), step.resumed)):
         if tuple(command[:3]) == night.ONCEPROOF:
             group.commands[command[3]].make_context(command[3], list(command[4:]))
+
+
+def test_a_quick_stage_leaves_out_what_took_long(tmp_path, project):
+    file = tmp_path / "durations.json"
+    names = ["test_one", "test_other"]
+    (tmp_path / "test_it.py").write_text("".join(f"def {name}(): pass\n" for name in names))
+    file.write_text('{"test_it.py::test_one": 1.0}')
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "tests.conftest", "-p", "no:cacheprovider", "--quick"]
+    done = subprocess.run(
+        [*command, "--rootdir", tmp_path, tmp_path / "test_it.py"],
+        env=os.environ | {"ONCEPROOF_DURATIONS": str(file), "PYTHONPATH": f"{project / 'src'}:{project}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed, 1 deselected" in done.stdout, done.stdout + done.stderr
+    assert "test_other PASSED" in done.stdout
 
 
 def test_short_units_come_first_then_the_longest_and_what_shares_a_session_is_one():
