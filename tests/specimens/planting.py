@@ -89,6 +89,9 @@ JOINING = (
     "two-topics",
     "windows",
 )  # where no input record says what its transaction must write
+# Changelogs of which the values count as effects, too; those of others are for other promises.
+VALUED = ("last-changelog", "seen-changelog", "records-changelog", "versions-changelog", "values-changelog")
+Effect = tuple[int | None, int | None]  # a key, and its value if that counts
 OldPlace = tuple[str, int, int]  # role, partition, the offset that a mutation refers to
 
 
@@ -402,8 +405,8 @@ def torn(planted: Planted, transactions: Iterable[Transaction]) -> Iterator[Witn
             yield from _compare(planted, transaction, due)
 
 
-def _due(planted: Planted, partition: int, first: int, last: int) -> dict[str, Counter[int | None]]:
-    """The keys that the clean trial wrote to each role for these records of the input, and what more input gives."""
+def _due(planted: Planted, partition: int, first: int, last: int) -> dict[str, Counter[Effect]]:
+    """The effects that the clean trial wrote to each role for these records of the input, and what more input gives."""
     clean = planted.mutation.clean
     inputs = planted.mutation.partition("input", partition)
     more = [record.key for record in inputs[max(first, len(clean.by_partition["input"][partition])) : last]]
@@ -412,28 +415,29 @@ def _due(planted: Planted, partition: int, first: int, last: int) -> dict[str, C
     for role in planted.logs.roles.values():
         if role not in ("input", ANSWERS):
             caused = ((r, cause) for r, cause in clean.caused[role] if r.partition == partition)
-            due[role] = _counted(role, [*(r.key for r, cause in caused if cause.offset in offsets)])
+            due[role] = _counted(role, [r for r, cause in caused if cause.offset in offsets])
     if "output" in due:
-        due["output"] += Counter(more)
+        due["output"] += Counter((key, None) for key in more)
     return due
 
 
-def _counted(role: str, keys: Sequence[int | None]) -> Counter[int | None]:
-    """Keys with their counts; a store may be cached, so its entries count only once."""
-    return Counter(set(keys) if role.endswith("-changelog") else keys)
+def _counted(role: str, records: Sequence[Record]) -> Counter[Effect]:
+    """Effects with their counts; a store may be cached, so of its entries only the last of each key counts."""
+    effects = [(record.key, record.value if role in VALUED else None) for record in records]
+    return Counter(dict(effects).items() if role.endswith("-changelog") else effects)
 
 
-def _compare(planted: Planted, transaction: Transaction, due: Mapping[str, Counter[int | None]]) -> Iterator[Witness]:
+def _compare(planted: Planted, transaction: Transaction, due: Mapping[str, Counter[Effect]]) -> Iterator[Witness]:
     """The first role in which something is missing or foreign, except where it has a record that nobody can read."""
     partition = transaction.partition
     for role in sorted(due):
         part = transaction.records.get(quota.ALL if role == quota.CHANGELOG else role, ())
-        written = _counted(role, [record.key for record in part])
+        written = _counted(role, part)
         missing, foreign = due[role] - written, written - due[role]
         if (missing or foreign) and not any((role, record) in planted.mutation.litter for record in part):
             expected, found = (f"{n.total()} effect{'' if n.total() == 1 else 's'}" for n in (due[role], written))
             amiss = [f"{n.total()} {what}" for n, what in ((missing, "missing"), (foreign, "foreign")) if n]
-            key = min(key for key in missing | foreign if key is not None)
+            key = min(key for key, _ in missing | foreign if key is not None)
             place = planted.real(str(Place(role, partition, part[0].offset))) if part else OFFSETS
             observed = ", ".join(["committed", found, *amiss]) if part else "nothing"
             yield Witness("torn-transaction", partition, key, (), (place,), f"committed, {expected}", observed)
