@@ -151,9 +151,11 @@ def test_programs_and_feed_readers_read_it(site):
     assert all(re.fullmatch(r"[\d-]+T[\d:]+\+00:00", entry.findtext(f"{atom}updated", "")) for entry in entries)
 
 
-def test_the_command_writes_it(tmp_path):
+@pytest.mark.parametrize("source", ["shipped", "a file"])
+def test_the_command_writes_it(tmp_path, source):
     write_atlas(tmp_path / "atlas", MEASURED)
-    done = CliRunner().invoke(cli.app, ["atlas", "site", str(tmp_path / "site"), "--from", str(tmp_path / "atlas")])
+    named = [] if source == "shipped" else ["--from", str(tmp_path / "atlas")]
+    done = CliRunner().invoke(cli.app, ["atlas", "site", str(tmp_path / "site"), *named])
     assert done.exit_code == 0, done.output
     assert "MiB in all" in done.stdout
     assert (tmp_path / "site" / "index.html").is_file()

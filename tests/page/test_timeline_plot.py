@@ -319,6 +319,7 @@ FAULTS = {
         1, "crash", during="running", processed=19_000, committed=0, flushed=2
     ),
     "killed during restoration": driver(1, "crash", during="restoration", checkpoint=True),
+    "killed with 2,990 records committed": driver(1, "crash", committed=2_990, open={"input": {"0": (1_480, None)}}),
     "published: 2,406 records-changelog, 0 output": driver(
         1, "crash", published={"records-changelog": 2406, "output": 0}, committed=0
     ),

@@ -109,7 +109,9 @@ def _crash(event: Event) -> str:
         return "published: " + ", ".join(f"{count:,} {role}" for role, count in event["published"].items())
     if "processed" in event:
         return f"{event['processed'] - event['committed']:,} records in the open transaction"
-    return f"killed during {event['during']}"
+    if "during" in event:
+        return f"killed during {event['during']}"
+    return f"killed with {event['committed']:,} records committed"
 
 
 def _fields(event: Event) -> str:
