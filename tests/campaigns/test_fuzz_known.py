@@ -63,6 +63,13 @@ def test_a_release_without_the_issue_does_not_have_it_explained():
     assert explained(null, red("missing"), causes_in(NEWEST), without_result).keys == ()
 
 
+def test_a_stale_result_becomes_a_wrong_one_behind_a_group_also_if_that_is_joined_again():
+    group = Step("g", "group", ("j",), STORE)
+    again = Step("k", "foreignKeyJoin", ("r", "g"), {"left": False, **STORE})
+    case, judged = Case((LEFT, RIGHT, INNER, group, again), rows("a|0", "z|0;z|1")), red("wrong", "k")
+    assert explained(case, judged, causes_in(NEWEST), red_if(same_key, judged)).keys == (SAME_KEY,)
+
+
 @pytest.mark.parametrize(
     ("steps", "judged"),
     [

@@ -57,10 +57,11 @@ class Cause:
 
     @staticmethod
     def _is_direct(case: Case, leaf: Step, struck: Sequence[Step]) -> bool:
+        """Whether a difference of the leaf can only be that of one step, as nothing else that is struck is above it."""
         named = {step.name: step for step in case.steps}
         while leaf not in struck and leaf.operation in KEEPS_ROWS:
             leaf = named[leaf.operands[0]]
-        return leaf in struck
+        return {step.name for step in above(leaf, named) if step in struck} == {leaf.name}
 
 
 @dataclass(frozen=True)
