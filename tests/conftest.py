@@ -2,7 +2,7 @@
 
 import gc
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -48,19 +48,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order tests for the workers, before any is left out by its markers.
+    """Leave out what takes long, if that is asked for, and order the others for the workers, before markers are applied.
 
     The containers come last, as their images are built meanwhile; they are for the night if they passed as they are.
     """
+    measured = durations()
     if config.getoption("quick"):
-        slow = durations()
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in slow])
-        items[:] = [item for item in items if item.nodeid not in slow]
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in measured])
+        items[:] = [item for item in items if item.nodeid not in measured]
     for item in items:
         if item.get_closest_marker("docker") and containers_passed():
             item.add_marker("night")
     asked = [item for item in items if not item.get_closest_marker("night")]
-    by_unit = places({item.nodeid: GUESS * any(map(item.get_closest_marker, SLOW)) for item in asked}, durations())
+    by_unit = places({item.nodeid: GUESS * any(map(item.get_closest_marker, SLOW)) for item in asked}, measured)
 
     def place(item: pytest.Item) -> tuple[bool, float]:
         return item.get_closest_marker("docker") is not None, by_unit.get(unit_of(item.nodeid), 0.0)
@@ -76,7 +76,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One to measure how long tests take, and one that goes by it."""
+    """One that measures how long tests take, and one that leaves out those that took long."""
     parser.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}")
     parser.addoption("--quick", action="store_true", help=f"leave out the tests of {DURATIONS.name}")
 
@@ -103,6 +103,11 @@ def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = attrgett
         if not void(result):
             return result
     pytest.fail(f"{void(result)} That was attempt {UNDISTURBED}: this machine has too much to do.")
+
+
+def stood_still(reasons: Iterable[str]) -> str | None:
+    """The first reason by which the machine stood still, so that a result says nothing; None if there is none."""
+    return next((reason for reason in reasons if "The machine stood still" in reason), None)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios.declared import Application, application_of
-from tests.conftest import HERE, undisturbed
+from tests.conftest import HERE, stood_still, undisturbed
 
 NEWEST = Release(4, 3, 1)
 
@@ -49,12 +49,7 @@ def app_run(folder, *options):
         Draft202012Validator(schema(Published.APP_RUN)).validate(answer)
         return done.exit_code, answer["releases"]
 
-    return undisturbed(attempt, void=lambda ended: next(filter(None, map(stood_still, ended[1])), None))
-
-
-def stood_still(release):
-    """The reason of a release that says nothing as the machine stood still; None of all others."""
-    return release["reason"] if release["reason"].startswith("The machine stood still") else None
+    return undisturbed(attempt, void=lambda ended: stood_still(release["reason"] for release in ended[1]))
 
 
 @pytest.mark.broker

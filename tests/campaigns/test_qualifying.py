@@ -17,7 +17,7 @@ from onceproof.model.qualification import ControlAim, Part, PhraseAim, Qualifica
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.scenarios import SCENARIOS
-from tests.conftest import HERE, undisturbed
+from tests.conftest import HERE, stood_still, undisturbed
 from tests.specimens.builds import patch_brokers
 
 RUN = "20261127T084500-3f2a"
@@ -194,9 +194,7 @@ def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path)
         run = RunFolder(Path(tmp_path / f"20261127T084500-3f2{next(numbers)}"))
         return qualify(HERE, run, Wanted(streams, broker, (scenario, dump), ()), 1)
 
-    reported = undisturbed(
-        attempt, void=lambda reported: next((r.reason for r in reported.rows if "stood still" in r.reason), None)
-    )
+    reported = undisturbed(attempt, void=lambda reported: stood_still(row.reason for row in reported.rows))
     assert reported.exit_code is ExitCode.ANOMALY
     [lesson] = reported.lessons
     assert lesson.startswith("dump at-least-once, streams protocol: DumpLogSegments prints")
@@ -214,9 +212,7 @@ def test_a_release_qualifies_for_a_scenario(tmp_path):
     def attempt() -> Qualification:
         return qualify(HERE, RunFolder(tmp_path / f"20261127T084500-3f2{next(numbers)}"), found, 1, ["split-batch"])
 
-    reported = undisturbed(
-        attempt, void=lambda reported: next((r.reason for r in reported.rows if "stood still" in r.reason), None)
-    )
+    reported = undisturbed(attempt, void=lambda reported: stood_still(row.reason for row in reported.rows))
     assert {(row.part, row.name): row.sight for row in reported.rows} == {
         (Part.PHRASE, "batch-split"): Sight.SEEN,
         (Part.SCENARIO, "split-batch"): Sight.SEEN,

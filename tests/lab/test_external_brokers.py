@@ -29,7 +29,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.processes.waiting import await_condition
 from spark_jobs.collect import collect
-from tests.conftest import HERE, a_trial, undisturbed
+from tests.conftest import HERE, a_trial, stood_still, undisturbed
 from tests.specimens.secured import (
     PASSWORD,
     RELEASE,
@@ -76,8 +76,7 @@ def onceproof(properties: str, home: Path, project: Path, *words: str) -> tuple[
 
 
 def void(report: tuple[int, dict[str, Any], set[str]]) -> str | None:
-    reason = report[1].get("reason", "")
-    return reason if "stood still" in reason else None
+    return stood_still([report[1].get("reason", "")])
 
 
 def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_path, broker: Secured, project):

@@ -57,7 +57,7 @@ class Cause:
 
     @staticmethod
     def _is_direct(case: Case, leaf: Step, struck: Sequence[Step]) -> bool:
-        """Whether a difference of the leaf can only be that of one step, as nothing else that is struck is above it."""
+        """Whether the leaf, or the step whose rows it keeps, is struck itself, and nothing above it is."""
         named = {step.name: step for step in case.steps}
         while leaf not in struck and leaf.operation in KEEPS_ROWS:
             leaf = named[leaf.operands[0]]
