@@ -111,20 +111,20 @@ class Check:
 
 
 CHECKS = {
-    AS_OF_JOIN: Check(("deliveries",), _of_as_of_join),
+    AS_OF_JOIN: Check(("deliveries", "entries"), _of_as_of_join),
     ENUMERATOR: Check(("state", "stores"), _of_enumerator),
     "copy": Check(("deliveries",), lambda _: [Log("output-order", "output", counted=True)]),
     "counting": Check(("deliveries", "reads", "stores"), _of_counting),
     "dedup": Check(("deliveries", "state", "stores"), _of_dedup, once=True),
     "dead-letters": Check((), _of_dead_letters),
     "deleter": Check(("answers", "published", "stores"), _of_deleter),
-    FOREIGN_KEY_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
+    FOREIGN_KEY_JOIN: Check(("stores", "entries"), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     GLOBAL_JOIN: Check(("deliveries",), lambda _: [Log("output-order", "output", judged="gives", counted=True)]),
     GROUPED_TABLE: Check(("stores",), lambda _: [Log("grouped", "output", judged="gives", folded=True)]),
     "interactive-queries": Check(("deliveries", "reads", "queries", "stores"), _of_counting),
     "outbox": Check(("punctuations", "stores"), _of_outbox),
     "scans": Check(("scans", "stores"), _of_scans),
-    TABLE_JOIN: Check(("stores",), lambda _: [Log("joined", "output", judged="result", folded=True)]),
+    TABLE_JOIN: Check(("stores", "entries"), lambda _: [Log("joined", "output", judged="result", folded=True)]),
     "stream-join": Check(("matches", "entries"), lambda _: []),
     "two-topics": Check(("time-order",), lambda _: []),
     "values": Check(

@@ -1,9 +1,10 @@
 """The promise `entries`: a store holds what its changelog says, entry by entry, as bytes and with timestamps.
 
-What is older than the retention of a store it need not hold, seen from the youngest entry of its changelog.
+What is older than the retention of a store it need not hold, seen from the youngest entry of its changelog. Of a store
+of versions its history is compared, which goes back as far.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison
@@ -13,6 +14,8 @@ from spark_jobs.transforms.places import text_of_place
 STORES = "array<struct<store:string,form:string,retention:long>>"
 CHANGELOG = ("trial", "store", "partition", "end")  # the changelog of a store before the offset `end`
 ENTRY = ("value", "timestamp")
+VERSIONS = "form = 'versions'"
+DELETED = "deleted"  # in place of a value: from this time on a store of versions has none
 
 
 def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
@@ -24,7 +27,14 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
     dumps = trials.select("trial", f.posexplode("entry_dumps").alias("dump", "of")).select("trial", "dump", "of.*")
     dumps = f.broadcast(dumps.withColumnRenamed("offset", "end"))
     stores = trials.select("trial", f.explode("entry_stores").alias("of")).select("trial", "of.*")
-    said = known(records, dumps, f.broadcast(stores)).join(dumps.select("dump", *CHANGELOG), list(CHANGELOG))
+    said = changes(records, dumps, f.broadcast(stores))
+    begins = said.groupBy(*CHANGELOG).agg(begin().alias("begin"))
+    due = known(said.where(f"not {VERSIONS}")).unionByName(versions(said.where(VERSIONS), begins))
+    of_dump = dumps.select("dump", *CHANGELOG)
+    due, begins = (
+        due.join(of_dump, list(CHANGELOG)),
+        begins.join(of_dump, list(CHANGELOG)).select("trial", "dump", "begin"),
+    )
     held = (
         records.where(f.col("role").endswith("-entries"))
         .select(
@@ -39,8 +49,10 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
     of_key = ["trial", "dump", "shown"]
     compared = (
-        said.select(*of_key, "due", "kept", "last")
+        due.select(*of_key, "due", "kept", "last")
         .join(held, of_key, "full")
+        .join(f.broadcast(begins), ["trial", "dump"], "left")
+        .withColumn("held", f.when(f.col("begin").isNull(), f.col("held")).otherwise(history("held")))
         .withColumn("due", f.coalesce("due", f.array().cast(f"array<{ENTRY_TYPE}>")))
         .withColumn("held", f.coalesce("held", f.array().cast(f"array<{ENTRY_TYPE}>")))
         .withColumn("anomaly", anomaly())
@@ -55,7 +67,9 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
         )
         .join(dumps, ["trial", "dump"], "right")
         .join(f.broadcast(stores), ["trial", "store"])
-        .withColumn("at", f.when(f.col("form") == "waiting", 19).otherwise(1))
+        .withColumn(
+            "at", f.when(f.col("form") == "waiting", 19).when(f.col("form") == "subscriptions", 17).otherwise(1)
+        )
     )
     number = f.format_string("%d entries", f.coalesce("entries", f.lit(0)))
     well = by_store.where(f.coalesce(f.size("wrong"), f.lit(0)) == 0).select(
@@ -94,20 +108,13 @@ def entries_of(where: Column) -> Column:
     return f.sort_array(f.collect_list(f.when(where, f.struct(*ENTRY))))
 
 
-def known(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFrame:
-    """The content of the changelogs up to the offsets `end` which stores claim.
+def changes(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFrame:
+    """The records of the changelogs up to the offsets `end` which stores claim.
 
-    Out: trial, store, partition, end, shown STRING (the key, without what stores do not show), due ARRAY of values and
-    timestamps, last LONG (the offset of the last record), kept BOOLEAN (whether the store must still have it).
+    Out: trial, store, partition, end, offset, key, value (null of a tombstone), timestamp LONG, form, retention.
     """
     ends = dumps.select(*CHANGELOG).distinct()
-    form, key = f.col("form"), f.col("key")
-    digits = (
-        f.when(form == "windows", f.expr("substring(key, length(key) - 23, 16)"))
-        .when(form == "sessions", f.expr("substring(key, length(key) - 31, 16)"))
-        .otherwise("0")
-    )
-    last = (
+    return (
         records.where(f.col("role").endswith("-changelog") & f.col("raw").isNotNull())
         .withColumn("store", f.regexp_replace("role", "-changelog$", ""))
         .withColumn("key", f.substring_index("raw", ",", 1))
@@ -115,9 +122,27 @@ def known(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFrame:
         .withColumn("timestamp", f.unix_millis("timestamp"))
         .join(f.broadcast(ends), ["trial", "store", "partition"])
         .where(f.col("offset") < f.col("end"))
-        .groupBy(*CHANGELOG, "key")
-        .agg(f.max_by(f.struct(*ENTRY), "offset").alias("entry"), f.max("offset").alias("offset"))
         .join(stores, ["trial", "store"])
+        .select(*CHANGELOG, "offset", "key", *ENTRY, "form", "retention")
+    )
+
+
+def known(said: DataFrame) -> DataFrame:
+    """The content of changelogs.
+
+    In: as `changes` gives it. Out: trial, store, partition, end, shown STRING (the key, without what stores do not
+    show), due ARRAY of values and timestamps, last LONG (the offset of the last record), kept BOOLEAN (whether the
+    store must still have it).
+    """
+    form, key = f.col("form"), f.col("key")
+    digits = (
+        f.when(form == "windows", f.expr("substring(key, length(key) - 23, 16)"))
+        .when(form == "sessions", f.expr("substring(key, length(key) - 31, 16)"))
+        .otherwise("0")
+    )
+    last = (
+        said.groupBy(*CHANGELOG, "key", "form", "retention")
+        .agg(f.max_by(f.struct(*ENTRY), "offset").alias("entry"), f.max("offset").alias("offset"))
         .withColumn("time", f.conv(digits, 16, 10).cast("long"))
         .withColumn("shown", f.when(form == "windows", f.expr("left(key, length(key) - 8)")).otherwise(key))
         .select(*CHANGELOG, "shown", "offset", "time", "retention", "entry.*")
@@ -133,7 +158,52 @@ def known(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFrame:
         )
         .join(f.broadcast(youngest), list(CHANGELOG))
         .withColumn("kept", (f.col("retention") == 0) | (f.col("time") > f.col("youngest") - f.col("retention")))
+        .drop("time", "retention", "youngest")
     )
+
+
+def begin() -> Column:
+    """An aggregate: when the history of a store of versions begins, in ms; null of another store."""
+    return f.max(f.when(f.expr(VERSIONS), f.col("timestamp"))) - f.max("retention")
+
+
+def versions(said: DataFrame, begins: DataFrame) -> DataFrame:
+    """The history of the keys of stores of versions. In: as `changes` and `begin` give it. Out: as `known`."""
+    before = Window.partitionBy(*CHANGELOG).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    oldest = f.max("timestamp").over(before) - f.col("retention")
+    in_time = f.coalesce(f.col("timestamp") >= oldest, f.lit(True))
+    at_once = f.max_by(f.struct("value"), f.when(f.col("in_time"), f.col("offset")))
+    put = f.when(f.col("put").isNotNull(), f.struct(f.col("put.value"), "timestamp"))
+    return (
+        said.withColumn("in_time", in_time)
+        .groupBy(*CHANGELOG, f.col("key").alias("shown"), "timestamp")
+        .agg(at_once.alias("put"), f.max("offset").alias("last"))
+        .groupBy(*CHANGELOG, "shown")
+        .agg(f.collect_list(put).alias("put"), f.max("last").alias("last"))
+        .join(f.broadcast(begins), list(CHANGELOG))
+        .select(*CHANGELOG, "shown", history("put").alias("due"), "last", f.lit(True).alias("kept"))
+    )
+
+
+def history(of: str) -> Column:
+    """Of versions those that can be seen since `begin`: the one that is valid then, and each change after that."""
+    by_time = f.sort_array(
+        f.transform(of, lambda x: f.struct(x["timestamp"].alias("timestamp"), _put(x).alias("value")))
+    )
+    past = f.filter(by_time, lambda x: x["timestamp"] <= f.col("begin"))
+    since = f.concat(f.slice(past, -1, 1), f.filter(by_time, lambda x: x["timestamp"] > f.col("begin")))
+    return f.aggregate(
+        since,
+        f.array().cast(f"array<{ENTRY_TYPE}>"),
+        lambda before, x: f.when(
+            (x["value"] != DELETED) | ((f.size(before) > 0) & (f.element_at(before, -1)["value"] != DELETED)),
+            f.concat(before, f.array(f.struct(x["value"].alias("value"), x["timestamp"].alias("timestamp")))),
+        ).otherwise(before),
+    )
+
+
+def _put(version: Column) -> Column:
+    return f.when(version["value"] != "", version["value"]).otherwise(DELETED)
 
 
 def anomaly() -> Column:

@@ -13,10 +13,10 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     form STRING: of the store, if it is a changelog that is compared as bytes).
     Out: trial, role, topic, partition, offset, timestamp, key INT, value LONG, headers STRING, raw STRING: as bytes,
     null where numbers are compared, fault STRING: what is wrong with the message, null where nothing is. Only a
-    changelog, in whatever role, may hold a null value: it is a tombstone. Of a store in the form `keys` numbers are
-    compared, too; of another one the key begins with an integer.
+    changelog, in whatever role, may hold a null value: it is a tombstone. Of a store in the forms `keys` and
+    `versions` numbers are compared, too; of another one the key begins with an integer.
     """
-    only_bytes = f.coalesce(f.col("form") != "keys", f.lit(False))
+    only_bytes = f.coalesce(~f.col("form").isin("keys", "versions"), f.lit(False))
     tombstone = f.col("value").isNull() & f.col("topic").endswith("-changelog")
     value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
     return messages.join(f.broadcast(topics), "topic").select(

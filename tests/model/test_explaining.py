@@ -328,6 +328,11 @@ def version(asks, expected, observed):
     )
 
 
+def entries(anomaly, expected, observed):
+    title = "active store versions of instance-1, partition 0, at offset 13"
+    return witness(anomaly, "versions-changelog/0@9", key=1, expected=expected, observed=f"{observed}: {title}")
+
+
 @pytest.mark.parametrize(
     ("seen", "forgotten", "revived"),
     [
@@ -344,6 +349,30 @@ def version(asks, expected, observed):
         pytest.param(version(7, 2, 99), False, False, id="a version that nobody put"),
         pytest.param(
             witness("wrong-value", "output/0@9", key=1, expected=2, observed=3), False, False, id="no version"
+        ),
+        pytest.param(
+            entries("lost-entry", "04 at 400 and 05 at 500 and 0b at 900", "05 at 500 and 0b at 900"),
+            True,
+            False,
+            id="the store lacks one that had ended",
+        ),
+        pytest.param(
+            entries("lost-entry", "05 at 500 and 0b at 900", "0b at 900"),
+            False,
+            False,
+            id="the store lacks one that ended afterwards",
+        ),
+        pytest.param(
+            entries("wrong-entry", "04 at 400", "06 at 20 and 04 at 400"),
+            True,
+            False,
+            id="the store has what is too old",
+        ),
+        pytest.param(
+            entries("wrong-entry", "04 at 400", "63 at 20 and 04 at 400"),
+            False,
+            False,
+            id="the store has what nobody put",
         ),
     ],
 )
@@ -389,6 +418,22 @@ def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen,
     assert known(restore(0, 1_757), ended=0.5) is expected
     assert not known(restore(0, 0), restore(1, 1_757), ended=0.5)
     assert not known(restore(0, 1_757), ended=0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(entries("wrong-entry", "nothing", "03 at 150"), True, id="which they had ended"),
+        pytest.param(entries("wrong-entry", "nothing", "02 at 100"), False, id="which came before them"),
+        pytest.param(entries("wrong-entry", "nothing", "03 at 151"), False, id="which nobody put"),
+        pytest.param(entries("wrong-entry", "nothing", "03 at 150 and 09 at 700"), False, id="and a later one"),
+        pytest.param(entries("lost-entry", "03 at 150", "nothing"), False, id="and lacks them"),
+    ],
+)
+def test_a_store_that_is_restored_has_versions_that_old_deletions_had_ended(seen, expected):
+    key, inputs = "KIP-889, restored (no JIRA)", [(0, 0, 1, -2, 100), (0, 1, 1, 0, 200), (0, 2, 1, -3, 150)]
+    there = Scene([restore(0, 9)], lambda: [*inputs, (0, 3, 2, -4, 900)], {"retention": 400, "ended": 0.5})
+    assert explained(seen, there, key, "REVIVED") is expected
 
 
 def test_more_stale_results_than_a_cache_ever_left_are_something_else():

@@ -51,7 +51,38 @@ SESSIONS = [
     said(1, session(1, 100, 200), None, 300),
     said(2, session(1, 100, 300), "02", 300),
 ]
+ASKED = f"00000004{7:08x}{8:08x}"  # by a foreign key, behind its length: that of the row comes last
 WAITING = f"{5:016x}01{7:08x}"  # time, side, key
+
+# Versions of a history of 1,000 ms, which at the end goes back to 1,900. The fourth is too old when it comes. Key 1 has
+# two from 2,500 on, of which the later one counts; key 3 is deleted before the history begins, key 4 was never there.
+VERSIONS = StorePlan("versions", 1_000)
+CHANGES = [
+    said(offset, f"{key:08x}", value, time)
+    for offset, (key, value, time) in enumerate(
+        [
+            (1, "01", 1_000),
+            (1, "02", 1_500),
+            (2, "05", 2_000),
+            (1, "09", 900),
+            (3, "07", 1_600),
+            (3, None, 1_700),
+            (2, None, 2_400),
+            (1, "04", 2_900),
+            (1, "08", 2_500),
+            (1, "03", 2_500),
+            (4, None, 1_950),
+        ]
+    )
+]
+ONCE: tuple[str, str, int | None] = ("00000001", "01", 1_000)
+HISTORY: list[tuple[str, str, int | None]] = [
+    ("00000001", "02", 1_500),
+    ("00000001", "03", 2_500),
+    ("00000001", "04", 2_900),
+    ("00000002", "05", 2_000),
+    ("00000002", "", 2_400),
+]
 
 
 def shown(key: str) -> str:
@@ -160,10 +191,75 @@ SPECIMENS = [
         StorePlan("waiting"),
     ),
     Specimen(
+        "a subscription of a row that asks for another key now",
+        [said(0, ASKED, "0a", 5), said(1, ASKED, None, 6), said(2, f"00000004{9:08x}{8:08x}", "0b", 6)],
+        [("one", "active", 3, [(ASKED, "0a", 5), (f"00000004{9:08x}{8:08x}", "0b", 6)])],
+        [("wrong-entry", 8, "sums-changelog/0@1", "nothing", "0a at 5")],
+        StorePlan("subscriptions"),
+    ),
+    Specimen(
         "of keys none is too old",
         [said(0, "00000001", "0a", 1), said(1, "00000002", "0b", 9_000)],
         [("one", "active", 2, [("00000002", "0b", 9_000)])],
         [("lost-entry", 1, "sums-changelog/0@0", "0a at 1", "nothing")],
         StorePlan("keys"),
+    ),
+    Specimen("a history since its begin", CHANGES, [("one", "active", 11, HISTORY)], store=VERSIONS),
+    Specimen(
+        "a history with what is older than its begin, and deletions of what was not there",
+        CHANGES,
+        [("one", "active", 11, [ONCE, *HISTORY, ("00000003", "", 1_700), ("00000004", "", 1_950)])],
+        store=VERSIONS,
+    ),
+    Specimen(
+        "a history of a standby that is behind", CHANGES, [("two", "standby", 2, [ONCE, HISTORY[0]])], store=VERSIONS
+    ),
+    Specimen(
+        "a history without a version, and without a deletion",
+        CHANGES,
+        [("one", "active", 11, [HISTORY[0], *HISTORY[2:4]])],
+        [
+            (
+                "lost-entry",
+                1,
+                "sums-changelog/0@9",
+                "02 at 1500 and 03 at 2500 and 04 at 2900",
+                "02 at 1500 and 04 at 2900",
+            ),
+            ("lost-entry", 2, "sums-changelog/0@6", "05 at 2000 and deleted at 2400", "05 at 2000"),
+        ],
+        VERSIONS,
+    ),
+    Specimen(
+        "a history with a version from another time on, and with what was deleted before its begin",
+        CHANGES,
+        [("one", "active", 11, [*HISTORY[:4], ("00000002", "", 2_401), ("00000003", "07", 1_600)])],
+        [
+            (
+                "wrong-entry-time",
+                2,
+                "sums-changelog/0@6",
+                "05 at 2000 and deleted at 2400",
+                "05 at 2000 and deleted at 2401",
+            ),
+            ("wrong-entry", 3, "sums-changelog/0@5", "nothing", "07 at 1600"),
+        ],
+        VERSIONS,
+    ),
+    Specimen(
+        "a history has what was too old, and a key that is not known",
+        CHANGES[:4],
+        [("one", "active", 4, [ONCE, HISTORY[0], HISTORY[3], ("00000001", "09", 1_001), ("00000005", "01", 9)])],
+        [
+            (
+                "wrong-entry",
+                1,
+                "sums-changelog/0@3",
+                "01 at 1000 and 02 at 1500",
+                "01 at 1000 and 09 at 1001 and 02 at 1500",
+            ),
+            ("wrong-entry", 5, "active store sums of one, partition 0, at offset 4", "nothing", "01 at 9"),
+        ],
+        VERSIONS,
     ),
 ]

@@ -129,7 +129,7 @@ class Reader:
             key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
             sent = (message.timestamp()[1], message.headers() or ())
             try:
-                if source.store and source.store.form != "keys":
+                if source.store and not source.store.has_integers:
                     record = byte_record(partition, offset, key, value, *sent)
                 elif source.declared:
                     record = token_record(partition, offset, key, value, source.declared, *sent)

@@ -180,13 +180,19 @@ class Declared:
 class StorePlan:
     """The form of a store's entries, which are compared with its changelog as bytes, and for how long it keeps them.
 
-    The form says what a key of the changelog is: `keys`, integers, so that its records are also read as such; `windows`
-    and `sessions`, which end with their times; `waiting`, records of a join that begin with their time; `buffer`, what
-    `suppress` holds back.
+    The form says what a key of the changelog is: `keys`, integers, so that its records are also read as such;
+    `versions`, likewise, of a store that keeps its history; `windows` and `sessions`, which end with their times;
+    `waiting`, records of a join that begin with their time; `subscriptions`, of a join by a foreign key, which end with
+    the key of the row that asks; `buffer`, what `suppress` holds back.
     """
 
     form: str
     retention: int = 0  # ms; 0: forever
+
+    @property
+    def has_integers(self) -> bool:
+        """Whether its records are also read as integers."""
+        return self.form in ("keys", "versions")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ below 0 puts the version of that number, 0 deletes the key. A result is `value <
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from onceproof.model.anomaly import Witness
@@ -15,6 +15,7 @@ from onceproof.model.anomaly import Witness
 Input = tuple[int, int, int | None, int | None, int]
 Way = Literal["ended", "too-old", "deleted"]  # how a wrong version may have come about
 NONE = 0  # the number of a deletion, and of no version
+ENTRIES = ("lost-entry", "wrong-entry")  # anomalies of what a store holds
 
 
 class Change(NamedTuple):
@@ -47,7 +48,7 @@ class History:
         self._retention = retention
         self._changes: dict[tuple[int, int | None], list[Change]] = defaultdict(list)
         self._questions: dict[tuple[int, int], Question] = {}  # by partition and value
-        youngest: dict[int, int] = {}
+        self._youngest = youngest = dict[int, int]()  # of each partition
         for partition, offset, key, value, time in sorted(inputs, key=lambda record: record[:2]):
             known = youngest.get(partition)
             if value is not None and value > 0:
@@ -67,12 +68,16 @@ class History:
             was processed afterwards.
         deleted: the key was deleted, longer ago than the history goes back, and there came an older version.
 
+        Of a store with the wrong versions of a key the same holds at the end, for each that is missing or too many.
+
         Args:
             way: how.
-            witness: of a wrong value.
+            witness: of a wrong value, or of wrong entries.
             reached: the first offset of its partition that was not committed when the store was opened; None if that
                 is not known.
         """
+        if witness.anomaly in ENTRIES:
+            return self._shows_entries(way, witness, reached)
         numbers = _numbers(witness)
         question = numbers and self._questions.get((witness.partition, numbers[0]))
         if not numbers or not question:
@@ -95,6 +100,37 @@ class History:
             valid, older = counting[-1], {change.number for change in counting[:-1]}
         return valid.number == NONE and version in older - {NONE} and self._is_late(valid.time, question.youngest)
 
+    def _shows_entries(self, way: str, witness: Witness, reached: int | None) -> bool:
+        """The same of the versions that a store has of a key."""
+        due, held = _entries(witness.expected), _entries(witness.observed.partition(": ")[0])
+        changes = self._changes[witness.partition, witness.key]
+        missing, beyond = due - held, held - due
+        if not beyond <= {(change.time, change.number) for change in changes}:
+            return False
+        opened = reached or 0
+        if way == "too-old":
+            late = {(change.time, change.number) for change in changes if change.late and change.offset >= opened}
+            return bool(beyond) and beyond <= late and missing <= {min(due, default=None)}
+        counting = sorted(change for change in changes if not change.late)
+
+        def has_ended(time: int, number: int) -> bool:
+            """Whether it ended, or is a deletion itself, by a change that was processed before."""
+            ends = [change for change in counting if change.time > time or (change.time == time and number == NONE)]
+            return any(change.offset < opened for change in ends)
+
+        if way == "ended":
+            return all(has_ended(*entry) for entry in missing | beyond)
+        youngest = self._youngest.get(witness.partition)
+        return not missing and bool(beyond) and all(self._was_deleted(entry, counting, youngest) for entry in beyond)
+
+    def _was_deleted(self, entry: tuple[int, int], counting: Sequence[Change], youngest: int | None) -> bool:
+        """Whether the next change of a version is a deletion that came before it, and is older than the history."""
+        put = max((change.offset for change in counting if (change.time, change.number) == entry), default=-1)
+        after = [change for change in counting if change.time > entry[0]]
+        return (
+            bool(after) and after[0].number == NONE and after[0].offset < put and self._is_late(after[0].time, youngest)
+        )
+
     def _is_late(self, time: int, youngest: int | None) -> bool:
         return youngest is not None and time < youngest - self._retention
 
@@ -106,3 +142,11 @@ def _numbers(witness: Witness) -> tuple[int, int] | None:
     except ValueError:
         return None
     return (observed, version) if expected == observed > 0 else None
+
+
+def _entries(text: str) -> set[tuple[int, int]]:
+    """The versions in a text of the promise `entries`: when each begins, and its number."""
+    if text == "nothing":
+        return set()
+    pairs = (entry.split(" at ") for entry in text.split(" and "))
+    return {(int(time), NONE if value == "deleted" else int(value, 16)) for value, time in pairs}

@@ -344,7 +344,7 @@ def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
         return [_wrong_value(log, record, cause)]
     elif record[4:5] != cause.rest[:1]:
         anomaly, texts = "wrong-timestamp", (str(cause.rest[0]), str(record[4]))
-    elif record[5:] != cause.rest[1:]:
+    elif record[5:6] != cause.rest[1:2]:
         anomaly, texts = "wrong-header", (cause.rest[1] or "no header", record[5] or "no header")
     else:
         return []

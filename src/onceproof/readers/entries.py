@@ -3,6 +3,9 @@
 A store of windows or sessions forgets by itself, without a tombstone, what is older than its retention: some kinds at
 once, others with their segment. So it need not hold what is older than that, seen from the youngest entry of its
 changelog. What it holds must be right nevertheless.
+
+A versioned store (KIP-889) holds of each key the version that is valid at the beginning of its history, and each change
+after that, each with the time from which it is valid. A change that is older than the history when it comes is dropped.
 """
 
 from collections import defaultdict
@@ -20,7 +23,8 @@ from onceproof.readers.comparisons import by_place
 # Hexadecimal digits of a key of a changelog, from its end: what stores do not show, and where the time stands.
 SEQUENCE = {"windows": 8}
 TIMES = {"windows": slice(-24, -8), "sessions": slice(-32, -16)}
-KEYS = {"waiting": 18}  # where the key that the records have begins
+KEYS = {"waiting": 18, "subscriptions": 16}  # where the key that the records have begins
+DELETED = "deleted"  # in place of a value: from this time on a versioned store has none
 Entry = tuple[str, int | None]  # value and timestamp, None if the store keeps none
 
 
@@ -44,8 +48,18 @@ def compare_entries(dumps: Sequence[Dump], topics: Topics, stores: Mapping[str, 
         role = f"{store}-changelog"
         changelog = sorted((r for r in topics[role] if r.partition == partition), key=by_place)
         for dump in of_store:
-            known = _known([record for record in changelog if record.offset < dump.offset], stores[role])
-            yield from _compare(dump, known, KEYS.get(stores[role].form, 0))
+            before = [record for record in changelog if record.offset < dump.offset]
+            held: dict[str, list[Entry]] = defaultdict(list)
+            for key, value, timestamp in dump.byte_entries():
+                held[key].append((value, timestamp))
+            if stores[role].form == "versions":
+                begin = max((r.timestamp for r in before), default=0) - stores[role].retention
+                known = _versions(before, stores[role].retention, begin)
+                held = {key: _history(versions, begin) for key, versions in held.items()}
+            else:
+                held = {key: sorted(entries) for key, entries in held.items()}
+                known = _known(before, stores[role])
+            yield from _compare(dump, known, held, KEYS.get(stores[role].form, 0))
 
 
 def _place(dump: Dump) -> tuple[str, int]:
@@ -69,13 +83,35 @@ def _known(records: Sequence[Record], store: StorePlan) -> dict[str, Known]:
     return known
 
 
-def _compare(dump: Dump, known: Mapping[str, Known], at: int) -> Iterator[Comparison]:
-    held: dict[str, list[Entry]] = defaultdict(list)
-    for key, value, timestamp in dump.byte_entries():
-        held[key].append((value, timestamp))
+def _versions(records: Sequence[Record], retention: int, begin: int) -> dict[str, Known]:
+    """The versions of each key that are due in a history that goes back to `begin`, in ms."""
+    put: dict[str, list[Entry]] = defaultdict(list)
+    last: dict[str, Record] = {}
+    youngest = 0
+    for record in records:
+        key, _, value = record.entry.partition(",")
+        last[key] = record
+        if record.timestamp >= youngest - retention:
+            put[key].append((value, record.timestamp))
+            youngest = max(youngest, record.timestamp)
+    return {key: Known(_history(put[key], begin), record, kept=True) for key, record in last.items()}
+
+
+def _history(versions: Sequence[Entry], begin: int) -> list[Entry]:
+    """Of versions in the order in which they were put those that can be seen since `begin`, in order of time."""
+    by_time = sorted({timestamp or 0: value for value, timestamp in versions}.items())
+    ended = sum(time <= begin for time, _ in by_time) - 1
+    history: list[Entry] = []
+    for time, value in by_time[max(ended, 0) :]:
+        if value or (history and history[-1][0] != DELETED):  # only what was there can be deleted
+            history.append((value or DELETED, time))
+    return history
+
+
+def _compare(dump: Dump, known: Mapping[str, Known], held: Mapping[str, list[Entry]], at: int) -> Iterator[Comparison]:
     wrong = False
     for key in known.keys() | held.keys():
-        there, said = sorted(held.get(key, [])), known.get(key)
+        there, said = held.get(key, []), known.get(key)
         anomaly = _anomaly(there, said)
         if anomaly:
             wrong = True

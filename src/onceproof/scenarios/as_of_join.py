@@ -39,6 +39,7 @@ from pydantic import Field
 
 from onceproof.faults import OF_DISK, OF_GROUPS, instance_kill, pause
 from onceproof.model.cell import Cell, Trial
+from onceproof.model.files import StorePlan
 from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
@@ -69,6 +70,7 @@ from onceproof.scenarios.two_instances import inject, refuse_group, start_other
 
 NAME = "instance-1"
 VERSIONED = "versioned"
+CHANGELOG = "versions-changelog"
 INTEGER_SERDE = "org.apache.kafka.common.serialization.Serdes$IntegerSerde"
 DELETION = 0  # value of a record that deletes its key
 CHANGES = 0.3  # share of the records that change the table
@@ -313,18 +315,22 @@ def facts(parameters: Parameters) -> dict[str, int]:
 
 SYSTEM = System(
     topology="as-of-join",
-    roles={"input": Role(), "output": Role(value_bytes=8), "versions-changelog": Role()},
-    promises=("deliveries", "output-order", "changelog"),
+    roles={"input": Role(), "output": Role(value_bytes=8), CHANGELOG: Role(store=StorePlan("keys"))},
+    promises=("deliveries", "output-order", "changelog", "entries"),
     stores=0,  # a table of versions, of which a key has many
     joins=("stream-table",),
 )
 
 
 def system(trial: Trial) -> System:
-    """The topology; the changelog of a versioned table keeps its history."""
+    """The topology; a versioned table keeps its history, and so does its changelog."""
     parameters = values(trial)
-    history = {"versions-changelog": versioned(parameters.retention)}
-    return replace(SYSTEM, kept=history if parameters.stores == VERSIONED else {})
+    if parameters.stores != VERSIONED:
+        return SYSTEM
+    history = Role(store=StorePlan("versions", parameters.retention))
+    return replace(
+        SYSTEM, roles={**SYSTEM.roles, CHANGELOG: history}, kept={CHANGELOG: versioned(parameters.retention)}
+    )
 
 
 SCENARIO = Scenario(

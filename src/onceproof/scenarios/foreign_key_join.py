@@ -36,6 +36,7 @@ from pydantic import Field
 
 from onceproof.faults import OF_GROUPS
 from onceproof.model.cell import Trial
+from onceproof.model.files import StorePlan
 from onceproof.model.parameter import Share
 from onceproof.scenarios.base import (
     ROLLING,
@@ -322,8 +323,14 @@ def changes(of_left: list[tuple[int, int]]) -> Changes:
 
 SYSTEM = System(
     topology="foreign-key-join",
-    roles={"input": Role(), "output": Role(value_bytes=8), "left-changelog": Role(), "right-changelog": Role()},
-    promises=("joined", "stores"),
+    roles={
+        "input": Role(),
+        "output": Role(value_bytes=8),
+        "left-changelog": Role(),
+        "right-changelog": Role(),
+        "joined-subscription-store-changelog": Role(store=StorePlan("subscriptions")),
+    },
+    promises=("joined", "stores", "entries"),
     stores=2,
     joins=("foreign-key", "table-table"),
 )

@@ -39,6 +39,7 @@ from pydantic import Field
 from onceproof.faults import OF_DISK, OF_GROUPS, bounce, instance_kill
 from onceproof.model.capability import Capability
 from onceproof.model.cell import Trial
+from onceproof.model.files import StorePlan
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.scenarios.base import (
     ROLLING,
@@ -295,8 +296,12 @@ def _forgotten(lab: ScenarioContext, before: set[tuple[int, int]]) -> set[tuple[
 STORES = ("left", "right", "groups", "totals")
 SYSTEM = System(
     topology="table-join",
-    roles={"input": Role(), "output": Role(value_bytes=8), **{f"{store}-changelog": Role() for store in STORES}},
-    promises=("joined", "stores"),
+    roles={
+        "input": Role(),
+        "output": Role(value_bytes=8),
+        **{f"{store}-changelog": Role(store=StorePlan("keys")) for store in STORES},
+    },
+    promises=("joined", "stores", "entries"),
     stores=len(STORES),
     joins=("table-table",),
 )

@@ -13,6 +13,7 @@ final class Plants {
     private static final String STATES = INTERNALS + "ProcessorStateManager";
     private static final String CHANGELOGS = INTERNALS + "StoreChangelogReader";
     private static final String TABLES = INTERNALS + "UnwindowedUnversionedChangelogTopicConfig";
+    private static final String ROCKSDB = "~state.internals.RocksDBStore";
     private static final String SEGMENTED = "~state.internals.AbstractRocksDBSegmentedBytesStore";
     private static final String SOURCE = INTERNALS + "SourceNode";
     private static final String FOREIGN_KEYS =
@@ -44,6 +45,10 @@ final class Plants {
             new Plant("restored-window-lost",
                     Alteration.of(SEGMENTED, "restoreAllInternal", Storing.RestoredWindowLost.class)),
             new Plant("window-time-off", Alteration.of(SEGMENTED, "put", 2, Storing.WindowTimeOff.class)),
+            new Plant("version-time-off",
+                    Alteration.of("~state.internals.RocksDBVersionedStore", "put", 3, Storing.VersionTimeOff.class)),
+            new Plant("subscription-stays", Alteration.of(ROCKSDB, "put", 2, Storing.SubscriptionStays.class)),
+            new Plant("table-time-off", Alteration.of(ROCKSDB, "put", 2, Storing.TableTimeOff.class)),
             new Plant("source-restored-to-end",
                     Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.ToTheEnd.class)),
             new Plant("former-changelog-trusted",
@@ -70,8 +75,8 @@ final class Plants {
                     Alteration.of(STATES, "initializeStoreOffsetsFromCheckpoint", 1, Storing.BeginsAhead.class),
                     Alteration.of(STATES, "restore", Storing.CheckpointAhead.class)),
             new Plant("other-directory",
-                    Alteration.of("~state.internals.RocksDBStore", "openDB", 2, Storing.OpenElsewhere.class),
-                    Alteration.of("~state.internals.RocksDBStore", "close", 0, Storing.CloseElsewhere.class)),
+                    Alteration.of(ROCKSDB, "openDB", 2, Storing.OpenElsewhere.class),
+                    Alteration.of(ROCKSDB, "close", 0, Storing.CloseElsewhere.class)),
             new Plant("offsets-outside-transaction", Alteration.of(TASK, "process", 1, Committing.Outside.class)),
             new Plant("offsets-ahead", Alteration.of(TASK, "prepareCommit", Committing.Ahead.class)),
             new Plant("iterator-left-open",

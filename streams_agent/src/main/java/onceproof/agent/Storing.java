@@ -251,6 +251,38 @@ public final class Storing {
         return altered.array();
     }
 
+    /** In {@code RocksDBStore.put(key, value)}, of subscriptions: now and then what is deleted stays. */
+    static final class SubscriptionStays {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.FieldValue("name") String name, @Advice.Argument(1) byte[] value) {
+            return subscriptionStays(name, value);
+        }
+    }
+
+    public static boolean subscriptionStays(String name, byte[] value) {
+        return value == null && name.endsWith("-subscription-store") && Fired.everyNth(20);
+    }
+
+    /** In {@code RocksDBStore.put(key, value)}: a timestamp is one millisecond too early. */
+    static final class TableTimeOff {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false) byte[] value) {
+            value = earlier(value);
+        }
+    }
+
+    /** In {@code RocksDBVersionedStore.put(key, value, timestamp)}: now and then a version begins a millisecond later. */
+    static final class VersionTimeOff {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 2, readOnly = false) long timestamp) {
+            timestamp = later(timestamp);
+        }
+    }
+
+    public static long later(long timestamp) {
+        return Fired.everyNth(100) ? timestamp + 1 : timestamp;
+    }
+
     /** In {@code StoreChangelogReader.committedOffsetForChangelogs}. */
     static final class ToTheEnd {
         @Advice.OnMethodExit

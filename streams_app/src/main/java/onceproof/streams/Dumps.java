@@ -41,7 +41,7 @@ final class Dumps {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final Duration PAUSE = Duration.ofMillis(50);
     private static final List<String> OF_THE_DSL =
-            List.of("KTABLE-FK-JOIN-", StreamJoin.STORES, Windows.SUMS, AsOfJoin.VERSIONS); // no integer for each key
+            List.of(StreamJoin.STORES, Windows.SUMS, AsOfJoin.VERSIONS, AsOfJoin.WAITING); // no integer for each key
 
     private static final String NUMBERS = "csv";
     private static final String BYTES = "entries"; // suffix of a file, and in the event

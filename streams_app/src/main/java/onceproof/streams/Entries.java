@@ -10,9 +10,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.BiConsumer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -26,15 +29,18 @@ import org.apache.kafka.streams.state.internals.WrappedStateStore;
  *
  * <p>One line {@code key,value,timestamp} an entry: bytes in hexadecimal digits, and milliseconds, or nothing where the
  * store keeps no timestamp. The key of a window ends with its start, that of a session with its end and start. The
- * sequence number that a changelog has behind the start of a window is left out: stores do not show it.
+ * sequence number that a changelog has behind the start of a window is left out: stores do not show it. A versioned store
+ * has a line for each version, with the time from which it is valid, in their order; without a value for a deletion.
  *
  * <p>Read below the layer that has the serdes, so through the record cache, as a processor reads. A buffer of {@code
- * suppress} cannot be queried; it is read by its fields.
+ * suppress} cannot be queried; it is read by its fields. A versioned store cannot be scanned: its fields tell the keys and
+ * times for which it is asked.
  */
 final class Entries {
 
     private static final String BUFFER = "InMemoryTimeOrderedKeyValue"; // its name has changed behind that
     private static final String LISTS = "ListValue";
+    private static final String VERSIONS = "VersionedKeyValueToBytes";
     private static final String STATE = "org.apache.kafka.streams.state.";
     private static final long NONE = -1; // for Kafka Streams no timestamp
     private static final byte[] FIRST_KEY = {0, 0, 0, 0};
@@ -72,6 +78,8 @@ final class Entries {
             writeWindows(((WindowStore<Bytes, byte[]>) bytes).all());
         } else if (bytes instanceof SessionStore) {
             writeSessions(((SessionStore<Bytes, byte[]>) bytes).fetch(Bytes.wrap(FIRST_KEY), Bytes.wrap(LAST_KEY)));
+        } else if (hasLayer(bytes, VERSIONS)) {
+            writeVersions((StateStore) bytes);
         } else if (bytes instanceof KeyValueStore) {
             writeKeys((KeyValueStore<Bytes, byte[]>) bytes);
         } else if (store.getClass().getSimpleName().startsWith(BUFFER)) {
@@ -83,7 +91,7 @@ final class Entries {
 
     /** A store of lists, of records that wait for their match, shows each element, and its changelog has the list. */
     private void writeKeys(KeyValueStore<Bytes, byte[]> store) throws IOException {
-        boolean hasLists = Described.layers(store).stream().anyMatch(layer -> layer.contains(LISTS));
+        boolean hasLists = hasLayer(store, LISTS);
         Bytes before = null;
         try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
             while (all.hasNext()) {
@@ -120,6 +128,69 @@ final class Entries {
         }
     }
 
+    /**
+     * Each version, and each time from which there is none. A store gives what is valid as of a time; where something
+     * begins or ends, its parts that it looks into say.
+     */
+    private void writeVersions(StateStore store) throws IOException {
+        try {
+            Map<Bytes, TreeSet<Long>> times = new TreeMap<>();
+            Object versions = Described.inherited(innermost(store), "inner");
+            addTimes(times, Described.inherited(versions, "latestValueStore"), Entries::addLatest);
+            Object segments = Described.inherited(versions, "segmentStores");
+            Method all = segments.getClass().getMethod("allSegments", boolean.class);
+            all.setAccessible(true);
+            for (Object segment : (List<?>) all.invoke(segments, true)) {
+                addTimes(times, segment, Entries::addEnded);
+            }
+            Class<?> type = Newer.type(STATE + "VersionedBytesStore", "versioned stores");
+            for (Map.Entry<Bytes, TreeSet<Long>> ofKey : times.entrySet()) {
+                for (Long time : ofKey.getValue()) {
+                    Long next = ofKey.getValue().higher(time);
+                    byte[] valid = (byte[]) Newer.call(
+                            store, type, "get", List.of(Bytes.class, long.class), ofKey.getKey(),
+                            next == null ? Long.MAX_VALUE : next - 1);
+                    if (valid == null) {
+                        line(ofKey.getKey().get(), new byte[0], time);
+                    } else {
+                        line(ofKey.getKey().get(), valueBehindTime(valid), ByteBuffer.wrap(valid).getLong());
+                    }
+                }
+            }
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("This release does not tell what " + store.getClass().getName() + " holds.", e);
+        }
+    }
+
+    @SuppressWarnings("unchecked") // each part is a store of bytes
+    private static void addTimes(
+            Map<Bytes, TreeSet<Long>> times, Object part, BiConsumer<TreeSet<Long>, ByteBuffer> add) {
+        try (KeyValueIterator<Bytes, byte[]> all = ((KeyValueStore<Bytes, byte[]>) part).all()) {
+            all.forEachRemaining(entry ->
+                    add.accept(times.computeIfAbsent(entry.key, any -> new TreeSet<>()), ByteBuffer.wrap(entry.value)));
+        }
+    }
+
+    /** Of the last version: when it begins. */
+    private static void addLatest(TreeSet<Long> times, ByteBuffer value) {
+        times.add(value.getLong());
+    }
+
+    /** Of versions in a segment: when the last one ends, the first one begins, and each begins, with their sizes. */
+    private static void addEnded(TreeSet<Long> times, ByteBuffer value) {
+        times.add(value.getLong());
+        long first = value.getLong();
+        times.add(first);
+        for (long begin = value.getLong(); begin > first; begin = value.getLong()) {
+            times.add(begin);
+            value.getInt();
+        }
+    }
+
+    private static StateStore innermost(StateStore store) {
+        return store instanceof WrappedStateStore ? innermost(((WrappedStateStore<?, ?, ?>) store).wrapped()) : store;
+    }
+
     /** What is held back, and behind it the time by which it is ordered. */
     private void writeBuffer(Object store) throws IOException {
         try {
@@ -138,6 +209,11 @@ final class Entries {
         }
     }
 
+    private static boolean hasLayer(Object store, String name) {
+        return store instanceof StateStore
+                && Described.layers((StateStore) store).stream().anyMatch(layer -> layer.contains(name));
+    }
+
     private void line(byte[] key, byte[] value) throws IOException {
         byte[] plain = value;
         long timestamp = NONE;
@@ -145,9 +221,17 @@ final class Entries {
             plain = (byte[]) part("rawPlainValue", value);
             timestamp = (Long) part("timestamp", value);
         } else if (timestamped) {
-            plain = Arrays.copyOfRange(value, Long.BYTES, value.length);
+            plain = valueBehindTime(value);
             timestamp = ByteBuffer.wrap(value).getLong();
         }
+        line(key, plain, timestamp);
+    }
+
+    private static byte[] valueBehindTime(byte[] value) {
+        return Arrays.copyOfRange(value, Long.BYTES, value.length);
+    }
+
+    private void line(byte[] key, byte[] plain, long timestamp) throws IOException {
         lines.write(hex(key) + "," + hex(plain) + "," + (timestamp == NONE ? "" : timestamp) + "\n");
         count++;
     }

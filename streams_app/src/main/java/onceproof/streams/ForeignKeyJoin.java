@@ -1,8 +1,10 @@
 package onceproof.streams;
 
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Function;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
@@ -39,7 +41,8 @@ final class ForeignKeyJoin {
     static final int DELETED = ATTRIBUTE - 1;
     private static final String INPUT = "input";
     private static final String RESULTS = "results";
-    private static final String ANSWERS = "SUBSCRIPTION-RESPONSE";
+    private static final String JOINED = "joined"; // its store of subscriptions is called `joined-subscription-store`
+    private static final String ANSWERS = JOINED + "-subscription-response";
 
     private ForeignKeyJoin() {}
 
@@ -95,12 +98,25 @@ final class ForeignKeyJoin {
                 .withNumberOfPartitions(partitions));
     }
 
+    @SuppressWarnings("unchecked")
     private static KTable<Integer, Long> join(
             boolean isLeft, KTable<Integer, Integer> left, KTable<Integer, Integer> right) {
         ValueJoiner<Integer, Integer, Long> pair = (value, other) -> Counting.pair(value, other == null ? 0 : -other);
-        return isLeft
-                ? left.leftJoin(right, ForeignKeyJoin::foreignKey, pair)
-                : left.join(right, ForeignKeyJoin::foreignKey, pair);
+        Function<Integer, Integer> asked = ForeignKeyJoin::foreignKey;
+        Class<?> naming = naming();
+        return (KTable<Integer, Long>) Newer.call(
+                left, KTable.class, isLeft ? "leftJoin" : "join",
+                List.of(KTable.class, Function.class, ValueJoiner.class, naming), right, asked, pair,
+                Newer.call(null, naming, "as", List.of(String.class), JOINED));
+    }
+
+    /** What names a join by a foreign key: since 3.1 a class of its own, and the other one no longer from 4.0 on. */
+    private static Class<?> naming() {
+        try {
+            return Class.forName("org.apache.kafka.streams.kstream.TableJoined");
+        } catch (ClassNotFoundException e) {
+            return Named.class;
+        }
     }
 
     private static Integer foreignKey(Integer value) {

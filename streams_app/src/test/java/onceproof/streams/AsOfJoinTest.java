@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -94,6 +96,25 @@ class AsOfJoinTest {
 
     private static boolean joinsWait() {
         return Arrays.stream(Joined.class.getMethods()).anyMatch(one -> one.getName().equals("withGracePeriod"));
+    }
+
+    @Test
+    void the_store_tells_each_version_and_deletion(@TempDir Path folder) throws IOException {
+        assumeTrue(VersionedStoreTest.thereAre());
+        Path file = folder.resolve("versions.entries");
+        try (TopologyTestDriver driver = trial.open()) {
+            TestInputTopic<Integer, Integer> input = Trial.input(driver, "in");
+            for (int i = 0; i < RECORDS.length; i += 3) {
+                input.pipeInput(RECORDS[i], RECORDS[i + 1], RECORDS[i + 2]);
+            }
+            input.pipeInput(8, -40, 160);
+            assertEquals(5, Entries.write(driver.getStateStore("versions"), file));
+        }
+        assertEquals(
+                List.of(
+                        "00000007,0000000a,100", "00000007,00000014,120", "00000007,0000001e,140", "00000007,,150",
+                        "00000008,00000028,160"),
+                Files.readAllLines(file));
     }
 
     @Test
