@@ -120,8 +120,8 @@ class History:
 
         if way == "ended":
             return all(has_ended(*entry) for entry in missing | beyond)
-        youngest = self._youngest.get(witness.partition)
-        return not missing and bool(beyond) and all(self._was_deleted(entry, counting, youngest) for entry in beyond)
+        youngest, versions = self._youngest.get(witness.partition), {entry for entry in beyond if entry[1] != NONE}
+        return not missing and bool(versions) and all(self._was_deleted(one, counting, youngest) for one in versions)
 
     def _was_deleted(self, entry: tuple[int, int], counting: Sequence[Change], youngest: int | None) -> bool:
         """Whether the next change of a version is a deletion that came before it, and is older than the history."""

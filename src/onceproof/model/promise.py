@@ -563,9 +563,9 @@ PROMISES = {
         ),
         Promise(
             "entries",
-            "At the end every store of windows, sessions, joins, versions and results that are held back has the "
-            "entries of its changelog up to the offset that it claims. Keys, values and timestamps are the same bytes. "
-            "Entries that are older than its retention do not count.",
+            "At the end every store of windows, sessions, joins, versions, tables and results that are held back has "
+            "the entries of its changelog up to the offset that it claims. Keys, values and timestamps are the same "
+            "bytes. Entries that are older than its retention do not count.",
             "Every such store of every partition was written at the end, at least where it was active.",
             ("lost-entry", "wrong-entry", "wrong-entry-time"),
             "store_entries",
