@@ -426,6 +426,7 @@ def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen,
         pytest.param(entries("wrong-entry", "nothing", "03 at 150"), True, id="which they had ended"),
         pytest.param(entries("wrong-entry", "nothing", "03 at 150 and deleted at 800"), True, id="and deleted anew"),
         pytest.param(entries("wrong-entry", "nothing", "deleted at 800"), False, id="but only the next deletion"),
+        pytest.param(entries("wrong-entry", "nothing", "05 at 90"), True, id="which an older version had ended, too"),
         pytest.param(entries("wrong-entry", "nothing", "02 at 100"), False, id="which came before them"),
         pytest.param(entries("wrong-entry", "nothing", "03 at 151"), False, id="which nobody put"),
         pytest.param(entries("wrong-entry", "nothing", "03 at 150 and 09 at 700"), False, id="and a later one"),
@@ -434,7 +435,7 @@ def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen,
 )
 def test_a_store_that_is_restored_has_versions_that_old_deletions_had_ended(seen, expected):
     key, inputs = "KIP-889, restored (no JIRA)", [(0, 0, 1, -2, 100), (0, 1, 1, 0, 200), (0, 2, 1, -3, 150)]
-    more = [(0, 3, 2, -4, 900), (0, 4, 1, 0, 800)]
+    more = [(0, 3, 1, -5, 90), (0, 4, 2, -4, 900), (0, 5, 1, 0, 800)]
     there = Scene([restore(0, 9)], lambda: inputs + more, {"retention": 400, "ended": 0.5})
     assert explained(seen, there, key, "REVIVED") is expected
 

@@ -124,12 +124,10 @@ class History:
         return not missing and bool(versions) and all(self._was_deleted(one, counting, youngest) for one in versions)
 
     def _was_deleted(self, entry: tuple[int, int], counting: Sequence[Change], youngest: int | None) -> bool:
-        """Whether the next change of a version is a deletion that came before it, and is older than the history."""
+        """Whether a deletion that is older than the history had ended a version before it came."""
         put = max((change.offset for change in counting if (change.time, change.number) == entry), default=-1)
-        after = [change for change in counting if change.time > entry[0]]
-        return (
-            bool(after) and after[0].number == NONE and after[0].offset < put and self._is_late(after[0].time, youngest)
-        )
+        deletions = (change for change in counting if change.number == NONE and change.time > entry[0])
+        return any(change.offset < put and self._is_late(change.time, youngest) for change in deletions)
 
     def _is_late(self, time: int, youngest: int | None) -> bool:
         return youngest is not None and time < youngest - self._retention
