@@ -195,7 +195,7 @@ def test_a_cell_is_blind_for_what_shows_there_on_all_later_releases():
 def test_an_explanation_is_told_in_the_words_of_the_registry():
     [issue] = [issue for issue in registry().issues if issue.key == "KIP-889, restored (no JIRA)"]
     [explanation] = issue.explanations("as-of-join", "REVIVED")
-    assert explanation.summary == "wrong-value (where output; given ended; restored; version deleted)"
+    assert explanation.summary == "wrong-value, wrong-entry (given ended; restored; version deleted)"
 
 
 def test_ranges_that_touch_do_not_overlap():
