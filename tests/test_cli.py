@@ -71,6 +71,7 @@ def test_the_version_is_that_of_the_package_and_of_the_harness():
             [
                 "stale-cache",
                 "standby-promoted-early",
+                "standby-stands-still",
                 "standbys-left-out",
                 "store-lag-hidden",
                 "standby-for-active",

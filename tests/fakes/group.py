@@ -165,6 +165,8 @@ class Group:
 
     def _change_soon(self) -> None:
         self._assign_at = self.clock.now() + self.nature.rebalance
+        for instance in {member.instance for member in self.living()} & self.processes.keys():
+            self.processes[instance][1]("INFO [a-StreamThread-1] [Consumer clientId=a] (Re-)joining group (a)")
 
     # --- time ------------------------------------------------------------------------------------------------
 

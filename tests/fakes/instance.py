@@ -421,12 +421,12 @@ class FakeInstance(Instance):
                     yield from ({"store": s, "partition": task.partition, "role": role} for s in stores_of(task))
 
     def _tell_lags(self) -> None:
-        stores = [
-            {"store": store, "partition": task.partition, "position": task.committed, "end": task.position}
-            for member in self._members
-            for task in member.standby
-            for store in stores_of(task)
-        ]
+        stores = []
+        for task in [task for member in self._members for task in member.standby]:
+            for store in stores_of(task):
+                end = self._group.ends[f"{store}-changelog", task.partition]
+                position = max(0, end - 1 - (task.position - task.committed))  # before the marker
+                stores.append({"store": store, "partition": task.partition, "position": position, "end": end})
         if stores != self.last.get("lags", {}).get("stores"):
             self._tell("lags", stores=stores)
 

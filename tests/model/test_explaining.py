@@ -104,6 +104,15 @@ def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
     assert not explained(lagging, scene(locked), "KAFKA-19510", "NO_LAG_ACCEPTABLE")
 
 
+def test_who_is_fenced_while_it_closes_stays_a_member():
+    stays = witness("wrong-membership", "instance-2, which left its group amid a rebalance")
+    issue = "KIP-1153 (no JIRA)"
+    assert explained(stays, scene(held=15), issue, "REBALANCING_FENCED")
+    assert not explained(stays, scene(held=0), issue, "REBALANCING_FENCED")
+    assert not explained(stays, scene(held=15), issue, "REBALANCING")
+    assert not explained(replace(stays, anomaly="wrong-end"), scene(held=15), issue, "REBALANCING_FENCED")
+
+
 def test_a_store_that_is_never_opened_explains_why_a_trial_is_stuck():
     stuck = witness("stuck", "instance-1", observed="instance-1 REBALANCING 0 processed")
     unopened = {"t": 1, "source": "driver", "event": "unopened", "instance": "instance-1", "store": "seen"}

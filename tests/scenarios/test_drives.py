@@ -621,6 +621,30 @@ WAYS = [
     Way("endings", "a member leaves", True, "^instance-2 closed with 0_.* to leave, while", all_steps_tried=True),
     Way("endings", "no task is there to take", False, "no task to leave", nature=Nature(moves=False)),
     Way("endings", "a member stays", True, "^instance-2 closed with 0_.* to stay, while", "STAYING"),
+    *(
+        Way("endings", f"a member closes amid a rebalance, {variant}", True, text, variant, nature=Nature(waits=True))
+        for variant, text in (
+            ("REBALANCING", "^instance-2 closed amid a rebalance with 0_.* to leave, while"),
+            ("REBALANCING_THREADS", "^instance-2 closed amid a rebalance with 0_.* to leave, while"),
+            ("REBALANCING_STAYING", "^instance-2 closed amid a rebalance with 0_.* to stay, while"),
+        )
+    ),
+    Way("endings", "the rebalance is over", False, "closed not amid a rebalance and", "REBALANCING_FENCED"),
+    Way(
+        "endings",
+        "it is not fenced",
+        False,
+        "closed amid a rebalance and not fenced with",
+        "REBALANCING_FENCED",
+        nature=Nature(waits=True),
+    ),
+    Way(
+        "endings",
+        "standbys catch up and are promoted",
+        True,
+        r"^instance-2 was killed with 0_.* standby; at last its standbys of 0_\d.* were promoted, while",
+        "KILLED",
+    ),
     Way("endings", "state is cleaned up", True, "cleaned up with state of 2 of its tasks", "CLEANED_UP"),
     Way("endings", "it is terminated amid a restoration", True, r"SIGTERM amid [\d,]+ records", "TERMINATED"),
     Way(

@@ -44,8 +44,17 @@ def has(*tasks):
     return told("assignment", threads=[{"thread": "t", "state": "RUNNING", "active": [*tasks], "standby": []}])
 
 
-def absent(*taken, leaves):
-    return driver("absent", instance="instance-2", leaves=leaves, tasks=["0_0", "0_1"], taken=[*taken])
+def absent(*taken, leaves, ended=True, rebalancing=False):
+    tasks = ["0_0", "0_1"]
+    return driver(
+        "absent",
+        instance="instance-2",
+        leaves=leaves,
+        ended=ended,
+        tasks=tasks,
+        taken=[*taken],
+        rebalancing=rebalancing,
+    )
 
 
 def answered(answer, other, first, due):
@@ -57,6 +66,11 @@ def cleaned(answer, after, *, running):
     return driver("cleaned", instance="instance-2", running=running, answer=answer, before=HELD, after=after)
 
 
+def standbys(*positions, end=900):
+    stores = [{"store": "last", "partition": p, "position": at, "end": end} for p, at in enumerate(positions)]
+    return driver("standbys", stores=[{"instance": "instance-2", **store} for store in stores])
+
+
 ALL = ("ERROR", "ERROR")
 ONE = ("ERROR", "RUNNING")
 START, TERMINATED = driver("cleaned-start", instance="instance-2"), driver("terminated", instance="instance-2")
@@ -66,11 +80,15 @@ CUT_OFF = [started(), restore(), suspended(), started()]
 @pytest.mark.parametrize(
     ("events", "anomalies"),
     [
-        ([absent("0_0", "0_1", leaves=True)], [None]),
-        ([absent("0_0", leaves=True)], ["wrong-membership"]),
-        ([absent(leaves=True)], ["wrong-membership"]),
-        ([absent(leaves=False)], [None]),
-        ([absent("0_1", leaves=False)], ["wrong-membership"]),
+        ([absent("0_0", "0_1", leaves=True)], [None, None]),
+        ([absent("0_0", leaves=True)], ["wrong-membership", None]),
+        ([absent(leaves=True)], ["wrong-membership", None]),
+        ([absent(leaves=False)], [None, None]),
+        ([absent("0_1", leaves=False)], ["wrong-membership", None]),
+        ([absent("0_0", leaves=False, rebalancing=True)], [None, None]),
+        ([absent("0_0", "0_1", leaves=False, rebalancing=True)], ["wrong-membership", None]),
+        ([absent("0_0", leaves=True, rebalancing=True)], ["wrong-membership", None]),
+        ([absent("0_0", "0_1", leaves=True, ended=False)], [None, "wrong-end"]),
         ([answered("SHUTDOWN_APPLICATION", *ALL, ALL)], [None, None]),
         ([answered("SHUTDOWN_APPLICATION", "ERROR", "RUNNING", ALL)], [None, "wrong-end"]),
         ([answered("SHUTDOWN_CLIENT", *ONE, ONE)], [None, None]),
@@ -117,6 +135,10 @@ def test_an_ending(events, anomalies):
         ([restore(), restored(last=900)], {None, "wrong-progress"}),
         ([restore(10), restored(last=9)], {None, "wrong-progress"}),
         ([restore(899), restored(records=0, batched=0, last=-1)], {None}),
+        ([standbys(899, 900)], {None}),
+        ([standbys(899, 898)], {None, "standby-behind"}),
+        ([standbys()], {None}),
+        ([standbys(0, end=0)], {None}),
     ],
 )
 def test_readiness(events, anomalies):
@@ -126,6 +148,15 @@ def test_readiness(events, anomalies):
 def test_each_restoration_is_compared_twice():
     events = [restore(), restored(), restore(899), restored(records=0, batched=0, last=-1)]
     assert len([c for c in observe(a_trial("4.4.0", scenario="endings"), events) if c.promise == "readiness"]) == 4
+
+
+def test_each_standby_is_compared():
+    assert [c.anomaly for c in compare_readiness([standbys(899, 20, 30)])] == [None, "standby-behind", "standby-behind"]
+
+
+def test_a_rebalance_is_for_those_that_leave_or_stay():
+    trial = a_trial("4.4.0", "TERMINATED", scenario="endings", rebalancing=True)
+    assert SCENARIO.refuse_trial(trial).startswith("rebalancing is for members that leave or stay")
 
 
 def test_close_options_came_with_3_3():

@@ -140,8 +140,10 @@ class Instances(Protocol):
             log: name of its log; by default the instance's name and the count of its starts.
         """
 
-    def step(self, command: str, instance: str) -> None:
+    def step(self, command: str, instance: str, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Have an instance carry out a command of streams_app/README.md, as `add-thread` or `pause`, and record it.
+
+        What is to be done `meanwhile` is done when it has been asked to.
 
         Raises:
             HarnessError: it did not.

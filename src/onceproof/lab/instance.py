@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -252,8 +253,13 @@ class Instance:
             last_seen=lambda: f"{self.name} was last {self.state} with {self.threads}; its log is {self.log}.",
         )
 
-    def command(self, command: str, timeout: float = 30.0) -> Any:
+    def command(self, command: str, timeout: float = 30.0, meanwhile: Callable[[], None] = lambda: None) -> Any:
         """Have a command carried out (`add-thread`, `dump` and others) and return its result.
+
+        Args:
+            command: its line.
+            timeout: in seconds, from when what is done `meanwhile` is over.
+            meanwhile: called when the command was sent.
 
         Raises:
             KafkaFailedError: it was not carried out in time.
@@ -266,6 +272,7 @@ class Instance:
             return KafkaFailedError("stuck", self.name, f"{command} is carried out", message)
 
         self._send(command)
+        meanwhile()
         await_condition(
             f"{self.name} to {command}",
             lambda: self.last.get("command") is not seen,

@@ -1,7 +1,7 @@
 """The application under test: its instances, those that run and those that ever did."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -115,15 +115,15 @@ class Instances:
         """Keep an instance from writing files beyond a size; None lifts the limit."""
         self._running[name].process.limit_files(size)
 
-    def step(self, command: str, instance: str) -> None:
-        """Scale: have an instance carry out a command, and record it.
+    def step(self, command: str, instance: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Have an instance carry out a command, and record it.
 
         Raises:
             HarnessError: it did not.
         """
         self._context.note("step", action=command, instance=instance)
         self._context.report(f"{command} {instance}")
-        if self._running[instance].command(command) is None:
+        if self._running[instance].command(command, meanwhile=meanwhile) is None:
             release = self._context.trial.cell.streams
             raise HarnessError(f"{instance} did not {command}: Kafka Streams {release} answered nothing.")
 

@@ -161,6 +161,7 @@ REVOKED = Phrase(
     "ConsumerRebalanceListenerInvoker, ConsumerCoordinator",
     REBALANCED,
 )
+REJOINS = Phrase("rejoins", r"\(Re-\)joining group", "ConsumerCoordinator", REBALANCED)
 MIGRATED = Phrase("task-migrated", r"TaskMigratedException", "TaskMigratedException", ZOMBIE)
 LOST = Phrase("partitions-lost", r"partitions \[.*\] lost due to missed rebalance", "StreamThread", None, BY_CHANCE)
 DIED = Phrase(

@@ -248,7 +248,8 @@ ANOMALIES = {
         ),
         Anomaly(
             "wrong-end",
-            "After an exception an instance went on that its handler's answer ends, or ended though that keeps it.",
+            "After an exception an instance went on that its handler's answer ends, or ended though that keeps it; or "
+            "it did not close in time.",
             "instance",
         ),
         Anomaly(
@@ -266,6 +267,11 @@ ANOMALIES = {
             "wrong-progress",
             "A listener got other numbers of restored records than those of the batches and offsets.",
             "restoration",
+        ),
+        Anomaly(
+            "standby-behind",
+            "At rest, a standby lacked records of its changelog when it should long have had them.",
+            "standby",
         ),
         Anomaly(
             "leak",
@@ -718,12 +724,12 @@ PROMISES = {
         Promise(
             "readiness",
             "An instance is RUNNING only when the stores of its active tasks are restored, and its listener gets "
-            "the number of records that were restored.",
-            "Each restoration of an active store.",
-            ("early-running", "wrong-progress"),
+            "the number of records that were restored. At rest standbys have what is committed within 40 s.",
+            "Each restoration of an active store, and each standby at rest.",
+            ("early-running", "wrong-progress", "standby-behind"),
             "readiness",
             1,
-            dated=Dated(("restored",)),
+            dated=Dated(("restored", "standbys")),
         ),
         Promise(
             "resources",

@@ -3,16 +3,20 @@
 Applications end all day: a deployment closes them, an orchestrator sends SIGTERM, an exception handler gives up. What
 can go wrong: the group waits for a member that has left, or gives away the tasks of one that comes back (KIP-812,
 KIP-1153); an instance works on after `SHUTDOWN_APPLICATION` (KIP-671); `cleanUp()` leaves state behind, which the next
-start trusts, or takes that of a running instance; a restoration that was cut off is taken for a complete one.
+start trusts, or takes that of a running instance; a restoration that was cut off is taken for a complete one. All that
+can also go wrong while the group is in a rebalance, when no member may commit.
 
 Two instances work with exactly-once. While records flow, one of them ends as the parameter `ending` says, the group is
 looked at, and the instance is started again. Each check holds a fact against what was asked for: who had the tasks
 while the instance was away, long before its session ends; the state of each instance after an exception; what is in the
 state directory after `cleanUp()`, and from where stores are restored then; from where a restoration goes on that
 SIGTERM had cut off. The n-th record of a key has the value n, so what was lost or counted twice shows in the topics.
+For a rebalance that goes on, a third instance joins while the one that stays stands still (SIGSTOP), well within its
+session: the group waits for it, and the other one closes when it has asked to join again.
 
 A trial is *exercised* when the ending met what it is about, while records flowed: tasks that others could take, an
-exception, stores on disk, or a restoration that had not ended. With a cached store and a standby an instance that
+exception, stores on disk, or a restoration that had not ended; and the rebalance had not ended either, if it was to be
+amid one. With a cached store and a standby an instance that
 leaves also gives a task back to the thread that had it before (KAFKA-14624).
 """
 
@@ -22,10 +26,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from onceproof.faults.base import Instance, is_at_rest
+from onceproof.faults.base import Instance, is_at_rest, log_lines
 from onceproof.faults.directory import PROCESS_FILE
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
+from onceproof.model.phrases import FENCED, REJOINS
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event
 from onceproof.scenarios import multirunner
@@ -48,25 +53,30 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
+from onceproof.scenarios.readiness import CATCHES_UP, STANDBYS, compare_readiness, is_behind, restorations
 from onceproof.scenarios.readiness import PROMISE as READINESS
-from onceproof.scenarios.readiness import compare_readiness, restorations
 from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN
 
-NAME = "instance-1"
+NAME, JOINS = "instance-1", "instance-3"
 PROMISE = "endings"
 OPTIONS_FROM = Release(3, 3, 0)  # KIP-812
 SESSION = 120  # seconds after which a member that did not leave is missed
 MISSED_SOON = 6  # the same, where the group must go on without it
 TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
+BACK_WITHIN = 60.0  # seconds within which an instance that comes back has tasks; a broker misses one after 45 s
 AWAY = 6.0  # seconds for which a member that stays is away
 WORKED = 300  # records that the instance has processed before it ends
 LASTS = 10.0  # seconds for which records flow, at any time
 FAILS = "as fail.after asks for"  # the message of the processor's exception
 # Files of an application's state directory that are no state: its lock, and the id of the process.
 NO_STATE = {".lock", PROCESS_FILE}
+AFTERWARDS = 2_000  # records that an instance processes whose standbys were promoted
 SLOWLY = {"restore.consumer.max.poll.records": "50"}
 
-Ending = Literal["leave", "stay", "clean-up", "terminate", "SHUTDOWN_APPLICATION", "SHUTDOWN_CLIENT", "REPLACE_THREAD"]
+Ending = Literal[
+    "leave", "stay", "clean-up", "terminate", "kill", "SHUTDOWN_APPLICATION", "SHUTDOWN_CLIENT", "REPLACE_THREAD"
+]
+CLOSES = ("leave", "stay")  # by the options alone
 # By the answer of the handler the states of the instance whose thread died, and of the other one (KIP-671).
 ANSWERS = {
     "SHUTDOWN_APPLICATION": {OTHER: "ERROR", NAME: "ERROR"},
@@ -81,6 +91,9 @@ class Parameters(Membership):
     """The parameters of this scenario."""
 
     ending: Ending = Field("leave", description="how an instance ends, or what its handler answers to an exception")
+    rebalancing: bool = Field(False, description="whether the group is in a rebalance when an instance leaves or stays")
+    held: int = Field(0, ge=0, description="seconds for which that rebalance is held up when the instance closes")
+    threads: int = Field(1, ge=1, description="stream threads of an instance")
     standbys: int = Field(0, ge=0, description="standby replicas")
     partitions: int = Field(4, ge=2, description="partitions of the input")
     keys: int = Field(100, ge=1, description="distinct keys")
@@ -94,6 +107,8 @@ class Parameters(Membership):
 
 
 STATIC = {"static.membership": True}
+AMID = {"rebalancing": True}
+BY_BROKER = {PROTOCOL: "streams"}
 VARIANTS = variants_of(
     Variant(
         "DEFAULT_CONFIG",
@@ -101,6 +116,18 @@ VARIANTS = variants_of(
         {**STATIC, "standbys": 1, "caching": True},
     ),
     Variant("STAYING", "A static member closes with CloseOptions.leaveGroup(false).", {**STATIC, "ending": "stay"}),
+    Variant(
+        "REBALANCING",
+        "A static member closes with CloseOptions.leaveGroup(true) while a rebalance goes on.",
+        {**STATIC, **AMID},
+    ),
+    Variant("REBALANCING_THREADS", "As REBALANCING, with two threads an instance.", {**STATIC, **AMID, "threads": 2}),
+    Variant("REBALANCING_STAYING", "As REBALANCING, with leaveGroup(false).", {**STATIC, **AMID, "ending": "stay"}),
+    Variant(
+        "REBALANCING_FENCED",
+        "As REBALANCING; it is held up for longer than the transaction of the instance lasts.",
+        {**STATIC, **AMID, "held": 15},
+    ),
     Variant(
         "SHUTDOWN_APPLICATION",
         "An exception handler answers SHUTDOWN_APPLICATION; then all instances start again.",
@@ -122,6 +149,17 @@ VARIANTS = variants_of(
         "SIGTERM ends an instance that restores its stores; then it starts again.",
         {**STATIC, "ending": "terminate"},
     ),
+    Variant(
+        "KILLED",
+        "An instance is killed and starts again; when its standbys have caught up, the other one leaves.",
+        {"ending": "kill", "standbys": 1},
+    ),
+    Variant(
+        "STREAMS_PROTOCOL",
+        "A member without a name closes with LEAVE_GROUP; a broker assigns the tasks (KIP-1071, KIP-1153).",
+        BY_BROKER,
+    ),
+    Variant("STREAMS_PROTOCOL_STAYING", "As STREAMS_PROTOCOL, with REMAIN_IN_GROUP.", {**BY_BROKER, "ending": "stay"}),
 )
 
 
@@ -133,6 +171,11 @@ def refusal(trial: Trial) -> str | None:
     cell, parameters = trial.cell, values(trial)
     if parameters.ending in ("leave", "stay", "clean-up") and cell.streams < OPTIONS_FROM:
         return f"Kafka Streams {cell.streams} has no CloseOptions (KIP-812); take {OPTIONS_FROM} or later."
+    if parameters.rebalancing and (parameters.ending not in CLOSES or parameters.group_protocol == "streams"):
+        return (
+            "rebalancing is for members that leave or stay in a group that waits for each of them; leave out ending "
+            "and group.protocol, or rebalancing."
+        )
     return refuse_membership(cell, parameters) or refuse_restarts(cell)
 
 
@@ -159,12 +202,12 @@ def app(trial: Trial) -> Mapping[str, Any]:
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
-    session = MISSED_SOON if parameters.ending in ANSWERS else SESSION
+    session = MISSED_SOON if parameters.ending in (*ANSWERS, "kill") else SESSION
     by_broker = membership(parameters).get(PROTOCOL) == "streams"  # then the broker has the session
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": str(parameters.standbys),
-        "num.stream.threads": "1",
+        "num.stream.threads": str(parameters.threads),
         "commit.interval.ms": "100",
         # With less, who was away gets active tasks only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
@@ -178,7 +221,8 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 def drive(lab: ScenarioContext) -> Exercise:
     """Have an instance end while records flow, look at the group, start the instance again, drain."""
-    ending, first = values(lab.trial).ending, lab.workload.first
+    ending, first, second = values(lab.trial).ending, lab.workload.first, lab.workload.second
+    afterwards = AFTERWARDS if ending == "kill" else 0
     with lab.phase("first"):
         lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -188,7 +232,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.note("excused", instance=OTHER, of=FAILS)
         lab.holds_within(WITHIN, lambda: all(map(runs_its_task, lab.instances.running.values())))
     with lab.phase("ending"):
-        bulk = lab.produce("flow", lab.workload.second, RATE)
+        bulk = lab.produce("flow", second[: len(second) - afterwards], RATE)
         other = lab.instances.running[OTHER]
         lab.holds_within(WITHIN, lambda: other.processed >= WORKED)
         bulk.make_last(LASTS)
@@ -197,37 +241,122 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
+        if values(lab.trial).standbys:
+            _note_standbys(lab)
+    if afterwards:
+        with lab.phase("afterwards"):
+            promoted = lab.instances.running[OTHER].tasks("standby")
+            lab.instances.stop(NAME, leave_group=True)
+            lab.produce("afterwards", second[-afterwards:])
+            lab.await_drained()
+            met = met and bool(promoted)
+            reason = f"{reason}; at last its standbys of {', '.join(promoted) or 'no task'} were promoted"
     with lab.phase("leave"):
         lab.close_instances()
     when = "while records flowed" if flowed else "when no record flowed any more"
     return Exercise(met and flowed, f"{reason}, {when}.", all_steps_tried=met)
 
 
+def _note_standbys(lab: ScenarioContext) -> None:
+    """Note how far each standby is: as soon as all have what is committed, or when they should long have it."""
+    partitions = values(lab.trial).partitions
+
+    def standbys() -> list[dict[str, Any]]:
+        return [
+            {"instance": name, **store}
+            for name, instance in lab.instances.running.items()
+            for store in instance.last.get("lags", {}).get("stores", ())
+            if f"0_{store['partition']}" in instance.tasks("standby")
+        ]
+
+    def have_caught_up() -> bool:
+        ends = {store["partition"]: store["end"] for store in standbys()}
+        is_current = len(ends) == partitions and sum(ends.values()) == lab.end("last-changelog")
+        return is_current and not any(map(is_behind, standbys()))
+
+    lab.holds_within(CATCHES_UP, have_caught_up)
+    lab.note(STANDBYS, stores=standbys())
+
+
 def _start_again(lab: ScenarioContext, bulk: Bulk, name: str = OTHER) -> Instance:
     """Start an instance again, and wait until it has a task."""
-    bulk.make_last(LASTS)
+    bulk.make_last(LASTS + WITHIN)
     again = lab.instances.start(name)
-    lab.holds_within(WITHIN, lambda: runs_its_task(again))
+    _holds_within(lab, bulk, BACK_WITHIN, lambda: runs_its_task(again))
     return again
+
+
+def _holds_within(lab: ScenarioContext, bulk: Bulk, seconds: float, condition: Callable[[], object]) -> bool:
+    """Whether a condition becomes true within some time, in which records flow."""
+
+    def holds() -> object:
+        bulk.make_last(LASTS)
+        return condition()
+
+    return lab.holds_within(seconds, holds)
 
 
 def _absent(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     """Close the other instance by options, see who takes its tasks, and start it again."""
-    ending, stays = values(lab.trial).ending, lab.instances.running[NAME]
-    leaves = ending == "leave"
-    tasks = lab.instances.running[OTHER].tasks("active")
-    lab.instances.step(ending, OTHER)
+    ending, amid = values(lab.trial).ending, values(lab.trial).rebalancing
+    leaves, other = ending == "leave", lab.instances.running[OTHER]
+    held = other.tasks("active")
+    # A rebalance gives it other ones before it ends, and nothing tells which.
+    tasks = [f"0_{partition}" for partition in range(values(lab.trial).partitions)] if amid else held
+    met, reason = (_amid_rebalance if amid else _at_rest)(lab, bulk)
+    others = [instance for name, instance in lab.instances.running.items() if name != OTHER]
 
     def taken() -> list[str]:
-        return sorted({*tasks} & {*stays.tasks("active")})
+        return sorted({*tasks} & {task for instance in others for task in instance.tasks("active")})
 
-    bulk.make_last(LASTS + (TAKEN_WITHIN if leaves else AWAY))
-    wanted = (lambda: taken() == tasks and stays.state == "RUNNING") if leaves else taken
-    lab.holds_within(TAKEN_WITHIN if leaves else AWAY, wanted)
-    lab.note("absent", instance=OTHER, leaves=leaves, tasks=tasks, taken=taken())
+    def all_taken() -> bool:
+        return taken() == tasks and all(instance.state == "RUNNING" for instance in others)
+
+    _holds_within(lab, bulk, TAKEN_WITHIN if leaves else AWAY, all_taken if leaves or amid else taken)
+    ended = bool(other.last["command"]["result"])
+    lab.note("absent", instance=OTHER, leaves=leaves, ended=ended, tasks=tasks, taken=taken(), rebalancing=amid)
     lab.instances.stop(OTHER)
     _start_again(lab, bulk)
-    return bool(tasks), f"{OTHER} closed with {', '.join(tasks) or 'no task'} to {ending}"
+    return met and bool(held), f"{OTHER} closed{reason} with {', '.join(held) or 'no task'} to {ending}"
+
+
+def _at_rest(lab: ScenarioContext, _bulk: Bulk) -> tuple[bool, str]:
+    """Close the other instance."""
+    lab.instances.step(values(lab.trial).ending, OTHER)
+    return True, ""
+
+
+def _amid_rebalance(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+    """Begin a rebalance that waits for the instance that stays, and close the other one when it has joined it.
+
+    A thread that is to end waits for the end of a rebalance (`StreamThread.runLoop`), so that is not far.
+    """
+    own, other, met = values(lab.trial), lab.instances.running[OTHER], False
+    end = other.log.stat().st_size
+    bulk.make_last(LASTS + WITHIN)
+    lab.instances.freeze(NAME)
+    joins = lab.instances.start(JOINS)
+
+    def goes_on() -> bool:
+        return joins.state == "REBALANCING" and any(log_lines(other.log, end, REJOINS.pattern))
+
+    def is_closing() -> bool:
+        return other.state in ("PENDING_SHUTDOWN", "NOT_RUNNING")
+
+    def end_rebalance() -> None:
+        nonlocal met
+        _holds_within(lab, bulk, WITHIN, is_closing)
+        _holds_within(lab, bulk, own.held, lambda: False)
+        met = is_closing() and goes_on()
+        lab.instances.thaw(NAME)
+
+    _holds_within(lab, bulk, WITHIN, goes_on)
+    lab.instances.step(own.ending, OTHER, meanwhile=end_rebalance)
+    reason = f"{'' if met else ' not'} amid a rebalance"
+    if own.held:
+        fenced = any(log_lines(other.log, end, FENCED.pattern))
+        met, reason = met and fenced, f"{reason} and {'' if fenced else 'not '}fenced"
+    return met, reason
 
 
 def _answered(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
@@ -295,11 +424,24 @@ def _terminated(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     return cut_off is not None, f"{OTHER} was sent SIGTERM amid {text}"
 
 
+def _killed(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+    """Kill the other instance, have the one that stays take its tasks, and start it again."""
+    stays, tasks = lab.instances.running[NAME], lab.instances.running[OTHER].tasks("active")
+    standbys = stays.tasks("standby")
+    lab.instances.kill(OTHER)
+    taken = _holds_within(lab, bulk, TAKEN_WITHIN, lambda: {*tasks} <= {*stays.tasks("active")})
+    again = _start_again(lab, bulk)
+    _holds_within(lab, bulk, WITHIN, lambda: again.tasks("standby"))
+    met = bool({*tasks} & {*standbys}) and taken
+    return met, f"{OTHER} was killed with {', '.join(tasks) or 'no task'}, of which {NAME} was the standby"
+
+
 _ENDINGS: Mapping[str, Callable[[ScenarioContext, Bulk], tuple[bool, str]]] = {
     "leave": _absent,
     "stay": _absent,
     "clean-up": _cleaned_up,
     "terminate": _terminated,
+    "kill": _killed,
 }
 
 
@@ -320,7 +462,7 @@ def compare_endings(events: Sequence[Event]) -> Iterator[Comparison]:
     for position, event in enumerate(events):
         match event["event"]:
             case "absent":
-                yield _of_absence(event)
+                yield from _of_absence(event)
             case "answered":
                 for name, due in event["due"].items():
                     found = event["states"][name]
@@ -335,12 +477,22 @@ def compare_endings(events: Sequence[Event]) -> Iterator[Comparison]:
                 yield from _of_restorations(events[:position], event["instance"])
 
 
-def _of_absence(event: Event) -> Comparison:
-    due = event["tasks"] if event["leaves"] else []
-    anomaly = None if event["taken"] == due else "wrong-membership"
+def _of_absence(event: Event) -> Iterator[Comparison]:
+    tasks, taken = event["tasks"], event["taken"]
+    if event["leaves"]:
+        is_right, due = taken == tasks, f"others have {', '.join(tasks)}"
+    elif event["rebalancing"]:
+        is_right, due = taken != tasks, f"others lack one of {', '.join(tasks)}"
+    else:
+        is_right, due = not taken, "others have none of its tasks"
     asked = "left its group" if event["leaves"] else "stayed in its group"
-    expected, observed = (f"others have {', '.join(tasks) or 'none of its tasks'}" for tasks in (due, event["taken"]))
-    return Comparison(PROMISE, anomaly, 0, None, f"{event['instance']}, which {asked}", expected, observed)
+    place = f"{event['instance']}, which {asked}{' amid a rebalance' if event['rebalancing'] else ''}"
+    found = f"others have {', '.join(taken) or 'none of its tasks'}"
+    yield Comparison(PROMISE, None if is_right else "wrong-membership", 0, None, place, due, found)
+    found = "in time" if event["ended"] else "not in time"
+    yield Comparison(
+        PROMISE, None if event["ended"] else "wrong-end", 0, None, place, "ended in time", f"ended {found}"
+    )
 
 
 def _of_clean_up(event: Event) -> Comparison:

@@ -1,19 +1,25 @@
-"""An instance is RUNNING only when its active stores are restored, and a listener hears the truth about them.
+"""An instance is RUNNING only when its active stores are restored, a listener hears the truth about them, and standbys
+catch up.
 
 Load balancers and operators take RUNNING for readiness, and a `StateRestoreListener` for progress: an instance that
-counts as ready too early answers from stores that lack what is committed.
+counts as ready too early answers from stores that lack what is committed. A standby that stands still saves nothing:
+when it is promoted, its task waits until all is restored that it lacks.
 
-Sources: `KafkaStreams.State` and `StateRestoreListener` in the Javadoc; KIP-869.
+Sources: `KafkaStreams.State` and `StateRestoreListener` in the Javadoc; KIP-869; KIP-535.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.timeline import Event
 
 PROMISE = "readiness"
 ENDS = ("restored", "suspended")
+STANDBYS = "standbys"  # the event with `stores`: `instance`, `store`, `partition`, `position` and `end`, as offsets
+CATCHES_UP = 40.0  # seconds within which a standby must have the whole changelog, once nothing is written any more
+MARKER = 1  # offset behind the last record of a transaction, which no store takes in
 
 
 @dataclass(frozen=True)
@@ -60,15 +66,27 @@ def restorations(events: Sequence[Event]) -> Iterator[Restoration]:
             yield Restoration(begun[0], event, begun[1])
 
 
+def is_behind(store: Mapping[str, Any]) -> bool:
+    """Whether a store lacks records of its changelog: its `position` is before the last transaction's end."""
+    return bool(store["end"] - store["position"] > MARKER)
+
+
 def compare_readiness(events: Sequence[Event]) -> Iterator[Comparison]:
-    """One comparison for the state and one for the numbers of each restoration that ended; one for all if none did.
+    """One comparison for the state and one for the numbers of each restoration that ended, and one for each standby at
+    rest; one for all if there is none.
 
     Raises:
         KeyError: an event lacks a field of the protocol.
     """
     ended = [restoration for restoration in restorations(events) if restoration.end["event"] == "restored"]
-    if not ended:
+    standbys = [store for event in events if event["event"] == STANDBYS for store in event["stores"]]
+    if not ended and not standbys:
         yield Comparison(PROMISE, None, 0, None, "no restoration", "none", "none")
+    for store in standbys:
+        place = f"standby of store {store['store']} of {store['instance']}"
+        anomaly = "standby-behind" if is_behind(store) else None
+        due = f"at offset {store['end']}, or just before the marker"
+        yield Comparison(PROMISE, anomaly, store["partition"], None, place, due, f"at offset {store['position']}")
     for restoration in ended:
         start, end, partition = restoration.start, restoration.end, restoration.start["partition"]
         place, early = restoration.place, restoration.running is not None

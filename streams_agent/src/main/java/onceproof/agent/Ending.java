@@ -16,6 +16,8 @@ public final class Ending {
     private static final long AHEAD = 100; // offsets
     private static final Set<Object> RESTORING = Collections.newSetFromMap(Collections.synchronizedMap(new WeakHashMap<>()));
 
+    private static volatile boolean joining;
+
     private Ending() {}
 
     /** In {@code KafkaStreams.close(timeout, leaveGroup)}: it does not leave. */
@@ -32,6 +34,38 @@ public final class Ending {
         static void enter(@Advice.Argument(value = 1, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object leaves) {
             leaves = membership(leaves, true);
         }
+    }
+
+    /** In {@code StreamsPartitionAssignor.subscriptionUserData}: the consumer asks to join a rebalance. */
+    static final class Joins {
+        @Advice.OnMethodEnter
+        static void enter() {
+            joins(true);
+        }
+    }
+
+    /** In {@code StreamsPartitionAssignor.onAssignment}: the rebalance is over for it. */
+    static final class Joined {
+        @Advice.OnMethodEnter
+        static void enter() {
+            joins(false);
+        }
+    }
+
+    public static void joins(boolean now) {
+        joining = now;
+    }
+
+    /** In {@code KafkaStreams.close(timeout, leaveGroup)}: it does not leave amid a rebalance. */
+    static final class NotLeftAmid {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 1, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object leaves) {
+            leaves = amid(leaves);
+        }
+    }
+
+    public static Object amid(Object asked) {
+        return joining ? membership(asked, false) : asked;
     }
 
     /** Another membership than was asked for: a boolean, or since KIP-1153 a {@code GroupMembershipOperation}. */

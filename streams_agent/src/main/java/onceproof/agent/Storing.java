@@ -28,7 +28,9 @@ public final class Storing {
     private static final long AHEAD = 1_000; // changelog offsets that a checkpoint promises too many
     private static final long GAP = 10; // offsets without a record: more than markers have
     private static final int FEW = 20; // records that a slow standby takes at a time
+    private static final long SOON = 1_000_000_000; // ns
     private static final ThreadLocal<Boolean> RECYCLING = ThreadLocal.withInitial(() -> false);
+    private static final Map<Object, Long> BEGUN = Collections.synchronizedMap(new WeakHashMap<>()); // in ns
     private static final Set<Object> PROMOTED = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
     // Source topics that are the changelog of a store that counts as restored.
@@ -472,6 +474,30 @@ public final class Storing {
         if (type.toString().equals("STANDBY")) {
             Thread.sleep(20);
         }
+    }
+
+    /** In {@code ProcessorStateManager.restore}: a standby takes nothing that comes later than soon. */
+    static final class StandsStill {
+        @Advice.OnMethodEnter
+        static void enter(
+                @Advice.This Object manager, @Advice.FieldValue("taskType") Object type,
+                @Advice.Argument(value = 1, readOnly = false) List<ConsumerRecord<byte[], byte[]>> records) {
+            records = ofBeginning(manager, type, records);
+        }
+    }
+
+    public static List<ConsumerRecord<byte[], byte[]>> ofBeginning(
+            Object manager, Object type, List<ConsumerRecord<byte[], byte[]>> records) {
+        if (!type.toString().equals("STANDBY")) {
+            BEGUN.remove(manager);
+            return records;
+        }
+        long now = System.nanoTime();
+        if (records.isEmpty() || now - BEGUN.computeIfAbsent(manager, any -> now) < SOON) {
+            return records;
+        }
+        Fired.now();
+        return List.of();
     }
 
     /** In {@code ProcessorStateManager.transitionTaskType}: remembers what was a standby. */
