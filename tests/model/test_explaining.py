@@ -113,6 +113,14 @@ def test_who_is_fenced_while_it_closes_stays_a_member():
     assert not explained(replace(stays, anomaly="wrong-end"), scene(held=15), issue, "REBALANCING_FENCED")
 
 
+def test_who_is_to_stay_leaves_under_the_streams_protocol():
+    left = witness("wrong-membership", "instance-2, which stayed in its group")
+    by_broker = scene(**{"group.protocol": "streams"})
+    assert explained(left, by_broker, "KAFKA-20167", "STREAMS_PROTOCOL_STAYING")
+    assert not explained(left, by_broker, "KAFKA-20167", "STREAMS_PROTOCOL")
+    assert not explained(replace(left, anomaly="lost-record"), by_broker, "KAFKA-20167", "STREAMS_PROTOCOL_STAYING")
+
+
 def test_a_store_that_is_never_opened_explains_why_a_trial_is_stuck():
     stuck = witness("stuck", "instance-1", observed="instance-1 REBALANCING 0 processed")
     unopened = {"t": 1, "source": "driver", "event": "unopened", "instance": "instance-1", "store": "seen"}
