@@ -22,6 +22,7 @@ from tests.fakes.group import SESSION, Group, Member, Task
 
 THROTTLED_AFTER = 3.0  # seconds from the first record under a quota
 THROTTLED_SPEED = 30.0  # records/s under it
+WITHOUT_NUMBERS = ("joined", "windowed-sums", "versions", "waiting")  # stores whose keys are no integers
 BEFORE_DELETION = 6_000  # records that are in a segment which is deleted then
 FIRST_RECORDS = 500  # before the one that is valid for ever
 GIVES_UP_AGAIN = 1.0  # seconds of patience that a producer has left
@@ -173,10 +174,9 @@ class FakeInstance(Instance):
             self._tell("resources", held={"threads": 1, "metrics": self._asked if self._nature.leaks else 1})
         elif line.startswith("dump "):
             as_bytes = line.split(" ")[2].split(",")
-            told: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-            for store in self._stores():
-                told[store["store"] in as_bytes].append(store)
-            self._tell("dump", stores=told[False], entries=told[True])
+            stores = list(self._stores())
+            numbers = [store for store in stores if not store["store"].startswith(WITHOUT_NUMBERS)]
+            self._tell("dump", stores=numbers, entries=[store for store in stores if store["store"] in as_bytes])
             result = len(self.last["dump"]["stores"])
         else:
             self._close(leaves=line == "close-and-leave-group" and self.release.removed_threads_leave_group)

@@ -233,6 +233,30 @@ def test_a_half_deleted_store_explains_only_that_the_client_does_not_open_it(obs
         assert explained(seen, scene(struck("instance-kill")), key, "SLIDING", "windows") is expected
 
 
+RESTORING = (
+    "StreamThread-1 died of org.apache.kafka.streams.errors.ProcessorStateException: stream-thread [a] stream-task [0_2] "
+    "Exception caught while trying to restore state from app-windowed-sums-changelog-2"
+)
+NO_ACCESSOR = 'caused by java.lang.NullPointerException: Cannot invoke "a.addToBatch(byte[])" because "this.b" is null'
+BATCH = "at org.apache.kafka.streams.state.internals.RocksDBStore.addToBatch(RocksDBStore.java:650)"
+
+
+@pytest.mark.parametrize(
+    ("observed", "halted", "expected"),
+    [
+        (f"{RESTORING}, {NO_ACCESSOR}, {BATCH}", True, True),
+        (f"{RESTORING}, {NO_ACCESSOR}, {BATCH}", False, False),
+        (f"{RESTORING}, {NO_ACCESSOR}, at org.apache.kafka.streams.state.internals.RocksDBStore.put(A:1)", True, False),
+        (f"{RESTORING}, caused by org.rocksdb.RocksDBException: IO error, {BATCH}", True, False),
+        (f"KafkaStreams.start died of {OPENING}, {GONE}", True, True),
+    ],
+)
+def test_a_half_deleted_segment_explains_only_that_a_restoration_finds_it_closed(observed, halted, expected):
+    seen, there = witness("thread-died", "instance-1", observed=observed), scene(**({"halted": True} if halted else {}))
+    key = "half-deleted segment (no JIRA)"
+    assert explained(seen, there, key, "HALTED_AT_LEAST_ONCE", "windows") is expected
+
+
 def test_a_window_comes_out_again_only_where_records_came_too_late_and_a_store_was_restored():
     key, again, there = "KAFKA-20099 (documented)", witness("duplicate-output", "output/0@70", key=7), restore(0, 9)
     assert explained(again, scene(there, late=0.9), key, "LATE")

@@ -37,9 +37,9 @@ more than the grace, and not too late to begin a session, still finds it, and it
 
 A store of windows is split into segments by time, each of them a database. One that has expired is deleted, file by
 file. A process that is killed meanwhile leaves half a database, which RocksDB does not open. Nothing needs it, so the
-application must run again: at the second start at the latest (variant `HALTED`, red from 4.3.0 on). There
-the instance ends itself at that very place, as the agent has it do, and is started once more if it dies of that. It is
-exercised when half a segment was left.
+application must run again: at the second start at the latest (variant `HALTED`, red from 4.3.0 on, and
+`HALTED_AT_LEAST_ONCE`, red on each release). There the instance ends itself at that very place, as the agent has it do,
+and is started once more if it dies of that. It is exercised when half a segment was left.
 
 A trial is *exercised* when the fault bit while some of the records that flowed were committed and others were still to
 come: the youngest window of a task is always open, and it was closed afterwards.
@@ -98,6 +98,7 @@ SUM_BITS = 22  # that the application has for a sum
 TOO_LATE = 0.1  # share of the first records
 OUT_OF_ORDER = 0.3  # share of the others
 KEPT = 60_000  # ms; more than records last
+SEGMENT = 60_000  # ms, the least time that a segment of a store has
 EXPIRED = 180_000  # ms: more than the retention and a segment, which is a minute at least
 HALTED_WITHIN = 20.0  # seconds
 EMITTED_EVERY = 1.0  # seconds, the default of Kafka Streams
@@ -243,6 +244,7 @@ VARIANTS = variants_of(
         "One instance, killed while it deletes a segment of the store that has expired, and started again.",
         {"halted": True},
     ),
+    Variant("HALTED_AT_LEAST_ONCE", "As HALTED, without transactions.", {"halted": True, "guarantee": AT_LEAST_ONCE}),
     ROLLING,
 )
 
@@ -449,7 +451,8 @@ def drive(lab: ScenarioContext) -> Exercise:
     if parameters.extended:
         return _restarted(lab, times)
     if parameters.halted:
-        return _halted(lab, times)
+        # The first records are of one segment, which begins with them, so that none expires before the others come.
+        return _halted(lab, [at - begin % SEGMENT for at in times])
     first, one_each = parameters.first, parameters.partitions
     last = one_each * (2 if parameters.on_close else 1)
 
