@@ -186,7 +186,7 @@ def versions(said: DataFrame, begins: DataFrame) -> DataFrame:
 
 
 def history(of: str) -> Column:
-    """Of versions those that can be seen since `begin`: the one that is valid then, and each change after that."""
+    """The versions that can be seen since `begin`: the one that is valid then, and each change after that."""
     by_time = f.sort_array(
         f.transform(of, lambda x: f.struct(x["timestamp"].alias("timestamp"), _put(x).alias("value")))
     )

@@ -156,7 +156,7 @@ def test_each_standby_is_compared():
 
 def test_a_rebalance_is_for_those_that_leave_or_stay():
     trial = a_trial("4.4.0", "TERMINATED", scenario="endings", rebalancing=True)
-    assert SCENARIO.refuse_trial(trial).startswith("rebalancing is for members that leave or stay")
+    assert "rebalancing is for members that leave or stay" in (SCENARIO.refuse_trial(trial) or "")
 
 
 def test_close_options_came_with_3_3():

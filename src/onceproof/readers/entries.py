@@ -98,7 +98,7 @@ def _versions(records: Sequence[Record], retention: int, begin: int) -> dict[str
 
 
 def _history(versions: Sequence[Entry], begin: int) -> list[Entry]:
-    """Of versions in the order in which they were put those that can be seen since `begin`, in order of time."""
+    """The versions that can be seen since `begin`, in order of time; `versions` are in the order of the puts."""
     by_time = sorted({timestamp or 0: value for value, timestamp in versions}.items())
     ended = sum(time <= begin for time, _ in by_time) - 1
     history: list[Entry] = []

@@ -301,7 +301,7 @@ def _absent(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     ending, amid = values(lab.trial).ending, values(lab.trial).rebalancing
     leaves, other = ending == "leave", lab.instances.running[OTHER]
     held = other.tasks("active")
-    # A rebalance gives it other ones before it ends, and nothing tells which.
+    # A rebalance gives it other ones before it ends, and nothing reports which.
     tasks = [f"0_{partition}" for partition in range(values(lab.trial).partitions)] if amid else held
     met, reason = (_amid_rebalance if amid else _at_rest)(lab, bulk)
     others = [instance for name, instance in lab.instances.running.items() if name != OTHER]
