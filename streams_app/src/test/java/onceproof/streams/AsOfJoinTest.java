@@ -108,7 +108,7 @@ class AsOfJoinTest {
                 input.pipeInput(RECORDS[i], RECORDS[i + 1], RECORDS[i + 2]);
             }
             input.pipeInput(8, -40, 160);
-            assertEquals(5, Entries.write(driver.getStateStore("versions"), file));
+            assertEquals(5, Entries.write(driver.getAllStateStores().get("versions"), file));
         }
         assertEquals(
                 List.of(
