@@ -18,11 +18,13 @@ def is_accepted(issue: KnownIssue) -> bool:
     return True
 
 
+OF_PROTOCOL = "4.4.0"  # brokers that have the streams protocol
 ACCEPTED = {issue.key: issue for issue in registry().issues if is_accepted(issue)}
 
 
 def a_question(issue: KnownIssue, before: str, build: str) -> Question:
-    return Question(issue, Release.parse(before), Release.parse(build), Release.parse(BROKER), trials=60, seed=1)
+    brokers = OF_PROTOCOL if "protocol" in issue.needs else BROKER
+    return Question(issue, Release.parse(before), Release.parse(build), Release.parse(brokers), trials=60, seed=1)
 
 
 @pytest.mark.parametrize("key", ACCEPTED)
