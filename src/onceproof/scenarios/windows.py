@@ -451,8 +451,8 @@ def drive(lab: ScenarioContext) -> Exercise:
     if parameters.extended:
         return _restarted(lab, times)
     if parameters.halted:
-        # The first records are of one segment, which begins with them, so that none expires before the others come.
-        return _halted(lab, [at - begin % SEGMENT for at in times])
+        # The first records come into the middle of a segment, so that none expires before the others come.
+        return _halted(lab, [at - begin % SEGMENT + SEGMENT // 2 for at in times])
     first, one_each = parameters.first, parameters.partitions
     last = one_each * (2 if parameters.on_close else 1)
 
