@@ -253,6 +253,16 @@ def test_what_one_record_ends_in_an_outer_join_comes_oldest_first_and_may_close_
     assert meant(case, "w") == {"a@1000260-1000320": "1", "b@1000320-1000380": "1"}
 
 
+def test_what_ends_at_one_time_in_an_outer_join_comes_by_side_and_key():
+    case = a_case(
+        Step("s", "stream", ("s",)),
+        Step("o", "stream", ("o",)),
+        Step("j", "streamJoin", ("s", "o"), {"kind": "outer", "size": 10, "grace": 0}),
+        records="s c=x|0 50\ns a=x|1 50\no d=y|2 50\no b=y|3 50\ns a=x|4 90",
+    )
+    assert [event.key for event in Model(case).stream("j").events] == ["b", "d", "a", "c"]
+
+
 def test_a_match_of_a_late_record_comes_in_the_order_of_the_other_side():
     case = a_case(
         Step("s", "stream", ("s",)),

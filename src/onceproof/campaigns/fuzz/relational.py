@@ -362,9 +362,10 @@ class Model:
         found = [
             Event(max(a.place, b.place), max(a.timestamp, b.timestamp), a.key, pair(a.value, b.value)) for a, b in pairs
         ]
-        alone = [(e, pair(e.value, None)) for e in one if kind != "inner" and e not in [a for a, _ in pairs]]
-        alone += [(e, pair(None, e.value)) for e in other if kind == "outer" and e not in [b for _, b in pairs]]
-        for event, value in alone:
+        alone = [(1, e, pair(e.value, None)) for e in one if kind != "inner" and e not in [a for a, _ in pairs]]
+        alone += [(0, e, pair(None, e.value)) for e in other if kind == "outer" and e not in [b for _, b in pairs]]
+        # The store of what waits has the order of time, side (the right one first) and key.
+        for _, event, value in sorted(alone, key=lambda waits: (waits[1].timestamp, waits[0], waits[1].key)):
             due = [e.place for e in (*one, *other) if e.timestamp > event.timestamp + size + grace]
             if due:
                 found.append(Event(min(due), event.timestamp, event.key, value))
