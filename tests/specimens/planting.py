@@ -122,9 +122,10 @@ class Planted:
 
     @cached_property
     def system(self) -> System:
-        """Its topology, topics and promises, without stores that are compared as bytes: see `specimens.entries`."""
+        """Its topology, topics and promises, without the comparison of stores as bytes: see `specimens.entries`."""
         system = SCENARIOS[self.trial.cell.scenario].system(self.trial)
-        roles = {name: role for name, role in system.roles.items() if role.store is None}
+        read = {name: role for name, role in system.roles.items() if role.store is None or role.store.has_integers}
+        roles = {name: replace(role, store=None) for name, role in read.items()}
         return replace(system, roles=roles, promises=tuple(name for name in system.promises if name != "entries"))
 
     @property

@@ -31,6 +31,7 @@ from onceproof.lab.cluster import EmbeddedCluster, _format, _new_cluster_id, _st
 from onceproof.lab.java import Jvm
 from onceproof.lab.permissions import GROUP, NEEDED, PREFIX, TOPIC, TRANSACTION, Permission
 from onceproof.model.release import Release
+from onceproof.processes.waiting import await_condition
 from tests.conftest import HERE
 from tests.specimens.issuer import Issuer, issuing
 
@@ -157,6 +158,19 @@ class Secured:
         """Topics that are not Kafka's own, and groups."""
         topics = {name for name in self.admin.list_topics(timeout=10).topics if not name.startswith("__")}
         return topics, [group.group_id for group in self.admin.list_consumer_groups().result(10).valid]
+
+    def await_left(self, *topics: str) -> None:
+        """Wait until there are these topics and no group: brokers list what is deleted for a moment.
+
+        Raises:
+            HarnessError: something else is there.
+        """
+        await_condition(
+            "what is deleted to go",
+            lambda: self.left() == (set(topics), []),
+            timeout=10,
+            last_seen=lambda: f"There is: {self.left()}.",
+        )
 
 
 @contextmanager

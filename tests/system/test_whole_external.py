@@ -61,7 +61,7 @@ def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_
     assert not in_ps
     written = list(written_to(home, PASSWORD))
     assert written == []
-    assert broker.left() == (set(), [])
+    broker.await_left()
     shown = outputs_of(home)
     assert "3.9.1-claimed" in shown["page.html"].decode()
     assert [name for name, content in shown.items() if PASSWORD.encode() in content] == []
