@@ -3,6 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from onceproof.model.files import WITH_INTEGERS
+
 
 def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     """Messages of the run's topics with their keys and values as integers.
@@ -16,7 +18,7 @@ def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
     changelog, in whatever role, may hold a null value: it is a tombstone. Of a store in the forms `keys` and
     `versions` numbers are compared, too; of another one the key begins with an integer.
     """
-    only_bytes = f.coalesce(~f.col("form").isin("keys", "versions"), f.lit(False))
+    only_bytes = f.coalesce(~f.col("form").isin(*WITH_INTEGERS), f.lit(False))
     tombstone = f.col("value").isNull() & f.col("topic").endswith("-changelog")
     value_fault = f.when(~tombstone, fault_of("value", f.col("value_bytes")))
     return messages.join(f.broadcast(topics), "topic").select(

@@ -192,7 +192,7 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
     assert f"--add --allow-principal User:{USER} --operation {missing.operation}" in str(refused.value)
     assert f"{missing.resource} onceproof. --resource-pattern-type prefixed" in str(refused.value)
     assert {kind for kind in (TOPIC, GROUP, TRANSACTION) if f" {kind} " in str(refused.value)} == {missing.resource}
-    if missing == Permission(TOPIC, "Delete"):  # nobody can know that it cannot be deleted before it is there
+    if missing == Permission(TOPIC, "Delete"):  # this shows only when the topic is there
         [topic] = broker.left()[0]
         assert f"the topic {topic} was created and cannot be deleted" in str(refused.value)
         broker.admin.delete_topics([topic])[topic].result(10)

@@ -207,6 +207,11 @@ def test_a_throttle_explains_a_death_by_an_aborted_transaction_only(anomaly, obs
     assert explained(witness(anomaly, "instance-1", observed=observed), scene(held), "KAFKA-17455") is expected
 
 
+def halt(halted):
+    """A trial in which an instance ended while it deleted a segment, or did not."""
+    return scene(halted=True) if halted else scene()
+
+
 OPENING = (
     "org.apache.kafka.streams.errors.ProcessorStateException: Error opening store windowed-sums.60000 at location /a"
 )
@@ -225,10 +230,8 @@ GONE = "caused by org.rocksdb.RocksDBException: While opening a file: /a/MANIFES
     ],
 )
 def test_a_half_deleted_store_explains_only_that_the_client_does_not_open_it(observed, halted, expected):
-    seen = witness("thread-died", "instance-1", observed=observed)
-    key = "KIP-1035, half-deleted store (no JIRA)"
-    there = scene(**({"halted": True} if halted else {}))
-    assert explained(seen, there, key, "HALTED", "windows") is expected
+    seen, key = witness("thread-died", "instance-1", observed=observed), "KIP-1035, half-deleted store (no JIRA)"
+    assert explained(seen, halt(halted), key, "HALTED", "windows") is expected
     if halted:  # a kill may fall there by chance
         assert explained(seen, scene(struck("instance-kill")), key, "SLIDING", "windows") is expected
 
@@ -252,9 +255,8 @@ BATCH = "at org.apache.kafka.streams.state.internals.RocksDBStore.addToBatch(Roc
     ],
 )
 def test_a_half_deleted_segment_explains_only_that_a_restoration_finds_it_closed(observed, halted, expected):
-    seen, there = witness("thread-died", "instance-1", observed=observed), scene(**({"halted": True} if halted else {}))
-    key = "half-deleted segment (no JIRA)"
-    assert explained(seen, there, key, "HALTED_AT_LEAST_ONCE", "windows") is expected
+    seen, key = witness("thread-died", "instance-1", observed=observed), "half-deleted segment (no JIRA)"
+    assert explained(seen, halt(halted), key, "HALTED_AT_LEAST_ONCE", "windows") is expected
 
 
 def test_a_window_comes_out_again_only_where_records_came_too_late_and_a_store_was_restored():
@@ -387,7 +389,7 @@ def entries(anomaly, expected, observed):
         pytest.param(version(9, 5, 6), True, False, id="what is too old was taken"),
         pytest.param(version(12, 5, 0), False, False, id="one that ended afterwards"),
         pytest.param(version(13, 11, 0), False, False, id="one that came afterwards"),
-        pytest.param(version(7, 2, 99), False, False, id="a version that nobody put"),
+        pytest.param(version(7, 2, 99), False, False, id="a version that was never put"),
         pytest.param(
             witness("wrong-value", "output/0@9", key=1, expected=2, observed=3), False, False, id="no version"
         ),
@@ -413,7 +415,7 @@ def entries(anomaly, expected, observed):
             entries("wrong-entry", "04 at 400", "63 at 20 and 04 at 400"),
             False,
             False,
-            id="the store has what nobody put",
+            id="the store has what was never put",
         ),
     ],
 )
@@ -441,7 +443,7 @@ def test_a_deletion_is_in_the_history_as_soon_as_it_comes(reached, expected):
     ("seen", "expected"),
     [
         pytest.param(version(8, 0, 2), True, id="a version from before an old deletion"),
-        pytest.param(version(8, 0, 9), False, id="one that nobody put"),
+        pytest.param(version(8, 0, 9), False, id="one that was never put"),
         pytest.param(version(9, 0, 3), False, id="from before a deletion within the history"),
         pytest.param(version(10, 7, 3), False, id="in place of a younger version"),
         pytest.param(version(10, 7, 0), False, id="nothing"),
@@ -469,7 +471,7 @@ def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen,
         pytest.param(entries("wrong-entry", "nothing", "deleted at 800"), False, id="but only the next deletion"),
         pytest.param(entries("wrong-entry", "nothing", "05 at 90"), True, id="which an older version had ended, too"),
         pytest.param(entries("wrong-entry", "nothing", "02 at 100"), False, id="which came before them"),
-        pytest.param(entries("wrong-entry", "nothing", "03 at 151"), False, id="which nobody put"),
+        pytest.param(entries("wrong-entry", "nothing", "03 at 151"), False, id="which was never put"),
         pytest.param(entries("wrong-entry", "nothing", "03 at 150 and 09 at 700"), False, id="and a later one"),
         pytest.param(entries("lost-entry", "03 at 150", "nothing"), False, id="and lacks them"),
     ],

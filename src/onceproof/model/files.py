@@ -176,6 +176,9 @@ class Declared:
     config: Mapping[str, str] = field(default_factory=dict)  # of the topic
 
 
+WITH_INTEGERS = ("keys", "versions")  # forms of stores whose records are also read as integers
+
+
 @dataclass(frozen=True)
 class StorePlan:
     """The form of a store's entries, which are compared with its changelog as bytes, and for how long it keeps them.
@@ -192,7 +195,7 @@ class StorePlan:
     @property
     def has_integers(self) -> bool:
         """Whether its records are also read as integers."""
-        return self.form in ("keys", "versions")
+        return self.form in WITH_INTEGERS
 
 
 @dataclass(frozen=True)
