@@ -242,10 +242,15 @@ def copy_dumps(run_folder: RunFolder, draft: Path) -> None:
 
 def read_entries(trial: str, number: int, dump: Dump) -> pa.Table:
     """The entries of a dump as bytes, in the form of records."""
-    same = {"partition": dump.partition, "offset": number, "key": None, "value": None, "headers": None, "trial": trial}
+    same = {"partition": dump.partition, "offset": number, "key": None, "value": None, "trial": trial}
     rows = [
-        {**same, "raw": f"{key},{value}", "timestamp": None if timestamp is None else timestamp * 1_000}
-        for key, value, timestamp in dump.byte_entries()
+        {
+            **same,
+            "raw": f"{key},{value}",
+            "timestamp": None if timestamp is None else timestamp * 1_000,
+            "headers": headers,
+        }
+        for key, value, timestamp, headers in dump.byte_entries()
     ]
     return pa.Table.from_pylist(rows, HELD)
 

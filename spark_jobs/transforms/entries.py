@@ -1,4 +1,4 @@
-"""The promise `entries`: a store holds what its changelog says, entry by entry, as bytes and with timestamps.
+"""The promise `entries`: a store holds what its changelog says, entry by entry, as bytes, with timestamps and headers.
 
 What is older than the retention of a store it need not hold, seen from the youngest entry of its changelog. Of a store
 of versions its history is compared, which goes back as far.
@@ -13,8 +13,10 @@ from spark_jobs.transforms.places import text_of_place
 
 STORES = "array<struct<store:string,form:string,retention:long>>"
 CHANGELOG = ("trial", "store", "partition", "end")  # the changelog of a store before the offset `end`
-ENTRY = ("value", "timestamp")
+ENTRY = ("value", "timestamp", "headers")
+ENTRY_TYPE = "struct<value:string,timestamp:bigint,headers:string>"
 VERSIONS = "form = 'versions'"
+WRONG_HEADERS = "wrong-entry-headers"
 DELETED = "deleted"  # in place of a value: from this time on a store of versions has none
 
 
@@ -43,6 +45,7 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
             f.substring_index("raw", ",", 1).alias("shown"),
             f.substring_index("raw", ",", -1).alias("value"),
             f.unix_millis("timestamp").alias("timestamp"),
+            "headers",
         )
         .groupBy("trial", "dump", "shown")
         .agg(entries_of(f.lit(True)).alias("held"))
@@ -93,18 +96,15 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
                 f.col("wrong.last").isNotNull(),
                 text_of_place(f.concat("store", f.lit("-changelog")), offset="wrong.last"),
             ).otherwise(f.col("title")),
-            expected=text("wrong.due"),
-            observed=f.concat(text("wrong.held"), f.lit(": "), "title"),
+            expected=of_anomaly("wrong.due"),
+            observed=f.concat(of_anomaly("wrong.held"), f.lit(": "), "title"),
         )
     )
     return well.unionByName(wrong)
 
 
-ENTRY_TYPE = "struct<value:string,timestamp:bigint>"
-
-
 def entries_of(where: Column) -> Column:
-    """An aggregate: the values and timestamps in their order."""
+    """An aggregate: the entries in their order."""
     return f.sort_array(f.collect_list(f.when(where, f.struct(*ENTRY))))
 
 
@@ -197,7 +197,7 @@ def history(of: str) -> Column:
         f.array().cast(f"array<{ENTRY_TYPE}>"),
         lambda before, x: f.when(
             (x["value"] != DELETED) | ((f.size(before) > 0) & (f.element_at(before, -1)["value"] != DELETED)),
-            f.concat(before, f.array(f.struct(x["value"].alias("value"), x["timestamp"].alias("timestamp")))),
+            f.concat(before, f.array(f.struct(x["value"], x["timestamp"], f.lit(None)).cast(ENTRY_TYPE))),
         ).otherwise(before),
     )
 
@@ -209,14 +209,35 @@ def _put(version: Column) -> Column:
 def anomaly() -> Column:
     """The anomaly of a key by what is due and held; null if all is well."""
     due, held = f.col("due.value"), f.col("held.value")
-    without_times = f.exists("held", lambda entry: entry["timestamp"].isNull())
     lacks = (f.size("held") < f.size("due")) & (f.size(f.array_except(held, due)) == 0)
     return (
-        f.when((due == held) & (without_times | (f.col("due") == f.col("held"))), None)
-        .when(due == held, "wrong-entry-time")
+        f.when((due == held) & differ("timestamp"), "wrong-entry-time")
+        .when((due == held) & differ("headers"), WRONG_HEADERS)
+        .when(due == held, None)
         .when(lacks, f.when(f.col("kept"), "lost-entry"))
         .otherwise("wrong-entry")
     )
+
+
+def differ(part: str) -> Column:
+    """Whether a store that keeps this part of entries has another one than is due."""
+    keeps = ~f.exists("held", lambda entry: entry[part].isNull())
+    return keeps & (f.col(f"held.{part}") != f.col(f"due.{part}"))
+
+
+def of_anomaly(entries: str) -> Column:
+    """Entries in words, with what their anomaly is about."""
+    return f.when(f.col("wrong.anomaly") == WRONG_HEADERS, with_headers(entries)).otherwise(text(entries))
+
+
+def with_headers(entries: str) -> Column:
+    """Values and their headers in words."""
+    no_header = f.lit("no header")
+    texts = f.transform(
+        entries,
+        lambda e: f.concat_ws(" with ", e["value"], f.coalesce(f.nullif(e["headers"], f.lit("")), no_header)),
+    )
+    return f.array_join(texts, " and ")
 
 
 def text(entries: str) -> Column:

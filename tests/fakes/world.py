@@ -251,6 +251,7 @@ class FakeBulk:
     timeline: Timeline
     timestamps: Sequence[int] | None = None
     messages: Sequence[Message] = ()
+    labelled: bool = False
     delivered: int = 0
     throttled: float = 0.0
     due: float = field(default=0.0, init=False)

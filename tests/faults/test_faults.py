@@ -170,9 +170,11 @@ def test_transactional_stores_are_switched_on_with_the_other_release_and_off_on_
         fault_outcome = driver.outcome(driver.drive()).fault
     driver.stop()
     assert fault_outcome is not None
-    assert [b["transactional"] for b in fault_outcome.observed["bounces"]] == [True, True, False, False]
+    assert [bool(b["switched"]) for b in fault_outcome.observed["bounces"]] == [True, True, False, False]
     assert set(started) == {("4.3.1", None), ("4.4.0", "true")}
-    assert "in 4 bounces, with transactional stores on the other release; for " in fault_outcome.summary
+    assert (
+        "in 4 bounces, with enable.transactional.statestores=true on the other release; for " in fault_outcome.summary
+    )
 
 
 def test_a_release_without_transactional_stores_is_refused_to_roll_to() -> None:
@@ -180,6 +182,24 @@ def test_a_release_without_transactional_stores_is_refused_to_roll_to() -> None:
     assert SCENARIOS["table-join"].refuse_trial(trial) == (
         "Kafka Streams 4.3.1 has no transactional stores (KIP-892); roll to 4.4.0 or later."
     )
+
+
+@pytest.mark.parametrize(
+    ("restart_on", "parameters", "why"),
+    [
+        ("4.2.2", {}, "Kafka Streams 4.2.2 keeps no headers in stores (KIP-1271); roll to 4.3.0 or later."),
+        (
+            "4.4.0",
+            {rolling_bounce.BACK: True},
+            "Kafka Streams opens no store that has kept headers as one that keeps none: leave out the way back.",
+        ),
+    ],
+)
+def test_stores_with_headers_take_a_release_that_has_them_and_no_way_back(
+    restart_on: str, parameters: dict[str, Any], why: str
+) -> None:
+    trial = a_trial("4.1.2", "ROLLING_HEADERS", restart_on=restart_on, scenario="table-join", **parameters)
+    assert SCENARIOS["table-join"].refuse_trial(trial) == why
 
 
 def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> None:

@@ -17,8 +17,10 @@ class FakeProducer:
         self.waiting = []
         self.known = set()  # topics and partitions of which a record was delivered
         self.unknown = []  # of which others were produced before that
+        self.headers = []
 
-    def produce(self, topic, *_, on_delivery, partition=None, **__):
+    def produce(self, topic, *_, on_delivery, partition=None, headers=(), **__):
+        self.headers.append(headers)
         place = topic, partition
         if place not in self.known and place in [other for other, _ in self.waiting]:
             self.unknown.append(place)
@@ -43,7 +45,7 @@ def clock(monkeypatch):
     return time
 
 
-def bulk_of(clock, records, rate, messages=(), partitions=1):
+def bulk_of(clock, records, rate, messages=(), partitions=1, *, labelled=False):
     timeline: Any = SimpleNamespace(add=lambda *_, **__: None)
     cluster: Any = FakeCluster()
     pairs = [(key, key) for key in range(records)]
@@ -57,6 +59,7 @@ def bulk_of(clock, records, rate, messages=(), partitions=1):
         timeline,
         None,
         messages,
+        labelled,
         monotonic=clock.monotonic,
     )
 
@@ -67,6 +70,15 @@ def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics)
     bulk._run()
     assert bulk.done()
     assert bulk._producer.unknown == []
+
+
+@pytest.mark.parametrize(
+    ("labelled", "headers"), [(True, [[("place", b"second 0")], [("place", b"second 1")]]), (False, [[], []])]
+)
+def test_a_labelled_record_has_a_header_that_no_other_has(clock, labelled, headers):
+    bulk = bulk_of(clock, 2, None, labelled=labelled)
+    bulk._run()
+    assert bulk._producer.headers == headers
 
 
 def test_a_record_of_each_partition_is_delivered_before_others_follow(clock):

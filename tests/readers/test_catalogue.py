@@ -34,6 +34,7 @@ def test_every_check_has_a_real_trial_and_every_anomaly_is_planted() -> None:
         "lost-entry",
         "wrong-entry",
         "wrong-entry-time",
+        "wrong-entry-headers",
     }  # their witnesses are only known once they are written
     of_runs = {
         "unstable-final"

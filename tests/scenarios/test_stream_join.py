@@ -73,6 +73,25 @@ def test_faults_that_would_break_the_promise_are_refused(streams, asked, refused
             SCENARIO.validate(trial)
 
 
+@pytest.mark.parametrize(
+    ("variant", "streams", "restart_on", "from_the_start"),
+    [("HEADERS", "4.3.1", None, True), ("ROLLING_HEADERS", "4.2.2", "4.4.0", False)],
+)
+def test_where_stores_keep_headers_each_record_has_one(variant, streams, restart_on, from_the_start):
+    trial = a_trial(streams, variant, scenario="stream-join", restart_on=restart_on)
+    SCENARIO.validate(trial)
+    assert workload(trial).labelled
+    assert ("dsl.store.format" in SCENARIO.config(trial)) is from_the_start
+    assert not workload(a_trial("4.3.1", "KILLED", scenario="stream-join")).labelled
+
+
+def test_releases_whose_stores_keep_no_headers_are_refused():
+    refusal = SCENARIO.refuse_trial(a_trial("4.2.2", "HEADERS", scenario="stream-join"))
+    assert refusal == "Kafka Streams 4.2.2 keeps no headers in stores (KIP-1271); take 4.3.0 or later."
+    rolled = SCENARIO.refuse_trial(a_trial("4.3.1", "ROLLING_HEADERS", scenario="stream-join", restart_on="4.4.0"))
+    assert str(rolled).endswith("hangs on where it was restored; roll from 4.2 or earlier.")
+
+
 def test_in_a_join_that_is_not_symmetric_all_partitions_stay_in_step():
     trial = a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", records=200)
     assert [abs(value) for _, value in workload(trial).second] == [*range(1, 201), 521, 521]

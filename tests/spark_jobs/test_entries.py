@@ -24,17 +24,19 @@ def test_spark_judges_every_specimen_as_the_reader(spark: SparkSession, tmp_path
         dumps = specimen.write(tmp_path / str(trial))
         name, of = f"trial {trial}", {"sums": specimen.store}
         stated.append(checks.stated(name, trial, "windows", 2, {}, entry_dumps=dumps, entry_stores=of))
-        records += [(trial, "sums-changelog", 0, r.offset, r.timestamp, r.key, r.entry) for r in specimen.changelog]
         records += [
-            (trial, "sums-entries", 0, number, timestamp, None, f"{key},{value}")
+            (trial, "sums-changelog", 0, r.offset, r.timestamp, r.key, r.entry, r.headers) for r in specimen.changelog
+        ]
+        records += [
+            (trial, "sums-entries", 0, number, timestamp, None, f"{key},{value}", headers)
             for number, dump in enumerate(dumps)
-            for key, value, timestamp in dump.byte_entries()
+            for key, value, timestamp, headers in dump.byte_entries()
         ]
         topics, stores = {"sums-changelog": specimen.changelog}, {"sums-changelog": specimen.store}
         expected.update((trial, *asdict(c).values()) for c in compare_entries(dumps, topics, stores))
     frame = spark.createDataFrame(
         records,
-        "trial int, role string, partition int, offset bigint, timestamp bigint, key int, raw string",
+        "trial int, role string, partition int, offset bigint, timestamp bigint, key int, raw string, headers string",
     ).withColumn("timestamp", f.timestamp_millis("timestamp"))
     compared = entries.compare_entries(frame, in_memory(spark, stated, checks.TRIALS))
     assert Counter(tuple(row) for row in compared.collect()) == expected

@@ -1,6 +1,7 @@
 """Specimens of the promise `entries`: a changelog as bytes, what stores held at the end, and where they are wrong.
 
-Dumps: instance, role, the offset that is claimed, entries as bytes with their timestamps (None: none is kept).
+Dumps: instance, role, the offset that is claimed, entries as bytes with their timestamps (None: none is kept), and with
+their headers where the store keeps them.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from onceproof.model.files import StorePlan
 from onceproof.model.record import Record
 from onceproof.model.run_folder import Dump
 
-Held = tuple[str, str, int, list[tuple[str, str, int | None]]]
+Shown = tuple[str, str, int | None] | tuple[str, str, int | None, str]
+Held = tuple[str, str, int, list[Shown]]
 Wrong = tuple[str, int, str, str, str]
 
 
@@ -24,10 +26,10 @@ def session(key: int, start: int, end: int) -> str:
     return f"{key:08x}{end:016x}{start:016x}"
 
 
-def said(offset: int, key: str, value: str | None, timestamp: int) -> Record:
+def said(offset: int, key: str, value: str | None, timestamp: int, headers: str = "") -> Record:
     """A record of a changelog."""
     entry = key if value is None else f"{key},{value}"
-    return Record(0, offset, int(key[:8], 16), None, timestamp, "", entry)
+    return Record(0, offset, int(key[:8], 16), None, timestamp, headers, entry)
 
 
 # Windows of 100 ms, kept for 1,000 ms from the youngest one on. Key 2 was deleted, key 3 is too old.
@@ -75,8 +77,10 @@ CHANGES = [
         ]
     )
 ]
-ONCE: tuple[str, str, int | None] = ("00000001", "01", 1_000)
-HISTORY: list[tuple[str, str, int | None]] = [
+HEADERS = ("a,b=01", "b=01 b=02", "c", "")
+LABELLED = [said(offset, f"{offset + 1:08x}", "0a", 1, headers) for offset, headers in enumerate(HEADERS)]
+ONCE: Shown = ("00000001", "01", 1_000)
+HISTORY: list[Shown] = [
     ("00000001", "02", 1_500),
     ("00000001", "03", 2_500),
     ("00000001", "04", 2_900),
@@ -104,7 +108,7 @@ class Specimen:
         """Write the dumps as an instance does."""
         folder.mkdir()
         for instance, role, offset, entries in self.dumps:
-            lines = (f"{key},{value},{'' if time is None else time}\n" for key, value, time in entries)
+            lines = (",".join("" if part is None else str(part) for part in entry) + "\n" for entry in entries)
             (folder / f"{instance}.sums.0.{role}.{offset}.entries").write_text("".join(lines))
         return [Dump.of(file) for file in sorted(folder.glob("*.entries"))]
 
@@ -261,5 +265,48 @@ SPECIMENS = [
             ("wrong-entry", 5, "active store sums of one, partition 0, at offset 4", "nothing", "01 at 9"),
         ],
         VERSIONS,
+    ),
+    Specimen(
+        "headers that have a comma, of one name, without a value, and none",
+        LABELLED,
+        [("one", "active", 4, [(f"{key:08x}", "0a", 1, headers) for key, headers in enumerate(HEADERS, 1)])],
+        store=StorePlan("keys"),
+    ),
+    Specimen(
+        "a store that keeps no headers",
+        LABELLED[:1],
+        [("one", "active", 1, [("00000001", "0a", 1)])],
+        store=StorePlan("keys"),
+    ),
+    Specimen(
+        "headers that are gone, of another record, in another order, and of one that had none",
+        LABELLED,
+        [
+            (
+                "one",
+                "active",
+                4,
+                [
+                    ("00000001", "0a", 1, ""),
+                    ("00000002", "0a", 1, "b=02 b=01"),
+                    ("00000003", "0a", 1, "c="),
+                    ("00000004", "0a", 1, "a,b=01"),
+                ],
+            )
+        ],
+        [
+            ("wrong-entry-headers", 1, "sums-changelog/0@0", "0a with a,b=01", "0a with no header"),
+            ("wrong-entry-headers", 2, "sums-changelog/0@1", "0a with b=01 b=02", "0a with b=02 b=01"),
+            ("wrong-entry-headers", 3, "sums-changelog/0@2", "0a with c", "0a with c="),
+            ("wrong-entry-headers", 4, "sums-changelog/0@3", "0a with no header", "0a with a,b=01"),
+        ],
+        StorePlan("keys"),
+    ),
+    Specimen(
+        "another timestamp and other headers",
+        LABELLED[:1],
+        [("one", "active", 1, [("00000001", "0a", 2, "")])],
+        [("wrong-entry-time", 1, "sums-changelog/0@0", "0a at 1", "0a at 2")],
+        StorePlan("keys"),
     ),
 ]

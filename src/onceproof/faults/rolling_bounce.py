@@ -6,7 +6,9 @@ Kafka Streams asks for it every instance is bounced twice, one of these times wi
 (`Release.bounces_to`), unless a trial is to show what happens without. The way back may follow in the same trial.
 
 Transactional stores may be switched on with the other release, and off with the way back, as an upgrade does. Then each
-instance opens stores that it, or another one, left without them, or with them.
+instance opens stores that it, or another one, left without them, or with them. Stores of the DSL
+may have the form that keeps headers from the other release on (KIP-1271), so that their entries are carried over one by
+one. There is no way back from that over state.
 
 Nothing may be lost, repeated or counted twice on the way. That both releases were members of one group at once is
 concluded from what the instances report: the release that each has loaded, and that each task is active in exactly one
@@ -31,8 +33,9 @@ TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
 PATIENCE = 300.0  # seconds that all bounces may take
 
 BACK, UPGRADE_FROM = f"{NAME}.back", f"{NAME}.upgrade.from"
-SWITCHED = f"{NAME}.transactional"
+SWITCHED, HEADERS_ON = f"{NAME}.transactional", f"{NAME}.headers"
 TRANSACTIONAL_STORES = {"enable.transactional.statestores": "true"}
+STORE_HEADERS = {"dsl.store.format": "HEADERS"}
 STATIC = "static.membership"  # a parameter of the scenario
 
 
@@ -47,6 +50,15 @@ class Parameters(BaseParameters):
     transactional: bool = Field(
         False, description="whether instances have transactional stores (KIP-892) while they run the other release"
     )
+    headers: bool = Field(
+        False,
+        description="whether stores have the form that keeps headers (KIP-1271) while instances run the other release",
+    )
+
+    @property
+    def switched(self) -> dict[str, str]:
+        """The configuration of an instance that runs the other release."""
+        return (TRANSACTIONAL_STORES if self.transactional else {}) | (STORE_HEADERS if self.headers else {})
 
 
 class StaticMembership(BaseParameters):
@@ -83,7 +95,7 @@ class RollingBounce(FaultRun):
         cell, parameters = lab.trial.cell, Parameters.of(lab.parameters)
         self._static = StaticMembership.of(lab.parameters).static_membership
         self._there = bounces(cell.streams, cell.restart_on, parameters) if cell.restart_on else ()
-        self._switched = {cell.restart_on: TRANSACTIONAL_STORES} if parameters.transactional else {}
+        self._parameters = parameters
         self._back = bounces(cell.running, cell.streams, parameters) if self._there and parameters.back else ()
         self._tasks: set[str] = set()  # that were active in any instance so far
         self._upgrade_from: dict[str, str | None] = {}  # by bounced instance
@@ -121,7 +133,7 @@ class RollingBounce(FaultRun):
     def _bounce(self, name: str, release: Release, upgrade_from: str | None) -> None:
         began = self.lab.now()
         self.lab.instances.stop(name, leave_group=not self._static)
-        switched = self._switched.get(release, {})
+        switched = self._parameters.switched if release == self.lab.trial.cell.restart_on else {}
         self.lab.instances.start(name, release, {**started_with(upgrade_from), **switched})
         self._upgrade_from[name] = upgrade_from
         milliseconds = round((self.lab.now() - began) * 1_000)
@@ -130,7 +142,7 @@ class RollingBounce(FaultRun):
                 "instance": name,
                 "release": str(release),
                 "upgrade_from": upgrade_from,
-                "transactional": bool(switched),
+                "switched": switched,
                 "away_ms": milliseconds,
             }
         )
@@ -224,7 +236,8 @@ class RollingBounce(FaultRun):
         together = sum(period["ms"] for period in worked)
         asked = next((b["upgrade_from"] for b in self._bounces if b["upgrade_from"]), None)
         back = " and back" if self._back else ""
-        switched = ", with transactional stores on the other release" if self._switched else ""
+        settings = " and ".join(f"{name}={value}" for name, value in self._parameters.switched.items())
+        switched = f", with {settings} on the other release" if settings else ""
         bounces = f"{len(self._bounces)} {'bounce' if len(self._bounces) == 1 else 'bounces'}"
         bounces += f", with upgrade.from={asked} on the way" if asked else ""
         return (

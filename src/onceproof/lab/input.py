@@ -15,23 +15,20 @@ from onceproof.model.record import Topics
 from onceproof.model.timeline import Timeline
 from onceproof.readers.inputs import deviation
 from onceproof.readers.kafka import token
-from onceproof.scenarios.base import Message, Workload, partition_of_key
+from onceproof.scenarios.base import Workload, partition_of_key
 
 SETTLED = 0.2  # seconds between two looks that must agree
 ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to report its positions
 
 
-def start_bulk(
-    plan: TrialPlan,
-    cluster: Cluster,
-    timeline: Timeline,
-    name: str,
-    records: Sequence[tuple[int, int]],
-    messages: Sequence[Message] = (),
-) -> Bulk:
-    """Start producing to the trial's input; `messages` are what the records stand for, if not for integers."""
+def start_first(plan: TrialPlan, cluster: Cluster, timeline: Timeline, workload: Workload) -> Bulk:
+    """Start producing what a trial begins with to its input."""
+    messages = workload.messages
     topic = " and ".join(plan.topics_of("input")) if messages else plan.topic("input")
-    return REAL.bulk(cluster, topic, _partition_of(plan), name, records, None, timeline, None, messages)
+    partition = _partition_of(plan)
+    return REAL.bulk(
+        cluster, topic, partition, "first", workload.first, None, timeline, None, messages, workload.labelled
+    )
 
 
 def _partition_of(plan: TrialPlan) -> Callable[[int], int]:
@@ -43,7 +40,8 @@ class Input:
 
     def __init__(self, context: TrialContext, workload: Workload) -> None:
         """Nothing is produced yet except what was preloaded."""
-        self._context, self._preloaded, self._messages = context, workload.first, workload.messages
+        self._context, self._preloaded = context, workload.first
+        self._messages, self._labelled = workload.messages, workload.labelled
         self._of_role: dict[str, list[Bulk]] = defaultdict(list)
 
     @property
@@ -62,7 +60,16 @@ class Input:
         context = self._context
         partition, topic = _partition_of(context.plan), self._topic(role)
         bulk = context.world.bulk(
-            context.cluster, topic, partition, name, records, rate, context.timeline, timestamps, self._messages
+            context.cluster,
+            topic,
+            partition,
+            name,
+            records,
+            rate,
+            context.timeline,
+            timestamps,
+            self._messages,
+            self._labelled,
         )
         self._of_role[role].append(bulk)
         return bulk

@@ -33,6 +33,7 @@ RETRYING = {
     "topic.metadata.refresh.interval.ms": 1_000,
     "partitioner": PARTITIONER,
 }
+LABEL = "place"  # header of a record that is labelled
 TICK = 0.01  # seconds between two portions of a paced bulk
 REPORT_EVERY = 0.1  # seconds between two `produced` events
 DELIVERY_TIMEOUT = 60.0
@@ -52,17 +53,19 @@ class Bulk:
         timeline: Timeline,
         timestamps: Sequence[int] | None = None,
         messages: Sequence[Message] = (),
+        labelled: bool = False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms.
 
-        Where there are `messages`, a record stands for the one at the index given by its value.
+        Where there are `messages`, a record stands for the one at the index given by its value. A record of integers
+        that is `labelled` has a header: `name`, and its place among these records.
         """
         self._monotonic = monotonic
         self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
-        self._timestamps, self._messages = timestamps, messages
+        self._timestamps, self._messages, self._labelled = timestamps, messages, labelled
         self._sent = 0
         self._known: set[tuple[str, int | None]] = set()  # topics, and partitions, of which a record was delivered
         self._pace = (self._monotonic(), 0, rate)  # since when, from which record on, records/s
@@ -156,6 +159,7 @@ class Bulk:
             "value": encode_integer(value),
             "partition": self._partition(key),
             "timestamp": self._timestamps[self._sent] if self._timestamps else 0,  # 0 is now
+            "headers": [(LABEL, f"{self._name} {self._sent}".encode())] if self._labelled else [],
         }
 
     def _delivered(self, error: Any, _message: Any) -> None:

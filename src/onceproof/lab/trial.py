@@ -13,7 +13,7 @@ from onceproof.lab.artifacts import dumper_class_path
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import Report, progress_of
 from onceproof.lab.driver import Driver
-from onceproof.lab.input import start_bulk
+from onceproof.lab.input import start_first
 from onceproof.lab.plan import plan_of, reads_segments
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
@@ -91,9 +91,7 @@ def preload(prepared: PreparedTrial, plan: TrialPlan, cluster: Cluster, folder: 
     begin = time.monotonic()
     timeline = Timeline(folder.preload)
     try:
-        workload = prepared.workload
-        bulk = start_bulk(plan, cluster, timeline, "first", workload.first, messages=workload.messages)
-        bulk.await_delivered()
+        start_first(plan, cluster, timeline, prepared.workload).await_delivered()
     finally:
         timeline.close()
     progress_of(folder).and_then("preload", _since(begin)).write(folder.progress_file)

@@ -213,6 +213,11 @@ ANOMALIES = {
             "store and key",
         ),
         Anomaly(
+            "wrong-entry-headers",
+            "At the end, a store that keeps headers held the right value with others than its changelog.",
+            "store and key",
+        ),
+        Anomaly(
             "false-after-true",
             "A delete was answered with false, though the record was there when it was asked for.",
             "key",
@@ -570,10 +575,10 @@ PROMISES = {
         Promise(
             "entries",
             "At the end every store of windows, sessions, joins, versions, tables and results that are held back has "
-            "the entries of its changelog up to the offset that it claims. Keys, values and timestamps are the same "
-            "bytes. Entries that are older than its retention do not count.",
+            "the entries of its changelog up to the offset that it claims. Keys, values, timestamps and headers "
+            "are the same bytes. Entries that are older than its retention do not count.",
             "Every such store of every partition was written at the end, at least where it was active.",
-            ("lost-entry", "wrong-entry", "wrong-entry-time"),
+            ("lost-entry", "wrong-entry", "wrong-entry-time", "wrong-entry-headers"),
             "store_entries",
             "entry_stores",
             dated=Dated(("dump",), role="any"),

@@ -178,6 +178,11 @@ class Release:
         """Whether it knows `enable.transactional.statestores` (KIP-892)."""
         return self.since(Release(4, 4, 0))
 
+    @property
+    def has_store_headers(self) -> bool:
+        """Whether it knows `dsl.store.format` (KIP-1271)."""
+        return self.since(Release(4, 3, 0))
+
     def refuse_restart_on(self, other: "Release") -> str | None:
         """Why an application that ran on this release cannot be restarted on the other one, if it cannot.
 

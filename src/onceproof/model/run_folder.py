@@ -100,12 +100,12 @@ class Dump:
         with self.file.open() as lines:
             return {int(key): int(value) for key, value in (line.split(",") for line in lines)}
 
-    def byte_entries(self) -> Iterator[tuple[str, str, int | None]]:
-        """The content as bytes: key and value in hexadecimal digits, and the timestamp if the store keeps one."""
+    def byte_entries(self) -> Iterator[tuple[str, str, int | None, str | None]]:
+        """The content as bytes: key and value in hexadecimal digits; timestamp and headers if the store keeps them."""
         with self.file.open() as lines:
             for line in lines:
-                key, value, timestamp = line.rstrip("\n").split(",")
-                yield key, value, int(timestamp) if timestamp else None
+                key, value, timestamp, *headers = line.rstrip("\n").split(",", 3)
+                yield key, value, int(timestamp) if timestamp else None, headers[0] if headers else None
 
 
 @dataclass(frozen=True)

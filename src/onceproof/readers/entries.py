@@ -1,4 +1,4 @@
-"""The promise `entries`: a store holds what its changelog says, entry by entry, as bytes and with timestamps.
+"""The promise `entries`: a store holds what its changelog says, entry by entry, as bytes, with timestamps and headers.
 
 A store of windows or sessions forgets by itself, without a tombstone, what is older than its retention: some kinds at
 once, others with their segment. So it need not hold what is older than that, seen from the youngest entry of its
@@ -24,8 +24,16 @@ from onceproof.readers.comparisons import by_place
 SEQUENCE = {"windows": 8}
 TIMES = {"windows": slice(-24, -8), "sessions": slice(-32, -16)}
 KEYS = {"waiting": 18, "subscriptions": 16}  # where the key that the records have begins
+WRONG_HEADERS = "wrong-entry-headers"
 DELETED = "deleted"  # in place of a value: from this time on a versioned store has none
-Entry = tuple[str, int | None]  # value and timestamp, None if the store keeps none
+
+
+class Entry(NamedTuple):
+    """A value, its timestamp and its headers; None where the store keeps none."""
+
+    value: str
+    timestamp: int | None
+    headers: str | None = None
 
 
 class Known(NamedTuple):
@@ -50,8 +58,8 @@ def compare_entries(dumps: Sequence[Dump], topics: Topics, stores: Mapping[str, 
         for dump in of_store:
             before = [record for record in changelog if record.offset < dump.offset]
             held: dict[str, list[Entry]] = defaultdict(list)
-            for key, value, timestamp in dump.byte_entries():
-                held[key].append((value, timestamp))
+            for key, value, timestamp, headers in dump.byte_entries():
+                held[key].append(Entry(value, timestamp, headers))
             if stores[role].form == "versions":
                 begin = max((r.timestamp for r in before), default=0) - stores[role].retention
                 known = _versions(before, stores[role].retention, begin)
@@ -77,7 +85,7 @@ def _known(records: Sequence[Record], store: StorePlan) -> dict[str, Known]:
     known = {}
     for shown, keys in of_key.items():
         all_ = [last[key] for key in keys]
-        due: list[Entry] = [(r.entry.partition(",")[2], r.timestamp) for r in all_ if "," in r.entry]
+        due = [Entry(r.entry.partition(",")[2], r.timestamp, r.headers) for r in all_ if "," in r.entry]
         kept = not store.retention or times[keys[0]] > youngest - store.retention
         known[shown] = Known(sorted(due), max(all_, key=by_place), kept)
     return known
@@ -92,19 +100,19 @@ def _versions(records: Sequence[Record], retention: int, begin: int) -> dict[str
         key, _, value = record.entry.partition(",")
         last[key] = record
         if record.timestamp >= youngest - retention:
-            put[key].append((value, record.timestamp))
+            put[key].append(Entry(value, record.timestamp))
             youngest = max(youngest, record.timestamp)
     return {key: Known(_history(put[key], begin), record, kept=True) for key, record in last.items()}
 
 
 def _history(versions: Sequence[Entry], begin: int) -> list[Entry]:
     """The versions that can be seen since `begin`, in order of time; `versions` are in the order of the puts."""
-    by_time = sorted({timestamp or 0: value for value, timestamp in versions}.items())
+    by_time = sorted({version.timestamp or 0: version.value for version in versions}.items())
     ended = sum(time <= begin for time, _ in by_time) - 1
     history: list[Entry] = []
     for time, value in by_time[max(ended, 0) :]:
         if value or (history and history[-1][0] != DELETED):  # only what was there can be deleted
-            history.append((value or DELETED, time))
+            history.append(Entry(value or DELETED, time))
     return history
 
 
@@ -116,10 +124,11 @@ def _compare(dump: Dump, known: Mapping[str, Known], held: Mapping[str, list[Ent
         if anomaly:
             wrong = True
             place = str(Place(f"{dump.store}-changelog", dump.partition, said.last.offset)) if said else dump.title
-            observed = f"{_text(there)}: {dump.title}"
+            as_text = _with_headers if anomaly == WRONG_HEADERS else _text
+            observed = f"{as_text(there)}: {dump.title}"
             number = int.from_bytes(bytes.fromhex(key[at : at + 8]), "big", signed=True)
             yield Comparison(
-                "entries", anomaly, dump.partition, number, place, _text(said.due if said else []), observed
+                "entries", anomaly, dump.partition, number, place, as_text(said.due if said else []), observed
             )
     if not wrong:
         entries = f"{sum(map(len, held.values()))} entries"
@@ -128,16 +137,27 @@ def _compare(dump: Dump, known: Mapping[str, Known], held: Mapping[str, list[Ent
 
 def _anomaly(held: Sequence[Entry], known: Known | None) -> str | None:
     due = known.due if known else []
-    values, due_values = [value for value, _ in held], [value for value, _ in due]
+    values, due_values = [entry.value for entry in held], [entry.value for entry in due]
     if values == due_values:
-        keeps_times = all(timestamp is not None for _, timestamp in held)
-        return "wrong-entry-time" if keeps_times and held != due else None
+        if _differ([entry.timestamp for entry in held], [entry.timestamp for entry in due]):
+            return "wrong-entry-time"
+        return WRONG_HEADERS if _differ([entry.headers for entry in held], [entry.headers for entry in due]) else None
     if len(values) < len(due_values) and set(values) <= set(due_values):
         return "lost-entry" if known and known.kept else None
     return "wrong-entry"
 
 
+def _differ(held: Sequence[object], due: Sequence[object]) -> bool:
+    """Whether a store that keeps them has others than are due."""
+    return None not in held and held != due
+
+
 def _text(entries: Sequence[Entry]) -> str:
     """Entries in words."""
-    texts = (value if timestamp is None else f"{value} at {timestamp}" for value, timestamp in entries)
+    texts = (e.value if e.timestamp is None else f"{e.value} at {e.timestamp}" for e in entries)
     return " and ".join(texts) or "nothing"
+
+
+def _with_headers(entries: Sequence[Entry]) -> str:
+    """Values and their headers in words."""
+    return " and ".join(f"{e.value} with {e.headers or 'no header'}" for e in entries)

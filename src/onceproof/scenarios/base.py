@@ -17,7 +17,7 @@ from pydantic import Field
 
 from onceproof.faults import NONE, OF_DISK, Injection, refuse_fault, rolling_bounce
 from onceproof.faults.base import Fault, FaultContext, Instance, Instances
-from onceproof.faults.rolling_bounce import BACK, STATIC, SWITCHED, StaticMembership
+from onceproof.faults.rolling_bounce import BACK, HEADERS_ON, STATIC, SWITCHED, StaticMembership
 from onceproof.model.anomaly import Comparison
 from onceproof.model.application import Value
 from onceproof.model.capability import OF_CLAIMED, Capability
@@ -195,13 +195,15 @@ class Workload:
     """The (key, value) records of a trial: those that are preloaded, and those that flow while it is driven.
 
     Where there are `messages`, the value of a record is the index of the one that it stands for. Where there are
-    `times`, those that flow have these, in ms from the first one on, and not those of their sending.
+    `times`, those that flow have these, in ms from the first one on, and not those of their sending. Records that are
+    `labelled` have a header each, which no other record has.
     """
 
     first: Sequence[tuple[int, int]]
     second: Sequence[tuple[int, int]]
     messages: Sequence[Message] = ()
     times: Sequence[int] = ()
+    labelled: bool = False
 
 
 class Stamped(NamedTuple):
@@ -254,6 +256,7 @@ class StateUpdater(BaseParameters):
 
 
 TRANSACTIONAL = "transactional.stores"
+HEADERS = "store.headers"
 BY_COMMIT = "whether stores take writes when they are committed (KIP-892)"
 
 
@@ -261,6 +264,12 @@ class TransactionalStores(BaseParameters):
     """When writes reach the stores."""
 
     transactional_stores: bool = Field(False, description=BY_COMMIT)
+
+
+class StoreHeaders(BaseParameters):
+    """The form of the stores that the DSL chooses."""
+
+    store_headers: bool = Field(False, description="whether stores on disk have the form that keeps headers (KIP-1271)")
 
 
 class TransactionalOnRestart(BaseParameters):
@@ -292,6 +301,12 @@ ROLLING_TRANSACTIONAL = Variant(
     "ROLLING_TRANSACTIONAL",
     "As ROLLING, and all the way back; on the other release stores are transactional (KIP-892).",
     {"fault": rolling_bounce.NAME, BACK: True, SWITCHED: True},
+)
+
+ROLLING_HEADERS = Variant(
+    "ROLLING_HEADERS",
+    "As ROLLING; on the other release stores have the form that keeps headers (KIP-1271).",
+    {"fault": rolling_bounce.NAME, HEADERS_ON: True},
 )
 
 ROLLING_BACK = Variant("ROLLING_BACK", "As ROLLING, and all the way back.", {"fault": rolling_bounce.NAME, BACK: True})
@@ -377,6 +392,11 @@ def rolls(parameters: Injection) -> bool:
     return parameters.injected is rolling_bounce.FAULT
 
 
+def switches_headers(parameters: Injection) -> bool:
+    """Whether stores keep headers from the other release on, to which the application moves."""
+    return rolls(parameters) and rolling_bounce.Parameters.of(parameters).headers
+
+
 def refuse_rolling(cell: Cell, parameters: Injection, *, on_disk: bool = True) -> str | None:
     """Why instances cannot move one by one to the other release of a cell, or not back, if they cannot.
 
@@ -390,6 +410,10 @@ def refuse_rolling(cell: Cell, parameters: Injection, *, on_disk: bool = True) -
     rolling = rolling_bounce.Parameters.of(parameters)
     if rolling.transactional and not cell.restart_on.has_transactional_stores:
         return f"Kafka Streams {cell.restart_on} has no transactional stores (KIP-892); roll to 4.4.0 or later."
+    if rolling.headers and not cell.restart_on.has_store_headers:
+        return f"Kafka Streams {cell.restart_on} keeps no headers in stores (KIP-1271); roll to 4.3.0 or later."
+    if rolling.headers and rolling.back:
+        return "Kafka Streams opens no store that has kept headers as one that keeps none: leave out the way back."
     ways = [(cell.streams, cell.restart_on), (cell.restart_on, cell.streams)]
     for before, after in ways[: 1 + rolling.back]:
         if reason := before.refuse_roll_to(after, upgrade_from=rolling.upgrade_from) or (
@@ -431,6 +455,16 @@ def refuse_stores(cell: Cell, asked: bool | str) -> str | None:
         if not release.has_transactional_stores:
             return f"Kafka Streams {release} has no transactional stores (KIP-892); take 4.4.0 or later."
     return None
+
+
+def refuse_headers(cell: Cell, parameters: StoreHeaders, *, on_disk: bool = True) -> str | None:
+    """Why the stores of a cell cannot keep headers, if they are to and cannot."""
+    if not parameters.store_headers:
+        return None
+    for release in (cell.streams, cell.running):
+        if not release.has_store_headers:
+            return f"Kafka Streams {release} keeps no headers in stores (KIP-1271); take 4.3.0 or later."
+    return None if on_disk else "stores keep headers on disk only: take stores=rocksdb, or another variant."
 
 
 def refuse_no_state_updater(cell: Cell, parameters: StateUpdater) -> str | None:
@@ -706,6 +740,11 @@ def transactional_stores(
         return {}
     has = asked in (True, "yes", "from the restart on" if restarted else "until the restart")
     return {"enable.transactional.statestores": str(has).lower()}
+
+
+def store_headers(parameters: StoreHeaders) -> dict[str, str]:
+    """The configuration for the requested stores; empty for a trial without headers, as older releases lack it."""
+    return rolling_bounce.STORE_HEADERS if parameters.store_headers else {}
 
 
 def state_updater(parameters: StateUpdater) -> dict[str, str]:

@@ -18,6 +18,9 @@ Where a fault strikes the application, all partitions stay in step, and the tria
 windows, and the records that wait for them to close, are restored from changelogs. A task's stream time need not be:
 the next record of the partition is the youngest one, so the clock is right again before anything is judged by it, and
 what must come out is the same function of the input.
+
+Where stores keep headers (KIP-1271, variants with `HEADERS`) each record has one of its own, and the windows in a store
+must have those of their changelog, also where they were restored from it.
 """
 
 import random
@@ -33,18 +36,24 @@ from onceproof.model.cell import Trial
 from onceproof.model.files import StorePlan
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
+    HEADERS,
     ROLLING,
+    ROLLING_HEADERS,
     Exercise,
     Group,
     Guarantee,
     Role,
     Scenario,
     ScenarioContext,
+    StoreHeaders,
     System,
     Variant,
     Workload,
     membership,
     partition_of_key,
+    refuse_headers,
+    store_headers,
+    switches_headers,
     values_in,
     variants_of,
 )
@@ -61,7 +70,7 @@ FLOWING = 20_000  # records while a fault strikes
 # --- variants ------------------------------------------------------------------------------------------------
 
 
-class Parameters(Group):
+class Parameters(Group, StoreHeaders):
     """The parameters of this scenario."""
 
     keys: int = Field(200, ge=1, description="keys of the records")
@@ -75,6 +84,7 @@ class Parameters(Group):
     guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
 
 
+LONG_WINDOWS = {"records": FLOWING, "keys": 5_000, "window": 30_000}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An outer join; of two tasks of a thread one is a minute ahead."),
     Variant("LEFT", "As DEFAULT_CONFIG, to the left.", {"join": "left"}),
@@ -87,6 +97,11 @@ VARIANTS = variants_of(
         {"fault": "instance-kill", "records": FLOWING},
     ),
     Variant(
+        "HEADERS",
+        "As KILLED; each record has a header, which stores keep (KIP-1271); windows hold all records to the end.",
+        {"fault": "instance-kill", **LONG_WINDOWS, HEADERS: True},
+    ),
+    Variant(
         "ASYMMETRIC",
         "All tasks in step; a match of the left stream may be much younger, but hardly older.",
         {"window": 300, "before": 20, "records": 10_000},
@@ -97,6 +112,7 @@ VARIANTS = variants_of(
         {"window": 300, "before": 20, "records": 10_000, "join": "left"},
     ),
     replace(ROLLING, parameters={**ROLLING.parameters, "records": FLOWING}),
+    replace(ROLLING_HEADERS, parameters={**ROLLING_HEADERS.parameters, **LONG_WINDOWS}),
 )
 
 
@@ -121,7 +137,7 @@ def workload(trial: Trial) -> Workload:
     rest = [*made[half:], *closing]
     if parameters.injected is None and not _is_asymmetric(parameters):
         rest.sort(key=lambda record: partition_of_key(record[0], parameters.partitions) == FIRST)
-    return Workload([], [*made[:half], *rest])
+    return Workload([], [*made[:half], *rest], labelled=parameters.store_headers or switches_headers(parameters))
 
 
 def _before(parameters: Parameters) -> int:
@@ -160,6 +176,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.stream.threads": "1",
         "commit.interval.ms": "100",
         **membership(parameters),
+        **store_headers(parameters),
         "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
     }
 
@@ -260,7 +277,16 @@ def refusal(trial: Trial) -> str | None:
             f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that what comes out would hang on which "
             f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters.fault}."
         )
-    return refuse_at_least_once(parameters.injected, parameters.guarantee) or refuse_group(cell, parameters)
+    if switches_headers(parameters) and cell.streams.has_store_headers:
+        return (
+            f"stores of Kafka Streams {cell.streams} that keep no headers have them in their changelogs, so what a "
+            "store must have hangs on where it was restored; roll from 4.2 or earlier."
+        )
+    return (
+        refuse_at_least_once(parameters.injected, parameters.guarantee)
+        or refuse_headers(cell, parameters)
+        or refuse_group(cell, parameters)
+    )
 
 
 # --- system --------------------------------------------------------------------------------------------------

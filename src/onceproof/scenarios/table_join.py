@@ -21,6 +21,9 @@ Changelogs are compacted: at last no record is left of a key that was deleted. W
 one comes back alone as soon as deletions of that time are forgotten. Over nothing it must restore what is due, and no
 key that was deleted; and so over the state that it left, of which no record says what was deleted (KAFKA-19943).
 
+Tables on disk may have the form that keeps headers (KIP-1271, variants with `HEADERS`), also from an upgrade on: then
+each entry is carried over when it is read. Up to 4.4.0 no operator puts headers into a table: `stream-join` has some.
+
 KAFKA-20685: an instance that is killed within a transaction may find stores that hold writes of it, and trust them.
 What it restores puts right all keys that changed since the checkpoint, so keys and groups change in turn: what the
 transaction changed had not changed since.
@@ -42,7 +45,9 @@ from onceproof.model.cell import Trial
 from onceproof.model.files import StorePlan
 from onceproof.model.promise import TRANSACTION_ATOMICITY, promises_of
 from onceproof.scenarios.base import (
+    HEADERS,
     ROLLING,
+    ROLLING_HEADERS,
     ROLLING_TRANSACTIONAL,
     TRANSACTIONAL,
     Exercise,
@@ -50,6 +55,7 @@ from onceproof.scenarios.base import (
     Role,
     Scenario,
     ScenarioContext,
+    StoreHeaders,
     StoreKind,
     System,
     TransactionalStores,
@@ -58,6 +64,8 @@ from onceproof.scenarios.base import (
     membership,
     partition_of_key,
     refuse_fault_of_disk,
+    refuse_headers,
+    store_headers,
     transactional_stores,
     values_in,
     variants_of,
@@ -83,7 +91,7 @@ FLOWING = 60_000  # records that last on the way there and back
 # --- variants ------------------------------------------------------------------------------------------------
 
 
-class Parameters(Group, TransactionalStores):
+class Parameters(Group, TransactionalStores, StoreHeaders):
     """The parameters of this scenario."""
 
     keys: int = Field(10_000, ge=1, description="keys of both tables")
@@ -108,6 +116,11 @@ VARIANTS = variants_of(
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {**KILLED, "stores": "in-memory"}),
     Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {**KILLED, TRANSACTIONAL: True}),
     Variant(
+        "HEADERS",
+        "As DEFAULT_CONFIG; tables on disk have the form that keeps headers (KIP-1271).",
+        {**KILLED, HEADERS: True},
+    ),
+    Variant(
         "PURGED",
         "As IN_MEMORY; repartition topics are purged of what is committed every 100 ms.",
         {**KILLED, "stores": "in-memory", "purged": True},
@@ -130,6 +143,7 @@ VARIANTS = variants_of(
     Variant("BOUNCED", "As DEFAULT_CONFIG; the instance is closed cleanly.", {"fault": bounce.FAULT.name}),
     Variant("REBALANCED", "As DEFAULT_CONFIG; instead a second instance joins and takes tasks over."),
     replace(ROLLING, parameters={**ROLLING.parameters, "join": "outer"}),
+    replace(ROLLING_HEADERS, parameters={**ROLLING_HEADERS.parameters, "join": "outer"}),
     replace(
         ROLLING_TRANSACTIONAL, parameters={**ROLLING_TRANSACTIONAL.parameters, "join": "outer", "records": FLOWING}
     ),
@@ -151,7 +165,11 @@ def refusal(trial: Trial) -> str | None:
     if parameters.compacted == "state aged" and not cell.running.removes_old_state:
         return f"Kafka Streams {cell.running} does not remove old state (KIP-1259); take 4.3.0 or later."
     on_disk = parameters.stores == "rocksdb"
-    return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
+    return (
+        refuse_fault_of_disk(parameters, on_disk=on_disk)
+        or refuse_headers(cell, parameters, on_disk=on_disk)
+        or refuse_group(cell, parameters, on_disk=on_disk)
+    )
 
 
 def workload(trial: Trial) -> Workload:
@@ -206,6 +224,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         **({"state.cleanup.dir.max.age.ms": str(MAX_AGE)} if own.compacted == "state aged" else {}),
         **membership(own),
         **transactional_stores(own),
+        **store_headers(own),
     }
 
 

@@ -50,6 +50,8 @@ final class Plants {
                     Alteration.of("~state.internals.RocksDBVersionedStore", "put", 3, Storing.VersionTimeOff.class)),
             new Plant("subscription-stays", Alteration.of(ROCKSDB, "put", 2, Storing.SubscriptionStays.class)),
             new Plant("table-time-off", Alteration.of(ROCKSDB, "put", 2, Storing.TableTimeOff.class)),
+            new Plant("headers-not-restored",
+                    Alteration.of("~state.internals.RecordConverters", "reconstructFromRaw", 3, Storing.HeadersNotRestored.class)),
             new Plant("source-restored-to-end",
                     Alteration.of(CHANGELOGS, "committedOffsetForChangelogs", Storing.ToTheEnd.class)),
             new Plant("former-changelog-trusted",

@@ -18,6 +18,8 @@ import java.util.WeakHashMap;
 import net.bytebuddy.asm.Advice;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.internals.OffsetCheckpoint;
 
@@ -283,6 +285,18 @@ public final class Storing {
 
     public static long later(long timestamp) {
         return Fired.everyNth(100) ? timestamp + 1 : timestamp;
+    }
+
+    /** In {@code RecordConverters.reconstructFromRaw(value, timestamp, headers)}: now and then without headers. */
+    static final class HeadersNotRestored {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 2, readOnly = false) Headers headers) {
+            headers = restored(headers);
+        }
+    }
+
+    public static Headers restored(Headers headers) {
+        return headers.toArray().length > 0 && Fired.everyNth(20) ? new RecordHeaders() : headers;
     }
 
     /** In {@code StoreChangelogReader.committedOffsetForChangelogs}. */

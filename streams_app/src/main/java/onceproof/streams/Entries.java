@@ -12,6 +12,8 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.BiConsumer;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -28,7 +30,8 @@ import org.apache.kafka.streams.state.internals.WrappedStateStore;
  * The entries of a store as bytes, in the form in which its changelog has them, so that a reader needs no serdes.
  *
  * <p>One line {@code key,value,timestamp} an entry: bytes in hexadecimal digits, and milliseconds, or nothing where the
- * store keeps no timestamp. The key of a window ends with its start, that of a session with its end and start. The
+ * store keeps no timestamp. Of a store that keeps headers (KIP-1271) a fourth column has them, {@code name=hex} one after
+ * the other, and the name alone of one without a value. The key of a window ends with its start, that of a session with its end and start. The
  * sequence number that a changelog has behind the start of a window is left out: stores do not show it. A versioned store
  * has a line for each version, with the time from which it is valid, in their order; without a value for a deletion.
  *
@@ -215,16 +218,20 @@ final class Entries {
     }
 
     private void line(byte[] key, byte[] value) throws IOException {
-        byte[] plain = value;
-        long timestamp = NONE;
         if (hasHeaders) {
-            plain = (byte[]) part("rawPlainValue", value);
-            timestamp = (Long) part("timestamp", value);
+            String headers = text((Headers) part("headers", value));
+            line(key, (byte[]) part("rawPlainValue", value), (Long) part("timestamp", value), "," + headers);
         } else if (timestamped) {
-            plain = valueBehindTime(value);
-            timestamp = ByteBuffer.wrap(value).getLong();
+            line(key, valueBehindTime(value), ByteBuffer.wrap(value).getLong());
+        } else {
+            line(key, value, NONE);
         }
-        line(key, plain, timestamp);
+    }
+
+    private static String text(Headers headers) {
+        return Arrays.stream(headers.toArray())
+                .map(header -> header.key() + (header.value() == null ? "" : "=" + hex(header.value())))
+                .collect(Collectors.joining(" "));
     }
 
     private static byte[] valueBehindTime(byte[] value) {
@@ -232,7 +239,11 @@ final class Entries {
     }
 
     private void line(byte[] key, byte[] plain, long timestamp) throws IOException {
-        lines.write(hex(key) + "," + hex(plain) + "," + (timestamp == NONE ? "" : timestamp) + "\n");
+        line(key, plain, timestamp, "");
+    }
+
+    private void line(byte[] key, byte[] plain, long timestamp, String more) throws IOException {
+        lines.write(hex(key) + "," + hex(plain) + "," + (timestamp == NONE ? "" : timestamp) + more + "\n");
         count++;
     }
 

@@ -20,6 +20,8 @@ import org.apache.kafka.streams.state.WindowStore;
  */
 interface Numbers {
 
+    String WITH_HEADERS = "org.apache.kafka.streams.state.ValueTimestampHeaders";
+
     /** The number of the key at the time; null if there is none. */
     Integer get(int key, long time);
 
@@ -42,9 +44,17 @@ interface Numbers {
         return new VersionedStore(store);
     }
 
-    /** The number that a store of any kind gave: as it is, or what a longer or timestamped value begins with. */
+    /**
+     * The number that a store of any kind gave: as it is, or what a longer value begins with, without the timestamp and
+     * the headers (KIP-1271) that the store keeps beside it.
+     */
     static int number(Object value) {
-        Object plain = value instanceof ValueAndTimestamp ? ((ValueAndTimestamp<?>) value).value() : value;
+        Object plain = value;
+        if (value instanceof ValueAndTimestamp) {
+            plain = ((ValueAndTimestamp<?>) value).value();
+        } else if (value.getClass().getName().equals(WITH_HEADERS)) {
+            plain = Newer.call(value, value.getClass(), "value", List.of());
+        }
         return plain instanceof byte[] ? ByteBuffer.wrap((byte[]) plain).getInt() : (Integer) plain;
     }
 

@@ -83,13 +83,19 @@ final class StoreKind {
     /** The same; a versioned one keeps so much of its history. */
     <K, V> Materialized<K, V, KeyValueStore<Bytes, byte[]>> table(
             String name, Duration history, Serde<K> keys, Serde<V> values) {
-        Materialized<K, V, KeyValueStore<Bytes, byte[]>> materialized =
-                Materialized.<K, V>as(tableSupplier(name, history)).withKeySerde(keys).withValueSerde(values);
-        return cached(materialized);
+        return cached(this.<K, V>table(name, history).withKeySerde(keys).withValueSerde(values));
     }
 
-    private KeyValueBytesStoreSupplier tableSupplier(String name, Duration history) {
-        return kind.equals(VERSIONED) ? VersionedStore.supplier(name, history) : timestamped(name);
+    /** In RocksDB as the DSL chooses, since {@code dsl.store.format} (KIP-1271) counts only where it does. */
+    private <K, V> Materialized<K, V, KeyValueStore<Bytes, byte[]>> table(String name, Duration history) {
+        switch (kind) {
+            case IN_MEMORY:
+                return Materialized.as(Stores.inMemoryKeyValueStore(name));
+            case VERSIONED:
+                return Materialized.as(VersionedStore.supplier(name, history));
+            default:
+                return Materialized.as(name);
+        }
     }
 
     /** A store whose values have timestamps, for a processor that needs them. */
