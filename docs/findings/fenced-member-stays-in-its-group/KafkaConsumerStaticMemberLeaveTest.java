@@ -50,8 +50,8 @@ import static org.mockito.Mockito.mock;
 import static org.mockito.Mockito.withSettings;
 
 /**
- * A member that closes with {@code LEAVE_GROUP} must leave its group, also if it has unsubscribed and subscribed since it
- * joined, as a stream thread that is fenced does ({@code StreamThread.handleTaskMigrated}).
+ * A member that closes with {@code LEAVE_GROUP} must leave its group, also if it has unsubscribed and subscribed since
+ * it joined, as a stream thread that is fenced does ({@code StreamThread.handleTaskMigrated}).
  */
 @Timeout(120)
 public class KafkaConsumerStaticMemberLeaveTest {
@@ -136,8 +136,8 @@ public class KafkaConsumerStaticMemberLeaveTest {
             config, new GroupRebalanceConfig(config, GroupRebalanceConfig.ProtocolType.CONSUMER));
         final SubscriptionState subscriptions = new SubscriptionState(logContext, AutoOffsetResetStrategy.EARLIEST);
         final Consumer<byte[], byte[]> consumer = new KafkaConsumer<>(
-            logContext, Time.SYSTEM, config, new ByteArrayDeserializer(), new ByteArrayDeserializer(), client, subscriptions,
-            new ConsumerMetadata(config, subscriptions, logContext, new ClusterResourceListeners()),
+            logContext, Time.SYSTEM, config, new ByteArrayDeserializer(), new ByteArrayDeserializer(), client,
+            subscriptions, new ConsumerMetadata(config, subscriptions, logContext, new ClusterResourceListeners()),
             List.of(new RangeAssignor()));
         consumer.subscribe(List.of("topic"));
         while (!consumer.groupMetadata().memberId().equals(MEMBER)) {
@@ -146,7 +146,7 @@ public class KafkaConsumerStaticMemberLeaveTest {
         return consumer;
     }
 
-    /** The client of a network with one broker, which is the coordinator of the group, and has another leader for it. */
+    /** The answers of a network with one broker: the coordinator of a group that another member leads. */
     private Object answer(final InvocationOnMock call) throws Throwable {
         switch (call.getMethod().getName()) {
             case "ready":
@@ -158,7 +158,8 @@ public class KafkaConsumerStaticMemberLeaveTest {
                 return new LeastLoadedNode(NODE, true);
             case "newClientRequest":
                 return new ClientRequest(
-                    call.getArgument(0), call.getArgument(1), 0, "client", call.getArgument(2), true, 60_000, call.getArgument(5));
+                    call.getArgument(0), call.getArgument(1), 0, "client", call.getArgument(2), true, 60_000,
+                    call.getArgument(5));
             case "send":
                 unanswered.add(call.getArgument(0));
                 return null;
