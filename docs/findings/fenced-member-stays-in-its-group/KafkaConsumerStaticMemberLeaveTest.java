@@ -57,12 +57,12 @@ import static org.mockito.Mockito.withSettings;
 public class KafkaConsumerStaticMemberLeaveTest {
 
     private static final String GROUP = "group";
-    private static final String MEMBER = "member-1";
     private static final Node NODE = new Node(0, "unused", 1);
 
     private final KafkaClient client = mock(KafkaClient.class, withSettings().stubOnly().defaultAnswer(this::answer));
     private final List<ClientRequest> unanswered = new ArrayList<>();
     private final List<String> left = new ArrayList<>();
+    private int joins = 0;
 
     @Test
     public void shouldLeaveGroupOnCloseOfStaticMember() {
@@ -70,7 +70,7 @@ public class KafkaConsumerStaticMemberLeaveTest {
 
         close(consumer, GroupMembershipOperation.LEAVE_GROUP);
 
-        assertEquals(List.of(MEMBER), left);
+        assertEquals(List.of("member-1"), left);
     }
 
     @Test
@@ -80,7 +80,7 @@ public class KafkaConsumerStaticMemberLeaveTest {
 
         close(consumer, GroupMembershipOperation.LEAVE_GROUP);
 
-        assertEquals(List.of(MEMBER), left);
+        assertEquals(List.of("member-1"), left);
     }
 
     @Test
@@ -91,7 +91,18 @@ public class KafkaConsumerStaticMemberLeaveTest {
 
         close(consumer, GroupMembershipOperation.LEAVE_GROUP);
 
-        assertEquals(List.of(MEMBER), left);
+        assertEquals(List.of("member-1"), left);
+    }
+
+    @Test
+    public void shouldLeaveGroupOnCloseOfStaticMemberThatHasJoinedAgain() {
+        final Consumer<byte[], byte[]> consumer = joined("instance-1");
+        consumer.unsubscribe();
+        join(consumer);
+
+        close(consumer, GroupMembershipOperation.LEAVE_GROUP);
+
+        assertEquals(List.of("member-2"), left);
     }
 
     @ParameterizedTest
@@ -111,11 +122,11 @@ public class KafkaConsumerStaticMemberLeaveTest {
     public void shouldLeaveGroupOnceIfDynamicMemberUnsubscribesAndCloses(final GroupMembershipOperation operation) {
         final Consumer<byte[], byte[]> consumer = joined(null);
         consumer.unsubscribe();
-        assertEquals(List.of(MEMBER), left);
+        assertEquals(List.of("member-1"), left);
 
         close(consumer, operation);
 
-        assertEquals(List.of(MEMBER), left);
+        assertEquals(List.of("member-1"), left);
     }
 
     private static void close(final Consumer<?, ?> consumer, final GroupMembershipOperation operation) {
@@ -139,11 +150,16 @@ public class KafkaConsumerStaticMemberLeaveTest {
             logContext, Time.SYSTEM, config, new ByteArrayDeserializer(), new ByteArrayDeserializer(), client,
             subscriptions, new ConsumerMetadata(config, subscriptions, logContext, new ClusterResourceListeners()),
             List.of(new RangeAssignor()));
+        join(consumer);
+        return consumer;
+    }
+
+    private void join(final Consumer<?, ?> consumer) {
+        final String member = "member-" + (joins + 1);
         consumer.subscribe(List.of("topic"));
-        while (!consumer.groupMetadata().memberId().equals(MEMBER)) {
+        while (!consumer.groupMetadata().memberId().equals(member)) {
             consumer.poll(Duration.ofMillis(10));
         }
-        return consumer;
     }
 
     /** The answers of a network with one broker: the coordinator of a group that another member leads. */
@@ -188,7 +204,7 @@ public class KafkaConsumerStaticMemberLeaveTest {
             case JOIN_GROUP:
                 return new JoinGroupResponse(
                     new JoinGroupResponseData().setGenerationId(1).setProtocolType("consumer").setProtocolName("range")
-                        .setLeader("leader").setMemberId(MEMBER),
+                        .setLeader("leader").setMemberId("member-" + ++joins),
                     request.version());
             case SYNC_GROUP:
                 return new SyncGroupResponse(new SyncGroupResponseData().setAssignment(
