@@ -6,12 +6,14 @@
 Each target is a release and what is to be found in it: a known issue that strikes it, or a bug that is planted. Some
 are searched for in one scenario alone, where they do not show by default, so that the steering itself is measured. A
 search ends when it has shown that, or after M minutes. For each seed a steered search runs, and then a uniform one;
-prints a row for each target and way: searches that found it, the minutes of each (`> M`: not found), their median, and
-the trials that were run. With a file of results, each search is appended to it, and not made again.
+prints a row for each target and way: searches that found it, the minutes of each (`> M`: not found) and their median,
+and the same of trials, which a busy machine does not change. With a file of results, each search is appended to it, and
+not made again.
 """
 
 import argparse
 import json
+import math
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
@@ -25,7 +27,7 @@ from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search.log import ExplorationFolder, Tried, read_lines
 from onceproof.campaigns.search.verbs import asked_for, explore
 
-HEAD = "| target | schedules | found | minutes | median | trials |\n|---|---|---|---|---|---|"
+HEAD = "| target | schedules | found | minutes | median | trials | median |\n|---|---|---|---|---|---|---|"
 
 
 @dataclass(frozen=True)
@@ -128,14 +130,25 @@ def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searc
 
 
 def row(target: Target, way: str, searched: Sequence[Searched], minutes: float) -> str:
-    """What the searches for a target came to; the median counts those in vain as longer than any other."""
+    """What the searches for a target came to."""
+    found = [search.found is not None for search in searched]
     taken = [minutes if search.found is None else search.found for search in searched]
-    found = sum(search.found is not None for search in searched)
-    text = ", ".join(f"> {minutes:g}" if search.found is None else f"{search.found:.1f}" for search in searched)
-    middle = statistics.median(taken)
-    median = f"> {minutes:g}" if 2 * found <= len(searched) else f"{middle:.1f}"
-    trials = sum(search.trials for search in searched)
-    return f"| {target.name} on {target.streams} | {way} | {found}/{len(searched)} | {text} | {median} | {trials} |"
+    cells = [
+        f"{target.name} on {target.streams}",
+        way,
+        f"{sum(found)}/{len(searched)}",
+        *_listed(taken, found, ".1f"),
+        *_listed([search.trials for search in searched], found, "g"),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _listed(values: Sequence[float], found: Sequence[bool], form: str) -> tuple[str, str]:
+    """The values, and their median; those in vain (`> VALUE`) count as longer than any other."""
+    texts = [f"{value:{form}}" if there else f"> {value:g}" for value, there in zip(values, found, strict=True)]
+    ranked = sorted(value if there else math.inf for value, there in zip(values, found, strict=True))
+    middle = statistics.median_high(ranked)
+    return ", ".join(texts), f"> {max(values):g}" if math.isinf(middle) else f"{middle:{form}}"
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from onceproof.model.segments import COORDINATOR, OFFSETS
 from onceproof.model.timeline import Timeline
 from onceproof.scenarios import scenario
 from onceproof.scenarios.at_least_once import DELETE
-from onceproof.scenarios.base import Message
+from onceproof.scenarios.base import Workload
 from onceproof.scenarios.prepared import PreparedTrial
 from onceproof.scenarios.split_batch import TAKEN
 from tests.fakes.clock import FakeClock
@@ -250,8 +250,7 @@ class FakeBulk:
     rate: float | None
     timeline: Timeline
     timestamps: Sequence[int] | None = None
-    messages: Sequence[Message] = ()
-    labelled: bool = False
+    workload: Workload | None = None
     delivered: int = 0
     throttled: float = 0.0
     due: float = field(default=0.0, init=False)

@@ -8,7 +8,7 @@ import pytest
 
 from onceproof.lab import load
 from onceproof.lab.load import Bulk
-from onceproof.scenarios.base import Message
+from onceproof.scenarios.base import Message, Workload
 from tests.fakes.world import FakeCluster
 
 
@@ -58,8 +58,7 @@ def bulk_of(clock, records, rate, messages=(), partitions=1, *, labelled=False):
         rate,
         timeline,
         None,
-        messages,
-        labelled,
+        Workload([], [], messages, labelled=labelled),
         monotonic=clock.monotonic,
     )
 

@@ -42,3 +42,4 @@ def test_the_longest_stall_voids_a_trial():
     assert stall_text([frozen, *events]) == "The machine stood still for 1.2 s (driver): the trial says nothing."
     assert stall_text([frozen, events[1]]) is None, "it was meant to stand still"
     assert stall_text([]) is None
+    assert stall_text(events, 3_211) is None, "so long it may"

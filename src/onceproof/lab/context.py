@@ -30,8 +30,20 @@ def progress_of(folder: TrialFolder) -> TrialProgress:
 class TrialContext:
     """A trial's plan, brokers, folder, clock and timeline; and what is known about its drive so far."""
 
-    def __init__(self, plan: TrialPlan, cluster: Cluster, folder: TrialFolder, report: Report, world: World) -> None:
-        """Connect to the brokers, and clear the folder of what an interrupted trial left behind."""
+    def __init__(
+        self,
+        plan: TrialPlan,
+        cluster: Cluster,
+        folder: TrialFolder,
+        report: Report,
+        world: World,
+        stalled: int,
+    ) -> None:
+        """Connect to the brokers, and clear the folder of what an interrupted trial left behind.
+
+        The machine may stand still for less than `stalled` ms.
+        """
+        self._stalled = stalled
         self.plan, self.trial = plan, plan.trial
         self.cluster, self.folder, self.report, self.world = cluster, folder, report, world
         self.topics = world.topics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
@@ -99,13 +111,18 @@ class TrialContext:
         self.require_time()
         self.cluster.check_alive()
 
+    @property
+    def void(self) -> str | None:
+        """Why the trial says nothing, in a sentence, if the machine stood still for too long."""
+        return stall_text(self.events, self._stalled)
+
     def require_time(self) -> None:
         """Check that the machine did not stand still.
 
         Raises:
             StoodStillError: some process got no CPU time.
         """
-        if void := stall_text(self.events):
+        if void := self.void:
             raise StoodStillError(void)
 
     def await_(

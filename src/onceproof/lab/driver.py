@@ -40,7 +40,7 @@ class Driver:
     ) -> None:
         """Bring together what takes part; nothing is started except the watch over the machine."""
         self.scenario, self._prepared = prepared.scenario, prepared
-        self.context = TrialContext(plan, cluster, folder, report, world)
+        self.context = TrialContext(plan, cluster, folder, report, world, prepared.scenario.stalled)
         self._instances = Instances(self.context)
         self._input = Input(self.context, prepared.workload)
         self._limits = Limits(self.context)

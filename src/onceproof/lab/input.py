@@ -23,12 +23,9 @@ ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to report 
 
 def start_first(plan: TrialPlan, cluster: Cluster, timeline: Timeline, workload: Workload) -> Bulk:
     """Start producing what a trial begins with to its input."""
-    messages = workload.messages
-    topic = " and ".join(plan.topics_of("input")) if messages else plan.topic("input")
+    topic = " and ".join(plan.topics_of("input")) if workload.messages else plan.topic("input")
     partition = _partition_of(plan)
-    return REAL.bulk(
-        cluster, topic, partition, "first", workload.first, None, timeline, None, messages, workload.labelled
-    )
+    return REAL.bulk(cluster, topic, partition, "first", workload.first, None, timeline, None, workload)
 
 
 def _partition_of(plan: TrialPlan) -> Callable[[int], int]:
@@ -40,8 +37,7 @@ class Input:
 
     def __init__(self, context: TrialContext, workload: Workload) -> None:
         """Nothing is produced yet except what was preloaded."""
-        self._context, self._preloaded = context, workload.first
-        self._messages, self._labelled = workload.messages, workload.labelled
+        self._context, self._workload = context, workload
         self._of_role: dict[str, list[Bulk]] = defaultdict(list)
 
     @property
@@ -60,16 +56,7 @@ class Input:
         context = self._context
         partition, topic = _partition_of(context.plan), self._topic(role)
         bulk = context.world.bulk(
-            context.cluster,
-            topic,
-            partition,
-            name,
-            records,
-            rate,
-            context.timeline,
-            timestamps,
-            self._messages,
-            self._labelled,
+            context.cluster, topic, partition, name, records, rate, context.timeline, timestamps, self._workload
         )
         self._of_role[role].append(bulk)
         return bulk
@@ -77,7 +64,7 @@ class Input:
     def _topic(self, role: str) -> str:
         """Where records go; messages name their topics themselves."""
         plan = self._context.plan
-        return " and ".join(plan.topics_of("input")) if self._messages else plan.topic(role)
+        return " and ".join(plan.topics_of("input")) if self._workload.messages else plan.topic(role)
 
     def check(self) -> None:
         """Check that every record so far could be delivered.
@@ -136,8 +123,8 @@ class Input:
         for role in plan.inputs:
             generated: Iterable[tuple[int | None, int | None]] = self._delivered_to(role)
             home = None
-            if self._messages:
-                sent = (self._messages[place] for _, place in self._delivered_to("input"))
+            if messages := self._workload.messages:
+                sent = (messages[place] for _, place in self._delivered_to("input"))
                 generated = [(token(m.key), token(m.value)) for m in sent if m.topic == plan.topic(role)]
             else:
                 home = _partition_of(plan)
@@ -147,4 +134,4 @@ class Input:
 
     def _delivered_to(self, role: str) -> Iterator[tuple[int, int]]:
         """Key and value of all that was delivered to an input, in order; the first bulk and messages are in `input`."""
-        return chain(self._preloaded if role == "input" else (), *(bulk.sent for bulk in self._of_role[role]))
+        return chain(self._workload.first if role == "input" else (), *(bulk.sent for bulk in self._of_role[role]))

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 from onceproof.lab.cluster import Cluster
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Timeline
-from onceproof.scenarios.base import Message
+from onceproof.scenarios.base import Message, Workload
 
 PARTITIONER = "murmur2_random"  # Java's, for messages; the partition of integers is given
 PRODUCER_CONFIG = {
@@ -33,6 +33,7 @@ RETRYING = {
     "topic.metadata.refresh.interval.ms": 1_000,
     "partitioner": PARTITIONER,
 }
+NOTHING_ELSE = Workload([], [])  # than integers
 LABEL = "place"  # header of a record that is labelled
 TICK = 0.01  # seconds between two portions of a paced bulk
 REPORT_EVERY = 0.1  # seconds between two `produced` events
@@ -52,20 +53,19 @@ class Bulk:
         rate: float | None,
         timeline: Timeline,
         timestamps: Sequence[int] | None = None,
-        messages: Sequence[Message] = (),
-        labelled: bool = False,
+        workload: Workload = NOTHING_ELSE,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start producing `records` (key, value) at `rate` records/s, None for full speed; `timestamps` are in ms.
 
-        Where there are `messages`, a record stands for the one at the index given by its value. A record of integers
-        that is `labelled` has a header: `name`, and its place among these records.
+        `workload`: which messages the records stand for, if any, and whether those of integers are labelled: with
+        `name`, and the place among these records.
         """
         self._monotonic = monotonic
         self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
-        self._timestamps, self._messages, self._labelled = timestamps, messages, labelled
+        self._timestamps, self._messages, self._labelled = timestamps, workload.messages, workload.labelled
         self._sent = 0
         self._known: set[tuple[str, int | None]] = set()  # topics, and partitions, of which a record was delivered
         self._pace = (self._monotonic(), 0, rate)  # since when, from which record on, records/s

@@ -23,7 +23,7 @@ from onceproof.model.errors import HarnessError, StoodStillError
 from onceproof.model.files import CHANGELOG, Outcome, Reading, TrialPlan, TrialProgress, write_observations
 from onceproof.model.json_file import unwritable
 from onceproof.model.run_folder import TrialFolder
-from onceproof.model.timeline import Timeline, stall_text
+from onceproof.model.timeline import Timeline
 from onceproof.processes.locks import in_use
 from onceproof.processes.waiting import holds_within
 from onceproof.scenarios.prepared import PreparedTrial
@@ -133,7 +133,7 @@ def drive(
             outcome = driver.outcome(exercise)
         except (HarnessError, StoodStillError) as error:
             # A process without CPU time proves no fault of Kafka's, whatever it did.
-            void = stall_text(driver.context.events) or (str(error) if isinstance(error, StoodStillError) else None)
+            void = driver.context.void or (str(error) if isinstance(error, StoodStillError) else None)
             if void is None:
                 driver.outcome(error=str(error)).write(folder.outcome_file)
                 raise

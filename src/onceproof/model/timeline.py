@@ -95,15 +95,15 @@ class Timeline:
             self._file.close()
 
 
-def stall_text(events: Iterable[Event]) -> str | None:
+def stall_text(events: Iterable[Event], stalled: int = STALLED) -> str | None:
     """The longest time for which a process of the trial got no CPU time, in a sentence; None if there is none.
 
-    Time for which the driver froze an instance does not count.
+    Less than `stalled` ms do not count, nor does time for which the driver froze an instance.
     """
     listed = list(events)
     stalls = [(_unexplained(event, listed), event["source"]) for event in listed if event["event"] == "stall"]
     ms, source = max(stalls, default=(0, ""))
-    if ms < STALLED:
+    if ms < stalled:
         return None
     return f"The machine stood still for {ms / 1_000:.1f} s ({source}): the trial says nothing."
 

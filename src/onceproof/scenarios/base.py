@@ -25,7 +25,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, FaultOutcome, Later, StorePlan, TopicPlan
 from onceproof.model.parameter import BaseParameters, Parameter
-from onceproof.model.timeline import Event, Return, proved_returns
+from onceproof.model.timeline import STALLED, Event, Return, proved_returns
 from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import Kept
@@ -509,6 +509,8 @@ class Scenario:
     faults: tuple[Fault, ...] = ()
     # Whether its trials mostly wait for time to pass, so that one can be driven beside another trial.
     mostly_waits: bool = False
+    # Ms for which the machine may stand still; if it does so for longer, a trial says nothing.
+    stalled: int = STALLED
     # Whether each of its trials has brokers of its own, as it does to them what other trials would feel.
     own_brokers: bool = False
     # Seconds of a trial on 2 cores (docs/figures.md), until an installation has measured its own.
