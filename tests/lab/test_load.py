@@ -13,7 +13,7 @@ from tests.fakes.world import FakeCluster
 
 
 class FakeProducer:
-    def __init__(self, _config):
+    def __init__(self, _config=None):
         self.waiting = []
         self.known = set()  # topics and partitions of which a record was delivered
         self.unknown = []  # of which others were produced before that
@@ -66,9 +66,10 @@ def bulk_of(clock, records, rate, messages=(), partitions=1, *, labelled=False):
 @pytest.mark.parametrize("topics", [(), ("one", "other", "one", "other")])
 def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics):
     bulk = bulk_of(clock, 4, None, [Message(topic, b"a", b"1", 0, None) for topic in topics])
-    bulk._run()
+    producer = FakeProducer()
+    bulk._run(producer)
     assert bulk.done()
-    assert bulk._producer.unknown == []
+    assert producer.unknown == []
 
 
 @pytest.mark.parametrize(
@@ -76,16 +77,18 @@ def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics)
 )
 def test_a_labelled_record_has_a_header_that_no_other_has(clock, labelled, headers):
     bulk = bulk_of(clock, 2, None, labelled=labelled)
-    bulk._run()
-    assert bulk._producer.headers == headers
+    producer = FakeProducer()
+    bulk._run(producer)
+    assert producer.headers == headers
 
 
 def test_a_record_of_each_partition_is_delivered_before_others_follow(clock):
     bulk = bulk_of(clock, 12, None, partitions=3)
-    bulk._run()
+    producer = FakeProducer()
+    bulk._run(producer)
     assert bulk.done()
-    assert bulk._producer.unknown == []
-    assert bulk._producer.known == {("topic", 0), ("topic", 1), ("topic", 2)}
+    assert producer.unknown == []
+    assert producer.known == {("topic", 0), ("topic", 1), ("topic", 2)}
 
 
 def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
@@ -100,7 +103,7 @@ def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
     def after(seconds):
         clock.now += seconds
         with pytest.raises(InterruptedError):
-            bulk._send()
+            bulk._send(FakeProducer())
         return bulk.delivered
 
     due = lambda: round(clock.now * 100)  # noqa: E731 - as it is paced now

@@ -62,7 +62,7 @@ class Bulk:
         `name`, and the place among these records.
         """
         self._monotonic = monotonic
-        self._producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
+        producer = Producer({**cluster.client(), **producer_config(cluster), "throttle_cb": self._take_throttle})
         self._topic, self._partition, self._name = topic, partition, name
         self._records, self._timeline = records, timeline
         self._timestamps, self._messages, self._labelled = timestamps, workload.messages, workload.labelled
@@ -75,7 +75,8 @@ class Bulk:
         self.delivered = 0
         self.throttled = 0.0
         timeline.add("driver", "bulk", name=name, records=len(records), rate=rate)
-        self._thread = threading.Thread(target=self._run, name=f"bulk-{name}", daemon=True)
+        # It alone keeps the producer, which ends with it: a trial may have a thousand bulks.
+        self._thread = threading.Thread(target=self._run, args=(producer,), name=f"bulk-{name}", daemon=True)
         self._thread.start()
 
     def full_speed(self) -> None:
@@ -124,15 +125,15 @@ class Bulk:
                 f"{self.delivered:,} did."
             )
 
-    def _run(self) -> None:
+    def _run(self, producer: Producer) -> None:
         try:
-            self._send()
-            self._producer.flush(DELIVERY_TIMEOUT)
+            self._send(producer)
+            producer.flush(DELIVERY_TIMEOUT)
         except (KafkaException, BufferError) as error:
             self._error = str(error)
         self._report(0)
 
-    def _send(self) -> None:
+    def _send(self, producer: Producer) -> None:
         while self._sent < len(self._records) and not self._stop and not self._error:
             since, first, rate = self._pace
             due = len(self._records)
@@ -141,13 +142,13 @@ class Bulk:
             # In portions, so that deliveries are counted while a bulk runs at full speed.
             for key, value in self._records[self._sent : min(due, self._sent + 5_000)]:
                 record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
-                self._producer.produce(**record, on_delivery=self._delivered)
+                producer.produce(**record, on_delivery=self._delivered)
                 self._sent += 1
                 if (place := (record["topic"], record.get("partition"))) not in self._known:
                     # What the client takes before it knows a partition and its leader may come behind later records.
-                    self._producer.flush(DELIVERY_TIMEOUT)
+                    producer.flush(DELIVERY_TIMEOUT)
                     self._known.add(place)
-            self._producer.poll(TICK if self._sent >= due and rate is not None else 0)
+            producer.poll(TICK if self._sent >= due and rate is not None else 0)
             self._report(REPORT_EVERY)
         if self._stop:
             self._records = self._records[: self._sent]
