@@ -126,7 +126,7 @@ def test_a_trial_is_in_use_as_long_as_it_is_driven(tmp_path, monkeypatch):
     made = SimpleNamespace(
         drive=drives,
         stop=look,
-        context=SimpleNamespace(events=[]),
+        context=SimpleNamespace(void=None),
         outcome=lambda error: outcome,
     )
     monkeypatch.setattr(trial, "Driver", lambda *_: made)
