@@ -307,11 +307,11 @@ def _joined(so_far: Column, record: Column) -> Column:
     at, gap = record["at"], record["size"]
 
     def is_near(session: Column) -> Column:
-        is_open = session["end"] > record["closed"]
-        return (session["start"] <= at + gap) & (session["end"] >= at - gap) & is_open
+        return (session["start"] <= at + gap) & (session["end"] >= at - gap)
 
-    near = f.filter(so_far["sessions"], is_near)
-    rest = f.filter(so_far["sessions"], lambda session: ~is_near(session))
+    may_be_open = f.filter(so_far["sessions"], lambda session: session["end"] > record["closed"])
+    near = f.filter(may_be_open, is_near)
+    rest = f.filter(may_be_open, lambda session: ~is_near(session))
     start = f.least(at, f.array_min(f.transform(near, lambda session: session["start"])))  # skips null
     end = f.greatest(at, f.array_max(f.transform(near, lambda session: session["end"])))
     total = f.aggregate(near, record["value"], lambda before, session: before + session["sum"])

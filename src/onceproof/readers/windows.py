@@ -174,13 +174,14 @@ def _held_back(
 def _join_sessions(
     record: Record, gap: int, closed: int, sessions: dict[Window, int], updates: dict[Window, list[Update]]
 ) -> None:
-    """Have a record begin a session, or join those that are near and open, unless it comes too late for that."""
+    """Have a record begin a session, or join those that are near and open, unless it comes too late for that.
+
+    `sessions`: those of its key that may be open; what has closed is taken out.
+    """
     at = record.timestamp
-    near = [
-        session
-        for session in sessions
-        if session.start <= at + gap and session.end >= at - gap and session.end > closed
-    ]
+    for ended in [session for session in sessions if session.end <= closed]:
+        del sessions[ended]  # it takes no more records
+    near = [session for session in sessions if session.start <= at + gap and session.end >= at - gap]
     joined = Window(
         record.key, min([at, *(session.start for session in near)]), max([at, *(session.end for session in near)])
     )
