@@ -58,7 +58,8 @@ class Nature:
     drops: int = 7  # answers of a foreign-key join that meet a row that has changed
     halts_in_deletion: bool = True  # an instance that is to end while it deletes a segment
     dies_of_disk: bool = True  # an instance that cannot write to its disk
-    stands_still_after: float | None = None  # seconds; then the machine stands still for 3.2 s
+    stands_still_after: float | None = None  # seconds; then the machine stands still
+    stands_still_for: float = 3.2  # seconds
 
 
 @dataclass(eq=False)

@@ -317,6 +317,7 @@ class FakeTicker:
     def __init__(self, missed: Callable[[float], None], clock: FakeClock, nature: Nature) -> None:
         """Tick with the clock."""
         self._missed, self._left = missed, nature.stands_still_after
+        self._still = nature.stands_still_for
         clock.listeners.append(self._pass)
 
     def _pass(self, seconds: float) -> None:
@@ -324,7 +325,7 @@ class FakeTicker:
             self._left -= seconds
             if self._left <= 0:
                 self._left = None
-                self._missed(3.2)
+                self._missed(self._still)
 
     def stop(self) -> None:
         """Nothing to stop."""
