@@ -395,10 +395,13 @@ def is_at_rest(lab: FaultContext) -> bool:
     )
 
 
-def tasks_come_back() -> dict[str, str]:
-    """Configuration of a group that misses a member soon, and gives tasks at once to one that comes back."""
+def tasks_come_back(session: float = SESSION) -> dict[str, str]:
+    """Configuration of a group that gives tasks at once to a member that comes back, and misses one after a session.
+
+    `session` is in seconds; by default it is short.
+    """
     return {
-        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
+        "main.consumer.session.timeout.ms": str(int(session * 1_000)),
         # With less, who was away or lost its state gets active tasks only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
     }

@@ -6,9 +6,10 @@ Kafka Streams asks for it every instance is bounced twice, one of these times wi
 (`Release.bounces_to`), unless a trial is to show what happens without. The way back may follow in the same trial.
 
 Transactional stores may be switched on with the other release, and off with the way back, as an upgrade does. Then each
-instance opens stores that it, or another one, left without them, or with them. Stores of the DSL
-may have the form that keeps headers from the other release on (KIP-1271), so that their entries are carried over one by
-one. There is no way back from that over state.
+instance opens stores that it, or another one, left without them, or with them.
+
+Stores of the DSL may have the form that keeps headers (KIP-1271) from the other release on, so that their entries are
+carried over one by one. There is no way back from that over state.
 
 Nothing may be lost, repeated or counted twice on the way. That both releases were members of one group at once is
 concluded from what the instances report: the release that each has loaded, and that each task is active in exactly one

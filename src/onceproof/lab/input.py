@@ -23,9 +23,13 @@ ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to report 
 
 def start_first(plan: TrialPlan, cluster: Cluster, timeline: Timeline, workload: Workload) -> Bulk:
     """Start producing what a trial begins with to its input."""
-    topic = " and ".join(plan.topics_of("input")) if workload.messages else plan.topic("input")
-    partition = _partition_of(plan)
+    topic, partition = _topic(plan, workload), _partition_of(plan)
     return REAL.bulk(cluster, topic, partition, "first", workload.first, None, timeline, None, workload)
+
+
+def _topic(plan: TrialPlan, workload: Workload, role: str = "input") -> str:
+    """Where records go; messages name their topics themselves."""
+    return " and ".join(plan.topics_of("input")) if workload.messages else plan.topic(role)
 
 
 def _partition_of(plan: TrialPlan) -> Callable[[int], int]:
@@ -54,17 +58,12 @@ class Input:
     ) -> Bulk:
         """Send records in the background, as `scenarios.base.ScenarioContext.produce` says."""
         context = self._context
-        partition, topic = _partition_of(context.plan), self._topic(role)
+        topic, partition = _topic(context.plan, self._workload, role), _partition_of(context.plan)
         bulk = context.world.bulk(
             context.cluster, topic, partition, name, records, rate, context.timeline, timestamps, self._workload
         )
         self._of_role[role].append(bulk)
         return bulk
-
-    def _topic(self, role: str) -> str:
-        """Where records go; messages name their topics themselves."""
-        plan = self._context.plan
-        return " and ".join(plan.topics_of("input")) if self._workload.messages else plan.topic(role)
 
     def check(self) -> None:
         """Check that every record so far could be delivered.

@@ -57,7 +57,7 @@ NAME = "instance-1"
 SETTLES = 30.0  # seconds that tasks have to move to another thread
 MOST = 100  # of a value
 GRACE = 100  # ms for which windows wait for records that are out of order
-SESSION = 30_000  # ms: who leaves says so, and nothing that is counted hangs on time as long as no session ends
+SESSION = 30.0  # seconds: who leaves says so, and nothing that is counted depends on time as long as no session ends
 REACH, ALL_EVERY = 16, 10  # of a scan: how far its keys may be from that of the record; every how many scan all
 EMITTED_EVERY = "__emit.interval.ms.kstreams.windowed.aggregation__"  # internal: ms between looks for closed windows
 
@@ -171,8 +171,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         "onceproof.native.objects": "true",
         **({EMITTED_EVERY: "0"} if parameters.on_close else {}),
-        **tasks_come_back(),
-        "main.consumer.session.timeout.ms": str(SESSION),
+        **tasks_come_back(SESSION),
         **membership(parameters),
         **transactional_stores(parameters),
     }
@@ -290,6 +289,6 @@ SCENARIO = Scenario(
     positive_control=("DEFAULT_CONFIG", "4.1.0"),
     refusal=refusal,
     seconds=45,
-    stalled=SESSION // 2,
+    stalled=int(SESSION * 1_000) // 2,
     alike="records",
 )
