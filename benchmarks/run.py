@@ -23,8 +23,8 @@ from benchmarks.trial import peer
 from onceproof.pipeline.environment import airflow_home
 from onceproof.settings import get_settings
 
-PATIENT = ("cell.prepare", "cell.drive", "beside")  # which wait for one another
-DRIVING = ("cell.drive", "beside", "add_trials")
+PATIENT = ("drive", "drive_waiting_cells")  # which wait for one another
+DRIVING = ("drive", "drive_waiting_cells", "add_trials")
 
 
 @dataclass(frozen=True)

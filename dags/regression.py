@@ -1,13 +1,14 @@
 """**Does a Kafka Streams release keep its promises?** Runs every night, and by hand with params of your own.
 
-`plan` expands the matrix into cells and writes the run folder. One cluster per broker release serves all cells. A
-`cell` (scenario, variant, release) gets its topics, its first records and its trials; only `drive` needs the machine
-and waits for the pool of that name. `drive_waiting_cells` does all that for cells whose trials mostly wait, one after
-the other. `sense` plants a few bugs into releases about which too little is known, on brokers of its own, whenever a
-slot of the pool is free (DAG `sensitivity` plants all). `add_trials` gives further trials to cells whose claim does not
-hold yet. A Spark application reads the topics and finds the anomalies: it is started early, does so for trials that
-have ended, and for the rest after `end_trials`. Great Expectations validates the tables, `judge` says what it means,
-`publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is newly red.
+`plan` expands the matrix into cells (scenario, variant, releases) and writes the run folder. One cluster per broker
+release serves all cells. `prepare` creates their topics and produces their first records. `drive` runs the trials of a
+cell: it needs the machine and waits for the pool of that name. `drive_waiting_cells` does all that for cells whose
+trials mostly wait, one after the other. `sense` plants a few bugs into releases about which too little is known, on
+brokers of its own, whenever a slot of the pool is free (DAG `sensitivity` plants all). `add_trials` gives further
+trials to cells whose claim does not hold yet. A Spark application reads the topics and finds the anomalies: it is
+started early, does so for trials that have ended, and for the rest after `end_trials`. Great Expectations validates the
+tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is
+newly red.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -37,7 +38,7 @@ from threading import Thread
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Asset, Connection, CronTriggerTimetable, Param, TriggerRule, dag, task, task_group
+from airflow.sdk import Asset, Connection, CronTriggerTimetable, Param, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
 
 from onceproof.model.client_properties import ClientProperties
@@ -227,8 +228,7 @@ def collect_and_check() -> SparkSubmitOperator:
     max_active_runs=1,
     dagrun_timeout=timedelta(hours=20),
     is_paused_upon_creation=False,
-    # A failure is a finding; a retry would hide it. What is furthest along goes first: the first cell is driven while
-    # others still get their topics.
+    # A failure is a finding; a retry would hide it. The tasks that are furthest along go first.
     default_args={"retries": 0, "weight_rule": "upstream"},
     params={name: Param(**schema) for name, schema in RunRequest.params(matrix="nightly").items()},
     user_defined_macros={"connector_jars": connector_jars},
@@ -240,12 +240,8 @@ def regression() -> None:
     lab = of_the_lab(get_settings())
     planned, brokers, cells = plan(), step(steps.brokers)(RUN), step(steps.cells)(RUN)
     started = step(steps.start_cluster, on_brokers=True, **NAMED).partial(run=RUN).expand(item=brokers)
-
-    @task_group
-    def cell(item: dict[str, str]) -> None:
-        prepared = step(steps.prepare, on_brokers=True, **NAMED)(RUN, item=item)
-        prepared >> step(steps.drive, on_brokers=True, **lab, **NAMED)(RUN, item=item)
-
+    prepared = step(steps.prepare, on_brokers=True)(RUN)
+    driven = step(steps.drive, on_brokers=True, **lab, **NAMED).partial(run=RUN).expand(item=cells)
     sensed = step(steps.sense, **lab)(RUN)
     added = step(steps.add_trials, on_brokers=True, **lab, **GOES_ON)(RUN)
     # Spark would wait forever if this were killed.
@@ -256,13 +252,9 @@ def regression() -> None:
 
     planned >> [brokers, cells, sensed]
     sensed >> added
-    (
-        started
-        >> [cell.expand(item=cells), step(steps.drive_waiting_cells, on_brokers=True)(RUN)]
-        >> added
-        >> ended
-        >> [stopped, validated, judged]
-    )
+    started >> prepared >> driven
+    started >> step(steps.drive_waiting_cells, on_brokers=True)(RUN) >> added
+    driven >> added >> ended >> [stopped, validated, judged]
     checked >> [stopped, validated]
     validated >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
     planned >> [added, ended, checked, judged]

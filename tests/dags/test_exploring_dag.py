@@ -34,7 +34,7 @@ def test_it_runs_every_night_one_at_a_time_and_makes_up_for_nothing(dag):
 
 
 def test_it_takes_turns_with_the_trials_of_regression_and_comes_last(bag, dag):
-    search, drive = dag.get_task("search"), bag.dags["regression"].get_task("cell.drive")
+    search, drive = dag.get_task("search"), bag.dags["regression"].get_task("drive")
     assert search.pool == drive.pool == "drive"
     assert search.partial_kwargs["mode"] == "reschedule"  # the pool is free between two parts
     for name in ("regression", "bisect", "sensitivity", "applications"):

@@ -31,7 +31,7 @@ def test_it_is_triggered_and_runs_one_at_a_time(dag):
 
 
 def test_it_goes_before_the_trials_of_regression(bag, dag):
-    task, trial = dag.get_task("qualify"), bag.dags["regression"].get_task("cell.drive")
+    task, trial = dag.get_task("qualify"), bag.dags["regression"].get_task("drive")
     assert task.pool == trial.pool == "drive"
     assert task.priority_weight > trial.priority_weight
 

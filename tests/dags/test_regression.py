@@ -76,7 +76,7 @@ def before(dag, task: str) -> set[str]:
 
 
 def test_everything_happens_in_the_order_of_the_design(dag):
-    for driven in (["cell.prepare", "cell.drive"], ["drive_waiting_cells"]):
+    for driven in (["prepare", "drive"], ["drive_waiting_cells"]):
         order = ["plan", "start_cluster", *driven, "add_trials", "end_trials", "validate", "judge", "publish"]
         for number, name in enumerate(order):
             assert set(order[:number]) <= before(dag, name)
@@ -119,7 +119,7 @@ def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag)
 
 def test_only_trials_wait_for_the_machine(dag):
     pools = {task.task_id: task.pool for task in dag.tasks if task.pool != "default_pool"}
-    assert pools == dict.fromkeys(("cell.drive", "sense", "add_trials"), "drive")
+    assert pools == dict.fromkeys(("drive", "sense", "add_trials"), "drive")
     assert {task.task_id for task in dag.tasks if task.queue == "lab"} == pools.keys()
 
 
@@ -131,7 +131,7 @@ def test_what_has_come_furthest_goes_first(dag):
 
 def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
     """No rule that makes Airflow wait for all cells (`one_...`) or that lets a part start without its forerunner."""
-    assert {dag.get_task(f"cell.{part}").trigger_rule for part in ("prepare", "drive")} == {"all_success"}
+    assert {dag.get_task(part).trigger_rule for part in ("prepare", "drive")} == {"all_success"}
 
 
 # --- a run, in one process, with cardboard in place of real things
@@ -198,7 +198,7 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     assert state == "success"
     assert tasks.pop(("alert", -1)) == "skipped"
     assert set(tasks.values()) == {"success"}
-    assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
+    assert {index for name, index in tasks if name == "drive"} == {0, 1}
     applications = [done for done in cardboard.done if done[0] == "collect_and_check"]
     assert applications == [("collect_and_check", f"--owner {os.getpid()} --early --run-folder {home / 'runs' / RUN}")]
     assert RunFolder(home / "runs" / RUN).trials_over.exists()
@@ -222,7 +222,7 @@ def test_spark_compiles_as_ever_if_there_are_many_trials(dag, cardboard, tmp_pat
 def test_trials_that_mostly_wait_are_driven_beside_the_others_and_fail_alone(dag, database, cardboard, home):
     cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
     _, tasks = run_it(dag, scenarios=["enumerator", "quota"])
-    assert {index for name, index in tasks if name == "cell.drive"} == {0, 1}
+    assert {index for name, index in tasks if name == "drive"} == {0, 1}
     assert {task for task, what in tasks.items() if what == "failed"} == {("drive_waiting_cells", -1), ("gate", -1)}
     verdicts = {v["cell"]: v["verdict"] for v in read_json(home / "runs" / RUN / "verdicts.json")}
     assert [cell for cell, verdict in verdicts.items() if verdict == "error"] == ["quota-DEFAULT_CONFIG-s3.3.1-b3.9.1"]
@@ -234,7 +234,7 @@ def test_one_failed_cell_does_not_take_the_others_results(dag, database, cardboa
     cardboard.failing["drive", "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
     state, tasks = run_it(dag)
     assert state == "failed"
-    assert {task for task, what in tasks.items() if what == "failed"} == {("cell.drive", 0), ("gate", -1)}
+    assert {task for task, what in tasks.items() if what == "failed"} == {("drive", 0), ("gate", -1)}
     verdicts = read_json(home / "runs" / RUN / "verdicts.json")
     assert [v["verdict"] for v in verdicts] == ["error", "clean"]
     assert cardboard.stopped == ["3.9.1"]
@@ -245,7 +245,7 @@ def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboa
     cardboard.failing["start", "3.0.0"] = BROKEN
     state, tasks = run_it(dag, streams=["3.3.1"], brokers=["3.0.0", "3.9.1"])
     assert state == "failed"
-    assert [tasks["cell.prepare", n] for n in (0, 1)] == ["failed", "success"]
+    assert [tasks["drive", n] for n in (0, 1)] == ["failed", "success"]
     assert tasks["publish", -1] == "success"
     assert cardboard.stopped == ["3.9.1"]
 

@@ -37,7 +37,7 @@ def test_it_runs_weekly_one_at_a_time_and_makes_up_for_nothing(dag):
 
 
 def test_it_takes_turns_with_the_trials_of_regression(bag, dag):
-    assert dag.get_task("sense").pool == bag.dags["regression"].get_task("cell.drive").pool == "drive"
+    assert dag.get_task("sense").pool == bag.dags["regression"].get_task("drive").pool == "drive"
 
 
 def test_its_docstring_is_the_runbook(dag):

@@ -182,16 +182,16 @@ def test_a_missing_pool_is_made(api, fake):
 def test_an_abandoned_run_is_ended_with_its_teardowns(api, fake):
     tasks = [
         {"task_id": "plan", "map_index": -1, "state": "success"},
-        {"task_id": "cell.drive", "map_index": 2, "state": "running"},
+        {"task_id": "drive", "map_index": 2, "state": "running"},
         {"task_id": "stop", "map_index": -1, "state": None},
     ]
     run = "/dags/d/dagRuns/r"
     fake.on("GET", f"{run}/taskInstances", (200, {"task_instances": tasks, "total_entries": 3}))
-    for path in (run, f"{run}/taskInstances/cell.drive/2", f"{run}/taskInstances/stop"):
+    for path in (run, f"{run}/taskInstances/drive/2", f"{run}/taskInstances/stop"):
         fake.on("PATCH", path, (200, {}))
     api.abandon_run("d", "r")
     patched = [path.split("?")[0] for method, path in fake.asked if method == "PATCH"]
-    assert patched == [run, f"{run}/taskInstances/cell.drive/2", f"{run}/taskInstances/stop", run]
+    assert patched == [run, f"{run}/taskInstances/drive/2", f"{run}/taskInstances/stop", run]
 
 
 def test_only_an_import_error_of_our_file_and_of_now_counts(api, fake):

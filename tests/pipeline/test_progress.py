@@ -25,28 +25,26 @@ def task(name: str, state: str | None, index: int = -1, end: str = "") -> dict[s
     return {"task_id": name, "state": state, "map_index": index, "end_date": end}
 
 
-def parts(*states: str | None) -> list[dict[str, object]]:
-    names = ("cell.prepare", "cell.drive")
-    return [task(name, state, 0) for name, state in zip(names, states, strict=True)]
+def drive(state: str | None) -> list[dict[str, object]]:
+    return [task("drive", state, 0)]
 
 
 @pytest.mark.parametrize(
-    ("states", "phase"),
+    ("state", "phase"),
     [
-        ((None, None), "waiting"),
-        (("running", None), "waiting"),
-        (("success", "queued"), "prepared"),
-        (("success", "running"), "trial 1 of 2: starting"),
-        (("success", "success"), "done"),
-        (("success", "failed"), "failed"),
-        (("failed", "upstream_failed"), "failed"),
+        (None, "waiting"),
+        ("queued", "waiting"),
+        ("running", "trial 1 of 2: starting"),
+        ("success", "done"),
+        ("failed", "failed"),
+        ("upstream_failed", "failed"),
     ],
 )
-def test_the_phase_of_a_cell(run, states, phase):
+def test_the_phase_of_a_cell(run, state, phase):
     if phase == "done":
         last = list(run.trials())[-1]
         an_outcome(last).write(run.trial(last).outcome_file)
-    assert progress_of(run, parts(*states)).cells == {TITLE: phase}
+    assert progress_of(run, drive(state)).cells == {TITLE: phase}
 
 
 def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
@@ -55,16 +53,16 @@ def test_a_cell_that_is_driven_tells_the_phase_of_its_trial(run):
     timeline = Timeline(run.trial(second).timeline)
     timeline.add("driver", "phase", name="scale out")
     timeline.add("one", "state", state="RUNNING")
-    assert progress_of(run, parts("success", "running")).cells == {TITLE: "trial 2 of 2: scale out"}
+    assert progress_of(run, drive("running")).cells == {TITLE: "trial 2 of 2: scale out"}
 
 
 def test_a_cell_that_gets_a_further_trial_is_not_done(run):
     first, second = run.trials()
     for trial in (first, second):
         an_outcome(trial).write(run.trial(trial).outcome_file)
-    assert progress_of(run, parts("success", "success")).cells == {TITLE: "done"}
+    assert progress_of(run, drive("success")).cells == {TITLE: "done"}
     run.add_trial(steps.new_trial(run, first.cell, 3))
-    assert progress_of(run, parts("success", "success")).cells == {TITLE: "trial 3 of 3: starting"}
+    assert progress_of(run, drive("success")).cells == {TITLE: "trial 3 of 3: starting"}
 
 
 def test_before_there_is_a_plan_there_are_only_stages(tmp_path):
@@ -84,7 +82,7 @@ def test_what_failed_by_itself_is_told_first_things_first():
         task("publish", "failed", end="2026-11-21T10:00:02"),
         task("collect_and_check", "failed", end="2026-11-21T10:00:01"),
         task("validate", "upstream_failed"),
-        task("cell.drive", "failed", 0, end="2026-11-21T10:00:00"),
+        task("drive", "failed", 0, end="2026-11-21T10:00:00"),
         task("gate", "failed", end="2026-11-21T10:00:03"),
     ]
     assert [t["task_id"] for t in failed_tasks(instances)] == ["collect_and_check", "publish"]
@@ -95,7 +93,7 @@ def test_without_a_terminal_each_change_is_one_line():
     with Display(Console(file=out, width=200)) as display:
         for stages, phase in [
             (("plan",), "waiting"),
-            ((), "prepared"),
+            (("prepare",), "waiting"),
             ((), "first bulk"),
             ((), "rebalance"),
             (("collect_and_check",), "done"),
@@ -104,6 +102,7 @@ def test_without_a_terminal_each_change_is_one_line():
             display.show(Progress(stages, {"cell": phase}))
     assert [line.split("s  ", 1)[1] for line in out.getvalue().splitlines()] == [
         "plan",
+        "prepare",
         "cell: driving",
         "collect_and_check",
         "cell: done",

@@ -161,8 +161,9 @@ def test_brokers_belong_to_the_supervisor(run, lab, monkeypatch):
 def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, lab):
     lab.failing["start", "3.9.1"] = BROKEN
     steps.start_cluster(run, "3.9.1")
-    with pytest.raises(HarnessError, match=rf"No trial of {CELL} can be driven: The broker died\."):
-        steps.prepare(run, CELL)
+    steps.prepare(run)
+    with pytest.raises(HarnessError, match=r"2 of 2 trials failed: The broker died\."):
+        steps.drive(run, CELL)
     assert [run.outcome(t).error for t in run.trials() if t.cell.key == CELL] == ["The broker died."] * 2
     steps.stop_clusters(run)
     assert lab.stopped == []
@@ -212,8 +213,8 @@ def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(external_
 
 def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(external_run, lab):
     [cell, *_] = (cell["key"] for cell in steps.cells(external_run))
-    for verb in (steps.prepare, steps.drive):
-        verb(external_run, cell, external)
+    steps.prepare(external_run, external)
+    steps.drive(external_run, cell, external)
     assert len(external_run.driven_trials()) == 2
     steps.stop_clusters(external_run)  # as another run does that finds it
     assert lab.stopped == []
@@ -251,8 +252,8 @@ def apart(lab) -> RunFolder:
 
 def test_brokers_of_a_trial_are_started_when_it_is_driven(apart, lab):
     assert [item["key"] for item in steps.brokers(apart)] == [APART, CONTROL]
-    for verb in (steps.start_cluster, steps.prepare):
-        verb(apart, APART)
+    steps.start_cluster(apart, APART)
+    steps.prepare(apart)
     assert lab.done == []
     steps.drive(apart, APART)
     each = ["start", "provision", "preload", "drive"]
@@ -286,16 +287,18 @@ def test_brokers_of_a_trial_that_do_not_start_are_its_outcome_and_no_other_s(apa
 # --- cells
 
 
-def test_a_cell_goes_through_its_parts(up, lab):
-    for verb in (steps.prepare, steps.drive):
-        verb(up, CELL)
-    assert [name for name, _ in lab.done[1:]] == ["provision", "preload"] * 2 + ["drive"] * 2
+def test_all_cells_are_prepared_before_one_is_driven(up, lab):
+    steps.prepare(up)
+    steps.drive(up, CELL)
+    trials = list(up.trials())
+    assert [name for name, _ in lab.done[1:]] == ["provision", "preload"] * len(trials) + ["drive"] * 2
+    assert {key for name, key in lab.done if name == "preload"} == {trial.key for trial in trials}
     assert {trial.cell.key for trial in up.driven_trials()} == {CELL}
 
 
 def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
     lab.failing["preload", f"{CELL}-t1"] = BROKEN
-    steps.prepare(up, CELL)
+    steps.prepare(up)
     with pytest.raises(HarnessError, match=r"1 of 2 trials failed: The broker died\."):
         steps.drive(up, CELL)
     assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
@@ -303,7 +306,7 @@ def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
 
 
 def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
-    steps.prepare(up, CELL)
+    steps.prepare(up)
     lab.failing["drive", f"{CELL}-t1"] = ValueError("no such thing")
     with pytest.raises(HarnessError, match="1 of 2 trials failed: ValueError: no such thing"):
         steps.drive(up, CELL)
@@ -311,7 +314,7 @@ def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
 
 
 def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
-    steps.prepare(up, CELL)
+    steps.prepare(up)
     steps.drive(up, CELL)
     steps.drive(up, CELL)
     assert [name for name, _ in lab.done].count("drive") == 2
@@ -319,7 +322,7 @@ def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
 
 def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     lab.failing["drive", f"{CELL}-t2"] = BROKEN
-    steps.prepare(up, CELL)
+    steps.prepare(up)
     with pytest.raises(HarnessError):
         steps.drive(up, CELL)
     steps.end_trials(up)
@@ -328,15 +331,15 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     assert steps.plan(RUN, REQUEST).path == up.path  # as a task of the next Airflow run does
     assert not up.trials_over.exists(), "or Spark would begin at once"
     steps.start_cluster(up, "3.9.1")
-    for verb in (steps.prepare, steps.drive):
-        verb(up, CELL)
-    assert [done for done in lab.done if done[0] != "start"] == [
+    steps.prepare(up)
+    steps.drive(up, CELL)
+    assert [done for done in lab.done if done[0] != "start" and done[1].startswith(CELL)] == [
         ("provision", f"{CELL}-t2"),
         ("preload", f"{CELL}-t2"),
         ("drive", f"{CELL}-t2"),
     ]
     assert len(up.driven_trials()) == 2
-    [aside] = up.path.glob("trials/*.attempt-1")
+    aside = up.path / f"trials/{CELL}-t2.attempt-1"
     assert Outcome.read(aside / "outcome.json").error == str(BROKEN)
 
 
@@ -349,8 +352,8 @@ def test_a_published_run_is_added_to_the_atlas_of_the_settings(up, tmp_path, mon
 
 
 def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
-    for verb in (steps.prepare, steps.drive):
-        verb(up, CELL)
+    steps.prepare(up)
+    steps.drive(up, CELL)
     for other in ("error", "clean"):
         VerdictRow.write_all(up.verdicts_file, [verdict("clean"), verdict(other, 1)])
         if other == "error":
@@ -365,7 +368,7 @@ def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
 
 
 def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
-    steps.prepare(up, CELL)
+    steps.prepare(up)
     steps.drive(up, CELL)
     steps.discard_data(up)
     steps.plan(RUN, REQUEST)
@@ -442,7 +445,7 @@ def test_sigterm_lets_finally_clauses_run_and_leaves_no_outcome(up, lab, monkeyp
         finally:
             ended.append(True)
 
-    steps.prepare(up, CELL)
+    steps.prepare(up)
     monkeypatch.setattr("onceproof.lab.trial.drive", drive)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):

@@ -1,14 +1,17 @@
 """Registers the results page in Airflow: in the navigation, and as a tab on each DAG run. Behind Airflow's login.
 
-It is found by the entry point `airflow.plugins` where the package is installed.
+It also lets tasks start sooner. It is found by the entry point `airflow.plugins` where the package is installed.
 """
 
 from functools import cache
+from importlib import import_module
 from typing import Any, ClassVar
 
+from airflow.listeners import hookimpl
 from airflow.plugins_manager import AirflowPlugin
 
 PREFIX = "onceproof"
+OF_TASKS = ("onceproof.pipeline.steps", "onceproof.lab.trial", "onceproof.results.sequential")  # slow to import
 
 
 @cache
@@ -35,10 +38,27 @@ def _view(destination: str, query: str, **more: Any) -> dict[str, object]:
     return {"name": "Results", "href": f"{PREFIX}/{query}", "destination": destination, **more}
 
 
+class EarlyImports:
+    """Imports the modules of tasks when a component starts; tasks are forks of it and have them already.
+
+    So it is with LocalExecutor and with the processes that parse DAG files.
+    """
+
+    @hookimpl
+    def on_starting(self, component: object) -> None:
+        """Import them, unless the component is a task."""
+        from airflow.sdk.execution_time.task_runner import TaskRunnerMarker
+
+        if not isinstance(component, TaskRunnerMarker):
+            for name in OF_TASKS:
+                import_module(name)
+
+
 class OnceproofPage(AirflowPlugin):
-    """The page as Airflow sees it."""
+    """The page and the imports, as Airflow finds them."""
 
     name = "onceproof"
+    listeners: ClassVar = [EarlyImports()]
     fastapi_apps: ClassVar = [{"app": page, "url_prefix": f"/{PREFIX}", "name": "Onceproof"}]
     external_views: ClassVar = [
         _view("nav", "", url_route="results", nav_top_level=True),

@@ -16,16 +16,15 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.pipeline.steps import lanes
 
-GROUP = "cell."
+DRIVE = "drive"
 WAITING_CELLS = "drive_waiting_cells"
 SPARK = "collect_and_check"
-PARTS = ("prepare", "drive")
-WAITING = {-1: "waiting", 0: "prepared"}  # by the last part that is over
 STAGES = (
     "plan",
     "brokers",
     "start_cluster",
     "cells",
+    "prepare",
     WAITING_CELLS,
     "sense",
     "add_trials",
@@ -37,7 +36,7 @@ STAGES = (
     "alert",
     "stop_clusters",
 )
-STYLES = {"failed": "red", "prepared": "dim", "waiting": "dim", "done": "green"}
+STYLES = {"failed": "red", "waiting": "dim", "done": "green"}
 
 
 @dataclass(frozen=True)
@@ -64,32 +63,28 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
         mapped = {item["key"]: index for index, item in enumerate(lanes(run)[0])}
         for cell, trials in run.trials_by_cell().items():
             if cell.key in mapped:
-                of_cell = [states.get((GROUP + part, mapped[cell.key])) for part in PARTS]
+                state = states.get((DRIVE, mapped[cell.key]))
             else:
-                of_cell = _of_waiting_cells(run, trials, states.get((WAITING_CELLS, -1)))
-            cells[cell.title] = _phase(run, cell.key, [trial.number for trial in trials], of_cell)
+                state = _of_waiting_cells(run, trials, states.get((WAITING_CELLS, -1)))
+            cells[cell.title] = _phase(run, cell.key, [trial.number for trial in trials], state)
     return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
 
 
-def _of_waiting_cells(run: RunFolder, trials: list[Trial], state: str | None) -> list[str | None]:
-    """The states that the tasks of a cell would have, if cells driven beside others did not share one task."""
+def _of_waiting_cells(run: RunFolder, trials: list[Trial], state: str | None) -> str | None:
+    """The state that the task of a cell would have, if cells driven beside others did not share one task."""
     outcomes = [run.outcome(trial) for trial in trials]
     if all(outcomes):
-        state = "failed" if any(outcome and outcome.error for outcome in outcomes) else "success"
-    elif state == "running" and not run.trial(trials[0]).path.exists():
-        state = None
-    return [state] * len(PARTS)
+        return "failed" if any(outcome and outcome.error for outcome in outcomes) else "success"
+    return None if state == "running" and not run.trial(trials[0]).path.exists() else state
 
 
-def _phase(run: RunFolder, cell: str, trials: list[int], states: list[str | None]) -> str:
-    if any(state in {"failed", "upstream_failed"} for state in states):
+def _phase(run: RunFolder, cell: str, trials: list[int], state: str | None) -> str:
+    if state in {"failed", "upstream_failed"}:
         return "failed"
     further = not run.trial(f"{cell}-t{trials[-1]}").outcome_file.exists()  # one that was added is not driven yet
-    if states[-1] == "success" and not further:
+    if state == "success" and not further:
         return "done"
-    if states[-1] in {"running", "success"}:
-        return _trial_phase(run, cell, trials)
-    return WAITING[max((n for n, state in enumerate(states) if state == "success"), default=-1)]
+    return _trial_phase(run, cell, trials) if state in {"running", "success"} else "waiting"
 
 
 def _trial_phase(run: RunFolder, cell: str, trials: list[int]) -> str:
@@ -159,16 +154,10 @@ class Display:
 
 def _in_short(phase: str) -> str:
     """The phase for a log, which needs fewer lines than a live table has states."""
-    if phase in WAITING.values():
-        return "waiting"
     return phase if phase in STYLES else "driving"
 
 
 def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tasks that failed by themselves, in their order; those of cells and the gate speak through their verdicts."""
-    failed = [
-        i
-        for i in instances
-        if i["state"] == "failed" and not i["task_id"].startswith(GROUP) and i["task_id"] not in {WAITING_CELLS, "gate"}
-    ]
+    failed = [i for i in instances if i["state"] == "failed" and i["task_id"] not in {DRIVE, WAITING_CELLS, "gate"}]
     return sorted(failed, key=lambda i: str(i["end_date"]))

@@ -391,14 +391,16 @@ def discard_data(run: RunFolder) -> None:
         EmbeddedCluster.delete_data(run.cluster_folder(file.stem))
 
 
-def prepare(run: RunFolder, cell: str, external: ClientConfig = no_external_brokers) -> None:
-    """Create the topics of the cell's trials that have no outcome yet, and produce their first records.
+def prepare(run: RunFolder, external: ClientConfig = no_external_brokers) -> None:
+    """Create the topics of the trials that tasks of their own drive, and produce their first records.
 
-    Those of a trial that has brokers of its own come when it is driven.
-
-    Raises:
-        HarnessError: no trial of the cell can go on.
+    Trials that have an outcome are left alone. Those with brokers of their own get their topics when they are driven.
     """
+    for cell in cells(run):
+        _prepare(run, cell["key"], external)
+
+
+def _prepare(run: RunFolder, cell: str, external: ClientConfig) -> None:
     from onceproof.lab import trial as lab
 
     def prepare_one(trial: Trial, cluster: Any, folder: Any) -> None:
@@ -407,7 +409,6 @@ def prepare(run: RunFolder, cell: str, external: ClientConfig = no_external_brok
 
     if not any(_has_own_brokers(trial.cell) for trial in _trials(run, cell)):
         _for_each_open_trial(run, cell, prepare_one, external)
-    _require_open_trials(run, cell)
 
 
 def drive(
@@ -442,8 +443,8 @@ def drive_waiting_cells(run: RunFolder, external: ClientConfig = no_external_bro
     failed = []
     for cell in lanes(run)[1]:
         try:
-            for verb in (prepare, drive):
-                verb(run, cell["key"], external)
+            _prepare(run, cell["key"], external)
+            drive(run, cell["key"], external)
         except HarnessError as error:
             failed.append(f"{cell['title']}: {error}")
     if failed:
@@ -569,12 +570,6 @@ def _for_each_open_trial(
             print(f"{trial.key}: {sentence}")
             if not folder.outcome_file.exists():
                 Outcome.of_error(trial, sentence).write(folder.outcome_file)
-
-
-def _require_open_trials(run: RunFolder, cell: str) -> None:
-    errors = _errors(run, cell)
-    if all(errors):
-        raise HarnessError(f"No trial of {cell} can be driven: {errors[0]}")
 
 
 def _errors(run: RunFolder, cell: str) -> list[str | None]:
