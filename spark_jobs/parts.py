@@ -41,7 +41,9 @@ def make_ahead(run_folder: RunFolder, perform: Perform, sleep: Callable[[float],
             sleep(LOOK_EVERY)
             continue
         before = left
-        ended = [trial for trial in run_folder.driven_trials() if trial.key not in tried]
+        ended = [
+            trial for trial in run_folder.driven_trials() if trial.key not in tried and run_folder.can_be_read(trial)
+        ]
         new = {TrialPlan.read(run_folder.trial(trial).trial_file).check for trial in ended} - topologies
         if not (new or len(ended) >= TOGETHER):
             continue

@@ -163,3 +163,10 @@ def test_close_options_came_with_3_3():
     refused = "Kafka Streams 3.2.3 has no CloseOptions (KIP-812); take 3.3.0 or later."
     assert SCENARIO.refuse(a_trial("3.2.3", scenario="endings").cell) == refused
     assert SCENARIO.refuse(a_trial("3.2.3", "TERMINATED", scenario="endings").cell) is None
+
+
+@pytest.mark.parametrize("variant", SCENARIO.variants)
+def test_of_an_instance_that_is_killed_no_ending_is_promised(variant):
+    promised = SCENARIO.system(a_trial("4.4.0", scenario="endings", variant=variant)).promises
+    assert ("endings" in promised) == (variant != "KILLED")
+    assert "readiness" in promised

@@ -108,6 +108,21 @@ def test_a_part_that_fails_or_cannot_be_read_is_made_again_at_the_end(
     assert list(tables.read_errors(run.folder).values()) == (["gone"] if how == "unreadable" else [])
 
 
+def test_trials_wait_for_the_brokers_of_a_run_that_is_resumed(tmp_path: Path) -> None:
+    run = Run(tmp_path, "enumerator", "crash", "crash", "crash", "quota", "crash")
+    brokers = run.folder.cluster_file("3.9.1")
+    brokers.write_text('{"stopped": true}')
+
+    def end_one(seconds: float) -> None:
+        run.end_one(seconds)
+        if len(run.left) == 3:
+            brokers.write_text("{}")
+
+    ahead = make_ahead(run.folder, run.perform, end_one)
+    complete(run.folder, ahead, run.perform)
+    assert run.performed == [["enumerator", "crash", "crash"], ["crash", "quota", "crash"]]
+
+
 def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     ahead = make_ahead(run.folder, run.perform, run.end_one)

@@ -236,6 +236,11 @@ class RunFolder:
         """The name of the brokers of a trial: its own, if it was given some, or those that it shares."""
         return trial.key if self.cluster_file(trial.key).exists() else str(trial.cell.broker)
 
+    def can_be_read(self, trial: Trial) -> bool:
+        """Whether the brokers of a trial are there: not those that a run had before it was resumed, or that ended."""
+        file = self.cluster_file(self.cluster_of(trial))
+        return file.exists() and not read_json(file).get("stopped")
+
     def trial(self, trial: Trial | str) -> TrialFolder:
         """Folder of the trial with this key."""
         key = trial if isinstance(trial, str) else trial.key

@@ -22,6 +22,7 @@ leaves also gives a task back to the thread that had it before (KAFKA-14624).
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -565,12 +566,14 @@ SYSTEM = System(
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
     promises=(PROMISE, READINESS, *multirunner.SYSTEM.promises),
 )
+# The promise is about instances that are asked to end; one that is killed is not.
+OF_A_KILL = replace(SYSTEM, promises=(READINESS, *multirunner.SYSTEM.promises))
 SCENARIO = Scenario(
     name="endings",
     title="An instance ends as it was asked to, and the application goes on (KIP-812, KIP-671)",
     parameters=Parameters,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=lambda trial: OF_A_KILL if values(trial).ending == "kill" else SYSTEM,
     partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,
