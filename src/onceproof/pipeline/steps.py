@@ -396,19 +396,18 @@ def prepare(run: RunFolder, external: ClientConfig = no_external_brokers) -> Non
 
     Trials that have an outcome are left alone. Those with brokers of their own get their topics when they are driven.
     """
-    for cell in cells(run):
-        _prepare(run, cell["key"], external)
+    driven = {cell["key"] for cell in cells(run)}
+    _prepare(run, [trial for trial in run.trials() if trial.cell.key in driven], external)
 
 
-def _prepare(run: RunFolder, cell: str, external: ClientConfig) -> None:
+def _prepare(run: RunFolder, trials: Iterable[Trial], external: ClientConfig) -> None:
     from onceproof.lab import trial as lab
 
     def prepare_one(trial: Trial, cluster: Any, folder: Any) -> None:
         prepared = PreparedTrial(trial)
         lab.preload(prepared, lab.provision(prepared, cluster, folder), cluster, folder)
 
-    if not any(_has_own_brokers(trial.cell) for trial in _trials(run, cell)):
-        _for_each_open_trial(run, cell, prepare_one, external)
+    _for_each_open_trial(run, [trial for trial in trials if not _has_own_brokers(trial.cell)], prepare_one, external)
 
 
 def drive(
@@ -428,7 +427,7 @@ def drive(
         else:
             lab.drive(PreparedTrial(trial), TrialPlan.read(folder.trial_file), cluster, folder, report)
 
-    _for_each_open_trial(run, cell, drive_one, external)
+    _for_each_open_trial(run, _trials(run, cell), drive_one, external)
     errors = [error for error in _errors(run, cell) if error]
     if errors:
         raise HarnessError(f"{len(errors)} of {len(_trials(run, cell))} trials failed: {errors[0]}")
@@ -443,7 +442,7 @@ def drive_waiting_cells(run: RunFolder, external: ClientConfig = no_external_bro
     failed = []
     for cell in lanes(run)[1]:
         try:
-            _prepare(run, cell["key"], external)
+            _prepare(run, _trials(run, cell["key"]), external)
             drive(run, cell["key"], external)
         except HarnessError as error:
             failed.append(f"{cell['title']}: {error}")
@@ -478,7 +477,7 @@ def add_trials(
         own = _trials(run, cell.key)
         if all(run.trial(trial).outcome_file.exists() for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
-        _for_each_open_trial(run, cell.key, drive_one, external)
+        _for_each_open_trial(run, _trials(run, cell.key), drive_one, external)
 
 
 def _is_cut_off(folder: TrialFolder) -> bool:
@@ -555,10 +554,10 @@ def _trials(run: RunFolder, cell: str) -> list[Trial]:
 
 
 def _for_each_open_trial(
-    run: RunFolder, cell: str, verb: Callable[[Trial, Any, Any], object], external: ClientConfig
+    run: RunFolder, trials: Iterable[Trial], verb: Callable[[Trial, Any, Any], object], external: ClientConfig
 ) -> None:
-    """Apply the verb to the trials that have no outcome yet; an error becomes the outcome of its trial."""
-    for trial in _trials(run, cell):
+    """Apply the verb to those trials that have no outcome yet; an error becomes the outcome of its trial."""
+    for trial in trials:
         folder = run.trial(trial)
         if folder.outcome_file.exists():
             continue
