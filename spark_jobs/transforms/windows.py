@@ -9,7 +9,9 @@ from spark_jobs.transforms.places import partition_of, place, place_text
 SUM_BITS = 22  # of a value; the others are the time at which its window starts
 HOPPING, SESSION, SLIDING = 1, 2, 3  # values of the fact `kind`; 0 is tumbling
 MORE = 101  # the aggregator of the second stream, which has the odd values, adds what they lack to that
+FIRST_TWICE = ", the first one twice"  # and the others once each, as is due
 NEVER = 2**62  # offset of a record that does not come
+COUNTED = ("lost-record", "duplicate-output")  # anomalies that are said in numbers of results
 FACTS = ("kind", "size", "grace", "suppressed", "cogrouped", "limit")
 WINDOW = ("trial", "key", "start", "end")
 SESSIONS = "array<struct<start: bigint, end: bigint, sum: bigint>>"
@@ -79,16 +81,22 @@ def _columns(_: DataFrame) -> list[Column]:
         expected=f.when(which == "unexpected-record", f.lit("nothing"))
         .when(which == "early-result", f.concat(f.lit("nothing: "), f.col("why")))
         .when(which == "wrong-partition", f.format_string(partition, partition_of(f.col("source"))))
-        .when(which == "lost-record", f.concat(records_text(f.col("wanted")), named))
-        .when(which == "duplicate-output", records_text(f.col("wanted")))
+        .when(which.isin(*COUNTED), f.concat(records_text(f.col("wanted")), named))
         .when(which == "differs", _words(due_))
         .otherwise(_words(last)),
         observed=f.when(which == "wrong-partition", f.format_string(partition, partition_of(where)))
-        .when(which == "lost-record", f.concat(records_text(f.col("number")), named))
-        .when(which == "duplicate-output", records_text(f.col("number")))
+        .when(which.isin(*COUNTED), f.concat(records_text(f.col("number")), named, _twice()))
         .when(which == "differs", _words(result))
         .otherwise(_words(last)),
     )
+
+
+def _twice() -> Column:
+    """The words for one result more than is due, if it is the first that is due, once more."""
+    due_ = f.concat(f.slice("given", 1, 1), "given")
+    pairs = f.zip_with("there", due_, lambda one, other: (one["sum"] == other["sum"]) & (one["made"] == other["made"]))
+    is_first = (f.col("number") == f.col("wanted") + 1) & f.forall(pairs, lambda is_due: is_due)
+    return f.when((f.col("which") == "duplicate-output") & is_first, f.lit(FIRST_TWICE)).otherwise(f.lit(""))
 
 
 def _words(update: Column) -> Column:

@@ -698,3 +698,68 @@ def test_a_forgotten_deletion_shows_in_the_join_and_not_where_the_state_was_lost
     seen, issue = witness("unexpected-record", "output/0@70", key=7), ("KAFKA-19943", "COMPACTED_KEPT")
     assert explained(seen, scene(OUTDATED), *issue)
     assert not explained(seen, scene({**OUTDATED, "event": "forgotten"}), *issue)
+
+
+def of_window(anomaly, start, end, observed="2 records of the window from 0 to 0, the first one twice", partition=0):
+    expected = f"1 record of the window from {start} to {end}"
+    return witness(anomaly, "output/0@9", key=1, expected=expected, observed=observed, partition=partition)
+
+
+# Times of the records of key 1, in their order; windows of 100 ms slide.
+TIMES = [1_000, 1_101, 1_300, 1_350, 1_401, 1_601, 1_500]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(of_window("duplicate-output", 1_001, 1_101), True, id="just after a record, up to the next"),
+        pytest.param(of_window("duplicate-output", 1_301, 1_401), False, id="a record in between came first"),
+        pytest.param(of_window("duplicate-output", 1_501, 1_601), False, id="the older record came later"),
+        pytest.param(of_window("duplicate-output", 1_200, 1_300), False, id="no record just before it"),
+        pytest.param(of_window("duplicate-output", 1_102, 1_202), False, id="no record at its end"),
+        pytest.param(of_window("duplicate-output", 1_001, 1_101, partition=1), False, id="of another partition"),
+        pytest.param(of_window("duplicate-output", 1_001, 1_101, "3 records"), False, id="not the first one twice"),
+        pytest.param(of_window("lost-record", 1_001, 1_101), False, id="another anomaly"),
+        pytest.param(witness("duplicate-output", "output/0@9", key=1), False, id="no window"),
+    ],
+)
+def test_a_window_that_is_made_twice_explains_its_first_result_twice(seen, expected):
+    trial = Scene([], lambda: [(0, offset, 1, 5, time) for offset, time in enumerate(TIMES)])
+    assert explained(seen, trial, "KIP-450 (no JIRA)", "SLIDING_UPDATES") is expected
+    assert not explained(seen, trial, "KIP-450 (no JIRA)", "SLIDING")
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(of_window("lost-record", 59_000, 59_999), True, id="of the segment that was left"),
+        pytest.param(of_window("lost-record", 59_990, 60_000), False, id="of the last segment"),
+        pytest.param(of_window("lost-record", 59_000, 59_999, partition=1), False, id="a task that did not leave it"),
+        pytest.param(of_window("unexpected-record", 59_000, 59_999), False, id="another anomaly"),
+    ],
+)
+def test_a_segment_that_is_gone_explains_the_sessions_in_it(seen, expected):
+    inputs = [(0, 0, 1, 5, 59_999), (0, 1, 1, 5, 60_500), (1, 0, 1, 5, 59_999)]
+    trial = Scene([], lambda: inputs, {"on.close": True})
+    assert explained(seen, trial, "KIP-825, segment (no JIRA)", "ON_CLOSE_SESSION_SEGMENTS") is expected
+    assert not explained(seen, trial, "KIP-825, segment (no JIRA)", "ON_CLOSE_SESSION")
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(of_window("lost-record", 1_040, 1_200), True, id="within the gap of its start"),
+        pytest.param(of_window("duplicate-output", 900, 950), True, id="within the gap of its end"),
+        pytest.param(of_window("lost-record", 1_070, 1_200), False, id="not within the gap"),
+        pytest.param(
+            witness("unexpected-record", "output/0@9", key=1, observed="12 at 1200"), True, id="it ends later"
+        ),
+        pytest.param(witness("unexpected-record", "output/0@9", key=1, observed="12 at 900"), False, id="it ended"),
+        pytest.param(witness("unexpected-record", "output/0@9", key=2, observed="12 at 1200"), False, id="another key"),
+        pytest.param(of_window("wrong-value", 1_040, 1_200), False, id="another anomaly"),
+    ],
+)
+def test_a_record_that_is_too_late_explains_the_sessions_that_it_reaches(seen, expected):
+    inputs = [(0, 0, 1, 5, 1_171), (0, 1, 1, 5, 1_000), (0, 2, 2, 5, 1_100)]
+    trial = Scene([], lambda: inputs, {"size": 60, "grace": 100})
+    assert explained(seen, trial, "KIP-825, sessions up to 3.3 (no JIRA)", "SESSION") is expected

@@ -5,9 +5,10 @@ from collections import Counter
 import pytest
 
 from onceproof.model.record import Record
+from onceproof.model.window_history import SEGMENT
 from onceproof.readers.checks import check_windows as check
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.windows import SCENARIO, facts, generated, values, workload
+from onceproof.scenarios.windows import SCENARIO, begins_at, facts, generated, values, workload
 from tests.conftest import a_trial
 from tests.specimens.windows import SPECIMENS
 
@@ -77,6 +78,9 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("COGROUPED", {"kind": "sliding"}, "cogrouped is for windows that tumble"),
         ("ROLLING", {}, "a rolling bounce takes a second release"),
         ("ON_CLOSE", {}, None),
+        ("ON_CLOSE_SESSION_SEGMENTS", {}, None),
+        ("ON_CLOSE_SESSION_SEGMENTS", {"kept.longer": True}, "two.segments is for sessions that come out when they"),
+        ("ON_CLOSE_SESSION_SEGMENTS", {"kind": "tumbling"}, "two.segments is for sessions that come out when they"),
         ("ON_CLOSE", {"suppressed": True}, "windows come out either from suppress or when they close"),
         ("ON_CLOSE", {"records": 40_000}, "a sum has 22 bits"),
     ],
@@ -101,6 +105,21 @@ def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_a
     assert max(record.at for record in made[:400]) < older[0].at
     assert {partition_of_key(record.key, 4) for record in youngest} == set(range(4))
     assert len({record.key for record in made[994:]} - {record.key for record in made[:994]}) == 4
+
+
+@pytest.mark.parametrize("now", [1_000_000_000_000, 1_000_000_031_234, 1_000_000_059_999])
+@pytest.mark.parametrize(("variant", "segments"), [("ON_CLOSE_SESSION", 1), ("ON_CLOSE_SESSION_SEGMENTS", 2)])
+def test_where_sessions_are_dropped_with_their_segment_the_records_lie_in_so_many(now, variant, segments):
+    trial = a_windows_trial(variant)
+    begin, first = begins_at(values(trial), now), values(trial).first
+    places = [(begin + record.at) // SEGMENT for record in generated(trial)]
+    assert len(set(places)) == segments
+    assert len({*places[:first]}) == 1
+    assert abs(begin - now) < SEGMENT
+
+
+def test_elsewhere_the_youngest_record_is_made_now():
+    assert begins_at(values(a_windows_trial("ON_CLOSE")), 59_000) == 59_000
 
 
 def test_where_updates_wait_for_a_time_no_record_that_flows_is_out_of_order():

@@ -146,6 +146,10 @@ def found(anomaly: str, key: int, place: str, expected: str, observed: str, part
 
 
 NAMED = "of the window from 100 to 110"
+FIRST_TWICE: Mapping[tuple[int, int], Result | None] = {
+    (0, 1): (0, 1, 1, 100, 1, 105),
+    (0, 3): (0, 3, 1, 100, 3, 105),
+}
 ANOMALOUS = [
     replace(
         HEALTHY,
@@ -157,13 +161,15 @@ ANOMALOUS = [
         HEALTHY,
         name="duplicate-output: a window twice",
         output=[*HEALTHY.output, (0, 2, 1, 100, 7, 108)],
-        witnesses=[found("duplicate-output", 1, "output/0@2", "1 record", "2 records")],
+        witnesses=[
+            found("duplicate-output", 1, "output/0@2", f"1 record {NAMED}", f"2 records {NAMED}, the first one twice")
+        ],
     ),
     replace(
         HEALTHY,
         name="duplicate-output: a record that came too late was counted",
         output=[*HEALTHY.output, (0, 2, 1, 100, 13, 109)],
-        witnesses=[found("duplicate-output", 1, "output/0@2", "1 record", "2 records")],
+        witnesses=[found("duplicate-output", 1, "output/0@2", f"1 record {NAMED}", f"2 records {NAMED}")],
     ),
     replace(
         HEALTHY,
@@ -211,7 +217,21 @@ ANOMALOUS = [
         UPDATES,
         name="duplicate-output: an update twice",
         output=[*UPDATES.output, (0, 9, 1, 100, 7, 108)],
-        witnesses=[found("duplicate-output", 1, "output/0@9", "3 records", "4 records")],
+        witnesses=[found("duplicate-output", 1, "output/0@9", f"3 records {NAMED}", f"4 records {NAMED}")],
+    ),
+    replace(
+        UPDATES,
+        name="duplicate-output: the first update twice",
+        output=[*results(UPDATES, FIRST_TWICE), (0, 9, 1, 100, 7, 108)],
+        witnesses=[
+            found("duplicate-output", 1, "output/0@9", f"3 records {NAMED}", f"4 records {NAMED}, the first one twice")
+        ],
+    ),
+    replace(
+        UPDATES,
+        name="duplicate-output: the first update twice, and the last one is wrong",
+        output=[*results(UPDATES, FIRST_TWICE), (0, 9, 1, 100, 6, 108)],
+        witnesses=[found("duplicate-output", 1, "output/0@9", f"3 records {NAMED}", f"4 records {NAMED}")],
     ),
     replace(
         UPDATES,

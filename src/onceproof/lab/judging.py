@@ -9,11 +9,11 @@ from pathlib import Path
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
-from onceproof.lab.reading import OPEN_FOR, Read, SegmentReading, TopicReading, logs_of
+from onceproof.lab.reading import Read, SegmentReading, TopicReading, logs_of, open_for
 from onceproof.lab.replay import asks_for_replay, write_input
 from onceproof.model.anomaly import Comparison
-from onceproof.model.errors import KafkaFailedError
-from onceproof.model.files import Reading
+from onceproof.model.errors import HarnessError, KafkaFailedError
+from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
 from onceproof.readers.application import check_application, declared_as, oracle_records
@@ -50,7 +50,8 @@ def judge(
         if context.failure is None:
             topics.await_topics()
             if place := topics.open_transaction():
-                message = f"{place}: {OPEN_FOR:g} s after the application has closed, a transaction is still open"
+                waited = f"{open_for(context.plan):g} s"
+                message = f"{place}: {waited} after the application has closed, a transaction is still open"
                 context.fail(KafkaFailedError("stuck", place.rpartition("/")[0], "every transaction ends", message))
                 keep_ends(context, produced)
         read = topics.read()
@@ -72,6 +73,20 @@ def judge(
         inputs = (record[:5] for role in context.plan.inputs for record in read.records[role])
         odd = unexplained_in(context.trial, findings.witnesses, context.events, lambda: inputs)
         return Reading.of(findings, odd), observed
+
+
+def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> None:
+    """Have each promise of a topology of ours compared as often as its suite asks for: else it may be broken unseen.
+
+    Raises:
+        HarnessError: one was not, although all that was delivered was processed and can be read.
+    """
+    if outcome.failed or outcome.void or "corrupt-record" in reading.anomalies or plan.check not in CHECKS:
+        return
+    for promise in plan.promises:
+        made, least = reading.promises.get(promise, 0), plan.least(promise, outcome.produced)
+        if made < least:
+            raise HarnessError(f"{plan.trial.key}: {promise} was compared {made:,} times, and {least:,} are the least.")
 
 
 @contextmanager

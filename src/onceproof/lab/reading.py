@@ -10,14 +10,27 @@ from onceproof.lab.plan import reads_segments
 from onceproof.lab.reader import Reader, Source
 from onceproof.lab.segments import Dump, write_segments
 from onceproof.model.anomaly import Comparison
-from onceproof.model.files import TrialPlan
+from onceproof.model.files import TrialPlan, since
 from onceproof.model.place import Place
 from onceproof.model.record import Record
 from onceproof.model.run_folder import read_contents
 from onceproof.readers.segments import compare_segments
 
-OPEN_FOR = 20.0  # seconds that the markers of the last transactions may take, once all is drained and closed
+TIMEOUTS = ("producer.transaction.timeout.ms", "transaction.timeout.ms")  # the first of them counts
+TIMES_OUT_AFTER = "10000"  # ms, what Kafka Streams takes if neither is set
+ABORTED_WITHIN = 15.0  # seconds; brokers look every ten for transactions that have timed out
 MARKED_WITHIN = 5.0  # seconds that the last markers have, once all is drained, closed and read
+
+
+def open_for(plan: TrialPlan) -> float:
+    """Seconds for which a transaction may stay open, once all is drained and closed.
+
+    A process that was killed leaves one open until it times out, if its successor has another transactional ID. A task
+    without stores gives it a new one.
+    """
+    configs = since(plan.streams_config, plan.later)
+    timeouts = [next((config[name] for name in TIMEOUTS if name in config), TIMES_OUT_AFTER) for config in configs]
+    return max(map(int, timeouts)) / 1_000 + ABORTED_WITHIN
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class TopicReading:
             ends, stable = self._context.ends(), self._context.ends(committed=True)
             return [place for place, end in ends.items() if stable[place] < end]
 
-        if self._context.holds_within(OPEN_FOR, lambda: not places()):
+        if self._context.holds_within(open_for(self._context.plan), lambda: not places()):
             return None
         [(topic, partition), *_] = places()
         return f"{topic}/{partition}"

@@ -14,6 +14,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import Report, progress_of
 from onceproof.lab.driver import Driver
 from onceproof.lab.input import start_first
+from onceproof.lab.judging import check_least
 from onceproof.lab.plan import plan_of, reads_segments
 from onceproof.lab.topics import Topics
 from onceproof.lab.world import REAL, World
@@ -131,6 +132,7 @@ def drive(
             write_observations(folder.observations_file, observed)
             reading.write(folder.reader_file)
             outcome = driver.outcome(exercise)
+            check_least(plan, outcome, reading)
         except (HarnessError, StoodStillError) as error:
             # A process without CPU time proves no fault of Kafka's, whatever it did.
             void = driver.context.void or (str(error) if isinstance(error, StoodStillError) else None)

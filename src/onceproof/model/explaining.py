@@ -18,6 +18,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.decoding import Pattern
 from onceproof.model.history import History, Input, Way
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
+from onceproof.model.window_history import WindowHistory, WindowWay
 
 _WHERE = ("scenarios", "variants")  # say where an explanation holds, and nothing of a witness
 
@@ -106,6 +107,11 @@ class Scene:
         """That of the table with versions."""
         return History(self.inputs, self.parameters["retention"])
 
+    @cached_property
+    def windows(self) -> WindowHistory:
+        """That of the windows of the input."""
+        return WindowHistory(self.inputs, self.parameters)
+
     def reached(self, name: str, partition: int) -> int | None:
         """The first offset of a partition of the input that was not committed when something happened last."""
         opened = (e.get("open", {}).get("input", {}).get(str(partition)) for e in self.events if e["event"] == name)
@@ -165,6 +171,7 @@ class Explanation:
         struck: the task of its partition was active on the instance that a fault struck.
         version: a way in which a wrong version of a table may have come about (`model.history`); what was processed
             before the event `after`, or else before the fault was over, counts as there when the store was opened.
+        window: a way in which a wrong number of results of a window may have come about (`model.window_history`).
         sent: a value that its key came in with.
         changed: its key came in with several values.
         values: a regular expression that is found in the values that its key came in with, in order, as in `1,20,3`.
@@ -190,6 +197,7 @@ class Explanation:
     values: Pattern | None = None
     struck: bool = False
     version: Way | None = None
+    window: WindowWay | None = None
     scenarios: tuple[str, ...] | None = None
 
     def holds_in(self, scenario: str, variant: str | None) -> bool:
@@ -236,6 +244,8 @@ class Explanation:
             reached = scene.reached(self.after or "fault", witness.partition)
             if not scene.history.shows(self.version, witness, reached):
                 return False
+        if self.window is not None and not scene.windows.shows(self.window, witness):
+            return False
         if self.open_at is None or any(scene.is_open(self.open_at, *place) for place in places):
             return True
         return witness.key is not None and witness.key in scene.open_keys(self.open_at)

@@ -327,10 +327,10 @@ def _check_explanation(explanation: Explanation) -> None:
     of_trial = (explanation.after, explanation.faults, explanation.given, explanation.open_at)
     of_partition = (explanation.returned, explanation.stayed, explanation.restored, explanation.struck)
     of_key = (explanation.changed, explanation.values, explanation.sent is not None, explanation.version)
-    if not any((*of_trial, *of_partition, *of_key, explanation.says)):
+    if not any((*of_trial, *of_partition, *of_key, explanation.says, explanation.window)):
         raise ValueError(
             "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
-            "stayed, restored, struck, sent, changed, values or version"
+            "stayed, restored, struck, sent, changed, values, version or window"
         )
 
 

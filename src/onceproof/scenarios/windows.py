@@ -24,12 +24,17 @@ Results also come out when their window closes without a buffer: the aggregation
 store of the windows, and commits up to which time it has looked with the positions. Who takes the task over must go on
 from there, or windows come out twice or never. The store must keep them for that second: by default it keeps a window
 for its size and grace alone. So an application that catches up loses most windows (variant `ON_CLOSE_BRIEF`, which must
-be red on each release from 3.4.0 on).
+be red on each release from 3.4.0 on). A session is found for as long as its segment of the store is there, which has a
+minute. When the task has left that minute, those are lost that closed since the last look (`ON_CLOSE_SESSION_SEGMENTS`,
+which must be red likewise). So in `ON_CLOSE_SESSION` all records are in one segment.
 
 A window that slides ends with a record, or begins just after one: so each record makes one or two, and what a new one
-holds is taken from those around it in the store. Updates may also be held back for a time of their own
-(`Suppressed.untilTimeLimit`), which a younger update of the window does not begin anew. Kafka Streams forgets the time
-of that buffer, too, so there the records that flow are in order.
+holds is taken from those around it in the store. One that does both is made twice, so that its first update comes out
+twice (variant `SLIDING_UPDATES`, which must be red on each release).
+
+Updates may also be held back for a time of their own (`Suppressed.untilTimeLimit`), which a younger update of the
+window does not begin anew. Kafka Streams forgets the time of that buffer, too, so there the records that flow are in
+order.
 
 A session that has come out must not come out again. If its store keeps it for longer, a record that is out of order by
 more than the grace, and not too late to begin a session, still finds it, and it comes out once more, grown (variant
@@ -60,6 +65,7 @@ from onceproof.model.files import StorePlan
 from onceproof.model.parameter import Share
 from onceproof.model.phrases import NO_DATABASE, NOT_RESTORED
 from onceproof.model.release import Release
+from onceproof.model.window_history import SEGMENT
 from onceproof.scenarios.base import (
     HALTS,
     ROLLING,
@@ -98,7 +104,6 @@ SUM_BITS = 22  # that the application has for a sum
 TOO_LATE = 0.1  # share of the first records
 OUT_OF_ORDER = 0.3  # share of the others
 KEPT = 60_000  # ms; more than records last
-SEGMENT = 60_000  # ms, the least time that a segment of a store has
 EXPIRED = 180_000  # ms: more than the retention and a segment, which is a minute at least
 HALTED_WITHIN = 20.0  # seconds
 EMITTED_EVERY = 1.0  # seconds, the default of Kafka Streams
@@ -139,6 +144,9 @@ class Parameters(Group, TransactionalStores):
     )
     supplied: bool = Field(
         False, description="whether only the supplier of the store says for how long windows are kept"
+    )
+    two_segments: bool = Field(
+        False, description="whether the records lie in two segments of the store of sessions, or in one"
     )
     size: int = Field(
         500,
@@ -208,6 +216,11 @@ VARIANTS = variants_of(
         {**ON_CLOSE, "kind": "session", "size": 60, "kept.longer": False},
     ),
     Variant(
+        "ON_CLOSE_SESSION_SEGMENTS",
+        "As ON_CLOSE_SESSION; the records lie in two segments of the store, of which the first is dropped.",
+        {**ON_CLOSE, "kind": "session", "size": 60, "kept.longer": False, "two.segments": True},
+    ),
+    Variant(
         "ON_CLOSE_BRIEF",
         "As ON_CLOSE; windows are kept for as long as the DSL keeps them by default, which is too short.",
         {**ON_CLOSE, "kept.longer": False},
@@ -270,6 +283,11 @@ def refusal(trial: Trial) -> str | None:
         return "of a cached store not every update comes out; take suppressed=true with caching=true."
     if (parameters.first + parameters.records + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
+    if parameters.two_segments and not _are_dropped(parameters):
+        return (
+            "two.segments is for sessions that come out when they close and are kept no longer; take kind=session and "
+            "on.close=true without kept.longer, or leave out two.segments."
+        )
     if parameters.extended and (reason := _refuse_extended(parameters)):
         return reason
     if parameters.halted and (not on_disk or parameters.injected or parameters.extended or parameters.kept_longer):
@@ -308,6 +326,11 @@ def _refuse_held_back(parameters: Parameters) -> str | None:
 def _finals_only(parameters: Parameters) -> bool:
     """Whether only the last result of a window comes out."""
     return parameters.suppressed or parameters.on_close
+
+
+def _are_dropped(parameters: Parameters) -> bool:
+    """Whether a session that has closed is lost with the segment that it is in."""
+    return parameters.kind == "session" and parameters.on_close and not parameters.kept_longer
 
 
 def retention(parameters: Parameters) -> int:
@@ -446,7 +469,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     parameters, made = values(lab.trial), len(lab.workload.second)
     fault = parameters.injected
     lab.measure(**facts(parameters))
-    begin = int(lab.now() * 1_000) - lab.workload.times[-1]  # the youngest record is made now
+    begin = begins_at(parameters, int(lab.now() * 1_000) - lab.workload.times[-1])  # the youngest record is made now
     times = [begin + at for at in lab.workload.times]
     if parameters.extended:
         return _restarted(lab, times)
@@ -508,6 +531,17 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.close_instances()
     reason = f"{reason} {seen:,} of {made:,} records were committed before, so that windows were open."
     return Exercise(is_open, reason, all_steps_tried=bool(bit))
+
+
+def begins_at(parameters: Parameters, begin: int) -> int:
+    """The time in ms to which those of the records are added, from the earliest one on at which it may be.
+
+    Where sessions are dropped with their segment, all records are in one, or half of those that flow in the next.
+    """
+    if not _are_dropped(parameters):
+        return begin
+    first = -(parameters.first + parameters.records // 2) % SEGMENT if parameters.two_segments else SEGMENT // 4
+    return begin - begin % SEGMENT + first
 
 
 def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:

@@ -1,0 +1,69 @@
+"""The history of windows, as the input makes it: what a wrong number of results of one may come from.
+
+The records of the topology `windows`. A witness names its window in words, `the window from 100 to 200` (ms).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from onceproof.model.anomaly import Witness
+from onceproof.model.history import Input
+
+WindowWay = Literal["made-twice", "segment-gone", "reached"]  # how a wrong number of results may have come about
+NAMED = re.compile(r"the window from (\d+) to (\d+)")
+UNEXPECTED = re.compile(r" at (\d+)$")  # in what was observed of one that should not be: its end, if it is a session
+SEGMENT = 60_000  # ms, the least time that a segment of a store has
+
+
+class WindowHistory:
+    """The times at which records of each key came, and the youngest of each partition."""
+
+    def __init__(self, inputs: Iterable[Input], parameters: Mapping[str, Any]) -> None:
+        """Go through the input: its records, in any order.
+
+        Args:
+            inputs: its records, in any order.
+            parameters: of the trial: `size`, of a session its gap, and `grace`, in ms.
+        """
+        self._size = parameters.get("size", 0)
+        self._times: dict[tuple[int, int | None], list[int]] = defaultdict(list)
+        self._too_late: dict[tuple[int, int | None], list[int]] = defaultdict(list)  # for a session of its own
+        self._youngest = youngest = dict[int, int]()
+        for partition, _, key, _, time in sorted(inputs, key=lambda record: record[:2]):
+            self._times[partition, key].append(time)
+            youngest[partition] = max(time, youngest.get(partition, time))
+            if time < youngest[partition] - self._size - parameters.get("grace", 0):
+                self._too_late[partition, key].append(time)
+
+    def shows(self, way: WindowWay, witness: Witness) -> bool:
+        """Whether a wrong number of results may have come about in a way.
+
+        made-twice: the window slides, begins just after a record of its key, and ends with the first that came in it,
+            which came later. So Kafka Streams makes it as the right window of one and as the left of the other.
+        segment-gone: the task got so old that the segment of the store that the window ended in was dropped.
+        reached: a record of its key was too late to begin a session, and is within the gap of this one. So it may join
+            it to one that has closed, if the store still finds that.
+
+        A witness that names no window is of none.
+        """
+        start, end = _window(witness)
+        if end is None:
+            return False
+        if way == "segment-gone":
+            return self._youngest.get(witness.partition, end) // SEGMENT > end // SEGMENT
+        owner = witness.partition, witness.key
+        if way == "reached":
+            return any(start - self._size <= time <= end + self._size for time in self._too_late[owner])
+        times = self._times[owner]
+        first = next((place for place, time in enumerate(times) if start <= time <= end), None)
+        return first is not None and times[first] == end and start - 1 in times[:first]
+
+
+def _window(witness: Witness) -> tuple[int, int | None]:
+    """The start and the end of its window; of one that should not be only the end is known."""
+    if named := NAMED.search(witness.expected):
+        return int(named[1]), int(named[2])
+    end = UNEXPECTED.search(witness.observed) if witness.anomaly == "unexpected-record" else None
+    return 0, end and int(end[1])
