@@ -706,7 +706,7 @@ def of_window(anomaly, start, end, observed="2 records of the window from 0 to 0
 
 
 # Times of the records of key 1, in their order; windows of 100 ms slide.
-TIMES = [1_000, 1_101, 1_300, 1_350, 1_401, 1_601, 1_500]
+TIMES = [900, 1_000, 1_101, 1_250, 1_300, 1_350, 1_401, 1_450, 1_601, 1_500, 1_800, 1_901]
 
 
 @pytest.mark.parametrize(
@@ -715,7 +715,8 @@ TIMES = [1_000, 1_101, 1_300, 1_350, 1_401, 1_601, 1_500]
         pytest.param(of_window("duplicate-output", 1_001, 1_101), True, id="just after a record, up to the next"),
         pytest.param(of_window("duplicate-output", 1_301, 1_401), False, id="a record in between came first"),
         pytest.param(of_window("duplicate-output", 1_501, 1_601), False, id="the older record came later"),
-        pytest.param(of_window("duplicate-output", 1_200, 1_300), False, id="no record just before it"),
+        pytest.param(of_window("duplicate-output", 1_801, 1_901), False, id="no window shows the record before it"),
+        pytest.param(of_window("duplicate-output", 1_150, 1_250), False, id="no record just before it"),
         pytest.param(of_window("duplicate-output", 1_102, 1_202), False, id="no record at its end"),
         pytest.param(of_window("duplicate-output", 1_001, 1_101, partition=1), False, id="of another partition"),
         pytest.param(of_window("duplicate-output", 1_001, 1_101, "3 records"), False, id="not the first one twice"),

@@ -41,7 +41,8 @@ class WindowHistory:
         """Whether a wrong number of results may have come about in a way.
 
         made-twice: the window slides, begins just after a record of its key, and ends with the first that came in it,
-            which came later. So Kafka Streams makes it as the right window of one and as the left of the other.
+            which came later. So Kafka Streams makes it as the right window of one and as the left of the other. It
+            knows of the first by a window that begins just after one more record, within a size before it.
         segment-gone: the task got so old that the segment of the store that the window ended in was dropped.
         reached: a record of its key was too late to begin a session, and is within the gap of this one. So it may join
             it to one that has closed, if the store still finds that.
@@ -57,8 +58,10 @@ class WindowHistory:
         if way == "reached":
             return any(start - self._size <= time <= end + self._size for time in self._too_late[owner])
         times = self._times[owner]
-        first = next((place for place, time in enumerate(times) if start <= time <= end), None)
-        return first is not None and times[first] == end and start - 1 in times[:first]
+        first = next((place for place, time in enumerate(times) if start <= time <= end), len(times))
+        before, previous = times[:first], start - 1
+        shown = any(previous - (end - start) <= time < previous for time in before)  # by the window of another record
+        return times[first : first + 1] == [end] and previous in before and shown
 
 
 def _window(witness: Witness) -> tuple[int, int | None]:
