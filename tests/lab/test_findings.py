@@ -73,6 +73,36 @@ RED = {
     ),
     "KStreamAggregateFirstValueTest.shouldCountKeysOfCountedStream()": "expected: <{keys=3}> but was: <{keys=1}>",
     "KStreamAggregateFirstValueTest.shouldSumValuesThatDifferFromZero()": "expected: <{sum=1}> but was: <{sum=0}>",
+    **{
+        f"KStreamSlidingWindowAggregateTwiceTest.shouldForwardWindowOfTwoRecordsOnce(String)[{n}]": (
+            "90 to 100: 2, 101 to 111: 1, 101 to 111: 1]>"
+        )
+        for n in (1, 2, 3)
+    },
+    "KStreamSlidingWindowAggregateTwiceTest.shouldForwardWindowOfTwoRecordsOnceIfTheSecondIsOutOfOrder()": (
+        "105 to 115: 2, 101 to 111: 1, 101 to 111: 1, 112 to 122: 1]>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldForwardWindowOfTwoRecordsOnceIfTheFirstIsEarly()": (
+        "but was: <[0 to 10: 1, 6 to 16: 1, 6 to 16: 1]>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldForwardWindowOfTwoRecordsOnceWithCacheOfNoBytes()": (
+        "90 to 100: 2, 101 to 111: 1, 101 to 111: 1]>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldSumCountOfWindowOfTwoRecordsOnce()": (
+        "but was: <{85 to 95=1, 96 to 106=1, 101 to 111=2, 90 to 100=2}>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldAggregateCountOfWindowOfTwoRecordsOnce()": (
+        "but was: <{85 to 95=1, 96 to 106=1, 101 to 111=2, 90 to 100=2}>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldCountReducedWindowOfTwoRecordsOnce()": (
+        "but was: <{85 to 95=1, 96 to 106=1, 101 to 111=2, 90 to 100=1}>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldCountUpdatesOfWindowOfTwoRecordsOnce()": (
+        "but was: <{85 to 95=1, 96 to 106=1, 101 to 111=2, 90 to 100=1}>"
+    ),
+    "KStreamSlidingWindowAggregateTwiceTest.shouldLogWindowOfTwoRecordsOnceIfItIsEmittedOnClose()": (
+        "expected: <[1, 1, 2, 1]> but was: <[1, 1, 2, 1, 1]>"
+    ),
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordOnceItsWindowHasClosed()": "but was: <[385 by 440]>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordsOfSteadyStreamOnceTheirWindowsHaveClosed()": (
         "but was: <[0 by 60, 10 by 110, 20 by 110, 30 by 110, 40 by 110, 50 by 110, 60 by 160, "
@@ -234,7 +264,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 37 if release == AFFECTED else 39  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 47 if release == AFFECTED else 49  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -267,7 +297,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 18
+    assert len(pages) == len(TICKETS) == 19
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()
