@@ -1094,7 +1094,9 @@ def repeated_window(clean: Clean, rng: random.Random) -> Mutation:
     mutation = Mutation("a window twice", clean)
     old = rng.choice(clean.topics["output"])
     new = mutation.add("output", old.partition, behind(mutation, "output", old.partition), *old[2:])
-    mutation.found("duplicate-output", new.partition, new.key, [at("output", new)], records(1), records(2))
+    window, _ = clean.window_of(old)
+    expected, observed = f"{records(1)} of {window}", f"{records(2)} of {window}, the first one twice"
+    mutation.found("duplicate-output", new.partition, new.key, [at("output", new)], expected, observed)
     return mutation
 
 
