@@ -69,6 +69,14 @@ def test_a_promise_that_was_compared_less_often_than_its_suite_asks_for_is_an_er
             judged(plan, {**enough, promise: 0})
 
 
+def test_beside_an_anomaly_that_its_suite_sees_there_may_be_fewer():
+    plan = planned("windows")
+    enough = {promise: plan.least(promise, Produced(200, 100)) for promise in plan.promises}
+    judged(plan, {**enough, "windows": 0}, {"lost-record": 1})
+    with pytest.raises(HarnessError, match=r": windows was compared 0 times"):
+        judged(plan, {**enough, "windows": 0}, {"wrong-topic": 1})
+
+
 @pytest.mark.parametrize(
     "outcome", [{"failed": "stuck"}, {"void": "no CPU time"}, {"anomalies": {"corrupt-record": 1}}]
 )
