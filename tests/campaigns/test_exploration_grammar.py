@@ -71,7 +71,7 @@ def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_n
     grammar, rng = Grammar({"windows": story("windows", NEWEST, NEWEST, settings=streams)}), random.Random(1)
     windows = grammar.stories["windows"]
     assert windows.plain(1).summary == "windows DEFAULT_CONFIG group.protocol=streams"
-    drawn = [grammar.draw("windows", rng) for _ in range(30)]
+    drawn = [grammar.draw("windows", rng) for _ in range(100)]
     for schedule in [*drawn, *(grammar.vary(one, rng) for one in drawn), *grammar.simpler(drawn[0])]:
         assert windows.settings(schedule)["group.protocol"] == "streams"
         assert not windows.settings(schedule).get("static.membership")
