@@ -103,6 +103,35 @@ RED = {
     "KStreamSlidingWindowAggregateTwiceTest.shouldLogWindowOfTwoRecordsOnceIfItIsEmittedOnClose()": (
         "expected: <[1, 1, 2, 1]> but was: <[1, 1, 2, 1, 1]>"
     ),
+    **{
+        f"KStreamSlidingWindowAggregateOldValueTest.shouldSumWindows(String)[{n}]": (
+            "expected: <{all=4}> but was: <{all=3}>"
+        )
+        for n in (1, 2, 3)
+    },
+    **{
+        f"KStreamSlidingWindowAggregateOldValueTest.{name}()": "expected: <{all=4}> but was: <{all=3}>"
+        for name in (
+            "shouldSumWindowsWithCacheOfNoBytes",
+            "shouldSumReducedWindows",
+            "shouldSumCogroupedWindows",
+            "shouldSumJoinedWindows",
+            "shouldSumSuppressedWindows",
+            "shouldAggregateWindows",
+        )
+    },
+    **{
+        f"KStreamSlidingWindowAggregateOldValueTest.{name}()": "expected: <{all=2}> but was: <{all=1}>"
+        for name in (
+            "shouldSumWindowsThatPassFilter",
+            "shouldCountWindowsThatBeginWithInitialValue",
+            "shouldCountRightWindowOfPreviousRecord",
+            "shouldCountWindowsOfEarlyRecords",
+        )
+    },
+    "KStreamSlidingWindowAggregateOldValueTest.shouldSumWindowsOfRecordOutOfOrder()": "expected: <{all=7}> but was: <{all=6}>",
+    "KStreamSlidingWindowAggregateOldValueTest.shouldCountReducedWindows()": "expected: <{all=3}> but was: <{all=2}>",
+    "KStreamSlidingWindowAggregateOldValueTest.shouldCountReducedWindowsByTheirValue()": "but was: <{1=1, 2=1}>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordOnceItsWindowHasClosed()": "but was: <[385 by 440]>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordsOfSteadyStreamOnceTheirWindowsHaveClosed()": (
         "but was: <[0 by 60, 10 by 110, 20 by 110, 30 by 110, 40 by 110, 50 by 110, 60 by 160, "
@@ -264,7 +293,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 47 if release == AFFECTED else 49  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 54 if release == AFFECTED else 56  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -297,7 +326,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 19
+    assert len(pages) == len(TICKETS) == 20
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()
