@@ -12,6 +12,7 @@ from onceproof.model.release import Release
 
 NEWEST, BEFORE = Release(4, 4, 0), Release(3, 8, 1)
 SAME_KEY, INSERT = "KIP-213, same key (no JIRA)", "KIP-213, insert (no JIRA)"
+UNCACHED, SHARED = "uncached count (no JIRA)", "shared filter (no JIRA)"
 STORE = {"store": MEMORY, "cached": False}
 LEFT, RIGHT = Step("l", "burst", ("rows",), STORE), Step("r", "table", ("others",), STORE)
 INNER = Step("j", "foreignKeyJoin", ("l", "r"), {"left": False, **STORE})
@@ -167,6 +168,106 @@ def test_a_store_that_is_opened_again_explains_only_what_asks_for_its_history():
     assert explained(Case(steps, records, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == ()
 
 
+# --- joins by a foreign key of a table with what is made of it -------------------------------------------------------
+
+TABLE, SUMS = Step("t", "table", ("rows",), STORE), Step("g", "group", ("t",), STORE)
+OTHERS = Step("o", "table", ("others",), STORE)
+
+
+def foreign(name: str, *operands: str, left: bool = False) -> Step:
+    return Step(name, "foreignKeyJoin", operands, {"left": left, **STORE})
+
+
+def rejoined(*between: Step, left: bool = False, values: tuple[str, ...] = ("a|0", "z|0")) -> Case:
+    """Rows are joined with the sums of their foreign keys, and with another table."""
+    last = between[-1].name if between else "m"
+    steps = (TABLE, OTHERS, SUMS, foreign("m", "t", "g", left=left), *between, foreign("j", last, "o"))
+    return Case(steps, rows(*values))
+
+
+def is_inner(case: Case) -> bool:
+    return not next(step for step in case.steps if step.name == "j").options["left"]
+
+
+MAPPED, FILTERED = Step("p", "mapTable", ("m",)), Step("p", "filterTable", ("m",))
+
+
+@pytest.mark.parametrize(
+    ("case", "keys"),
+    [
+        (rejoined(), (INSERT,)),  # z has no sum until the record has gone by way of the group
+        (rejoined(MAPPED), (INSERT,)),
+        (rejoined(FILTERED), (INSERT,)),
+        (rejoined(left=True), (SAME_KEY,)),  # z|0/- comes first
+        (rejoined(MAPPED, left=True), (SAME_KEY,)),
+        (rejoined(FILTERED, left=True), ()),  # it may be filtered out or not
+        (rejoined(Step("p", "group", ("m",), STORE)), ()),  # of groups, neither goes and comes
+        (rejoined(values=("z|0",)), ()),  # nothing had a result before
+        (rejoined(values=("a|0", "a|1")), ()),  # the foreign key stays
+    ],
+)
+def test_a_join_behind_one_of_a_table_with_what_is_made_of_it_has_rows_that_change_twice(case, keys):
+    assert explained(case, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == keys
+
+
+def test_a_row_that_finds_another_sum_at_once_changes_twice_and_is_not_gone_in_between():
+    case = rejoined()
+    with_sum = Case(case.steps, (Record("rows", BEGIN, "b", "z|1"), *case.records))
+    assert explained(with_sum, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == (SAME_KEY,)
+    assert explained(with_sum, red(), causes_in(BEFORE), red_if(is_inner, red())).keys == ()
+    assert explained(case, red("missing"), causes_in(NEWEST), red_if(is_inner, red("missing"))).keys == (INSERT,)
+
+
+# --- the first value of an uncached aggregation ----------------------------------------------------------------------
+
+SOURCE, ROWS_BESIDE = Step("s", "stream", ("rows",)), Step("r", "table", ("others",), STORE)
+CACHED = {**STORE, "cached": True}
+
+
+def filtered(
+    kind: str = "outer",
+    operation: str = "sum",
+    operands: tuple[str, str] = ("r", "c"),
+    join: dict[str, object] | None = None,
+    store: dict[str, object] | None = None,
+) -> Case:
+    """A filter behind a join of a table with an uncached aggregation."""
+    made = Step("c", operation, ("s",), STORE)
+    joined = Step("t", "tableJoin", operands, {"kind": kind, **(join or {})})
+    return Case((SOURCE, ROWS_BESIDE, made, joined, Step("j", "filterTable", ("t",), store or {})), rows("a|1"))
+
+
+def is_uncached(case: Case) -> bool:
+    return not next(step for step in case.steps if step.name == "c").options["cached"]
+
+
+@pytest.mark.parametrize(
+    ("case", "keys"),
+    [
+        (filtered(), (UNCACHED,)),
+        (filtered("left"), (UNCACHED,)),
+        (filtered(join=STORE), (UNCACHED,)),
+        (filtered(operation="cogroup"), (UNCACHED,)),
+        (filtered("inner"), ()),  # no row was there before
+        (filtered("left", operands=("c", "r")), ()),
+        (filtered(operation="latest"), ()),  # it begins with the first value
+        (filtered(join=CACHED), ()),  # which has the old value
+        (filtered(store=STORE), ()),
+    ],
+)
+def test_a_filter_takes_the_first_value_of_an_aggregation_for_an_older_one_where_a_join_passes_it_on(case, keys):
+    assert explained(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
+
+
+def test_such_a_filter_has_a_row_too_many_and_none_too_few_or_wrong():
+    for kind in ("missing", "wrong"):
+        assert explained(filtered(), red(kind), causes_in(NEWEST), red_if(is_uncached, red(kind))).keys == ()
+    case = filtered()
+    behind = Case((*case.steps, foreign("k", "r", "j")), case.records)
+    judged = red("missing", "k")
+    assert explained(behind, judged, causes_in(NEWEST), red_if(is_uncached, judged)).keys == (UNCACHED,)
+
+
 # --- processors behind a key that has changed ------------------------------------------------------------------------
 
 STREAM, SELECTED = Step("s", "stream", ("in",)), Step("k", "selectKey", ("s",))
@@ -193,3 +294,48 @@ def processed(*steps: Step, optimized: bool = True) -> Case:
 )
 def test_a_processor_behind_a_changed_key_is_known_where_the_topology_is_optimized(case, keys, judged):
     assert explained(case, judged, causes_in(NEWEST), red_if(lambda one: one.optimized, judged)).keys == keys
+
+
+# --- filters behind a key that has changed ---------------------------------------------------------------------------
+
+UNBUILT = red("failed", "n", "Found a null keyChangingChild node for OptimizableRepartitionNode")
+FILTER, OTHER_COUNT = Step("p", "filter", ("k",)), Step("n2", "count", ("p",), STORE)
+LOOKED_UP = (Step("t", "table", ("others",), STORE), Step("f", "lookup", ("p", "t"), {"left": False}))
+
+
+def is_shared(case: Case) -> bool:
+    """Whether two steps go on with one filter, and the topology is optimized."""
+    users = [name for step in case.steps for name in step.operands]
+    return case.optimized and any(users.count(step.name) > 1 for step in case.steps if step.operation == "filter")
+
+
+@pytest.mark.parametrize(
+    ("case", "keys"),
+    [
+        (processed(STREAM, SELECTED, FILTER, COUNTED, OTHER_COUNT), (SHARED,)),
+        (processed(STREAM, SELECTED, FILTER, COUNTED, *LOOKED_UP), (SHARED,)),
+        (
+            processed(
+                STREAM, SELECTED, FILTER, COUNTED, Step("q", "filter", ("p",)), Step("m", "count", ("q",), STORE)
+            ),
+            (SHARED,),
+        ),
+        (
+            processed(STREAM, SELECTED, Step("q", "filter", ("k",)), Step("p", "filter", ("q",)), COUNTED, OTHER_COUNT),
+            (SHARED,),
+        ),
+        (processed(STREAM, Step("p", "filter", ("s",)), COUNTED, OTHER_COUNT), ()),  # no key has changed
+        (processed(STREAM, SELECTED, FILTER, *LOOKED_UP, Step("f2", "lookup", ("p", "t"), {"left": True})), ()),
+        (processed(STREAM, SELECTED, FILTER, COUNTED, Step("v", "mapValues", ("p",))), ()),
+    ],
+)
+def test_a_filter_behind_a_changed_key_that_is_repartitioned_twice_is_known_where_the_topology_is_optimized(case, keys):
+    assert explained(case, UNBUILT, causes_in(NEWEST), red_if(is_shared, UNBUILT)).keys == keys
+
+
+def test_what_does_not_build_with_a_filter_for_each_use_stays_red():
+    case = processed(STREAM, SELECTED, FILTER, COUNTED, OTHER_COUNT)
+    known = explained(case, UNBUILT, causes_in(NEWEST), red_if(lambda one: one.optimized, UNBUILT))
+    assert (known.keys, known.judged) == ((), UNBUILT)
+    other = red("failed", "n", "StreamsException: in a processor")
+    assert explained(case, other, causes_in(NEWEST), red_if(is_shared, other)).keys == ()

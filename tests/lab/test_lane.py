@@ -216,6 +216,39 @@ REKEYED = Case(
     optimized=True,
     partitions=2,
 )
+# A row is joined with the sum of its foreign key, which comes later, and what comes of it with another table.
+REJOINED = Case(
+    (
+        Step("table", "table", ("rows",), STORE),
+        Step("others", "table", ("others",), STORE),
+        Step("sums", "group", ("table",), STORE),
+        Step("summed", "foreignKeyJoin", ("table", "sums"), {"left": False, **STORE}),
+        Step("joined", "foreignKeyJoin", ("summed", "others"), {"left": False, **STORE}),
+    ),
+    (Record("others", BEGIN, "a", "a|1"), Record("rows", BEGIN, "a", "a|0"), Record("rows", BEGIN, "a", "z|0")),
+)
+# A filter drops the change of a row that it had let through, as it would not have let the first value through.
+FILTERED = Case(
+    (
+        Step("table", "table", ("names",), STORE),
+        Step("stream", "stream", ("rows",)),
+        Step("sums", "sum", ("stream",), STORE),
+        Step("joined", "tableJoin", ("table", "sums"), {"kind": "left"}),
+        Step("odd", "filterTable", ("joined",)),
+    ),
+    (Record("names", BEGIN, "a", "a|0"), Record("rows", BEGIN, "a", "z|0")),
+)
+SHARED = Case(
+    (
+        Step("stream", "stream", ("rows",)),
+        Step("selected", "selectKey", ("stream",)),
+        Step("odd", "filter", ("selected",)),
+        Step("counts", "count", ("odd",), STORE),
+        Step("sums", "sum", ("odd",), STORE),
+    ),
+    (Record("rows", BEGIN, "a", "b|1"),),
+    optimized=True,
+)
 AT_ONCE = Case(
     (
         Step("table", "table", ("rows",), {"store": VERSIONED, "history": NEVER}),
@@ -236,13 +269,20 @@ AT_ONCE = Case(
         (UNCACHED, "uncached count (no JIRA)"),
         (LATE, "KAFKA-15417, late (no JIRA)"),
         (REKEYED, "KAFKA-19668"),
+        (REJOINED, "KIP-213, insert (no JIRA)"),
+        (replace(REJOINED, records=(Record("rows", BEGIN, "b", "z|1"), *REJOINED.records)), "KIP-213, same key"),
+        (FILTERED, "uncached count (no JIRA)"),
+        (SHARED, "shared filter (no JIRA)"),
     ],
 )
 def test_a_known_issue_of_the_newest_release_is_recognised(case, key, tmp_path):
     with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
 
         def run(one: Case) -> Judged:
-            return judge(one, lane.run(one.encoded)["outputs"], NEWEST)
+            answer = lane.run(one.encoded)
+            if "failed" in answer:
+                return Judged((Difference(one.leaves[0].name, "failed", answer["failed"]),))
+            return judge(one, answer["outputs"], NEWEST)
 
         known = explained(case, run(case), causes_in(NEWEST), run)
     assert [one.startswith(key) for one in known.keys] == [True]

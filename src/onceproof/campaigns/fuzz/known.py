@@ -17,6 +17,9 @@ ROWS = ("missing", "unexpected", "wrong")  # kinds of differences of tables
 KEEPS_ROWS = ("filterTable", "mapTable", "suppress")  # behind which a difference is of the same kind
 SEGMENT = 2_000  # milliseconds, of a versioned store with so short a history: it expires as a whole
 PROCESSORS = ("rekey", "remember")
+INITIALIZED = ("count", "sum", "cogroup")  # aggregations that begin with a value of their own
+GROUPINGS = ("toTable", "count", "latest", "sum", "windows", "slides", "sessions", "cogroup")
+JOINS_OF_STREAMS = ("lookup", "streamJoin")
 CHANGES_KEY = ("selectKey", "rekey")
 UNBUILT = "Found a null keyChangingChild node"  # of an optimized topology
 UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a store that was opened again
@@ -157,6 +160,51 @@ def _inner_joins_of_one_record(case: Case, steps: Sequence[Step]) -> Sequence[St
     return [join for join, (one, other) in sides.items() if one & other]
 
 
+def _inner_joins_of_rows_that_go_and_come(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Those of whose left side one record takes a row away, and brings it again with another foreign key."""
+    return _inner_joins_behind(case, steps, ("filterTable", "mapTable", "tableJoin"), go=True)
+
+
+def _inner_joins_of_rows_that_change_twice(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Those of whose left side one record changes a row twice: its foreign key, and then something else."""
+    return _inner_joins_behind(case, steps, ("mapTable", "tableJoin"), go=False)
+
+
+def _inner_joins_behind(case: Case, steps: Sequence[Step], between: Collection[str], *, go: bool) -> Sequence[Step]:
+    """Inner joins whose left side has the rows of a join of which one record changes both sides, one behind the other.
+
+    Args:
+        case: that has them.
+        steps: among which they are.
+        between: operations that may be between both joins.
+        go: whether the first one has no row until the second change comes.
+    """
+    named, model = {step.name: step for step in case.steps}, Model(case)
+
+    def is_behind(step: Step) -> bool:
+        if step.operation == "foreignKeyJoin" and _changes_twice(model, step, go=go):
+            return True
+        passed = {"foreignKeyJoin": 1}.get(step.operation, len(step.operands) if step.operation in between else 0)
+        return any(is_behind(named[name]) for name in step.operands[:passed])
+
+    return [join for join in _inner_joins(case, steps) if is_behind(named[join.operands[0]])]
+
+
+def _changes_twice(model: Model, join: Step, *, go: bool) -> bool:
+    """Whether one record gives a row of a join another foreign key, and then changes the row of that key."""
+    left, right = (model.table(name) for name in join.operands)
+    for place in range(model.last + 1):
+        before, after = left.rows(place - 1), left.rows(place)
+        for key in before.keys() & after.keys():
+            asked = head(after[key]) or ""
+            had, has = right.rows(place - 1).get(asked), right.rows(place).get(asked)
+            is_gone = had is None and not join.options["left"]
+            is_there = has is not None or join.options["left"]
+            if head(before[key]) != asked and had != has and is_there and is_gone == go:
+                return True
+    return False
+
+
 def _without_null_keys(case: Case, joins: Sequence[Step]) -> Case:
     """With the foreign key of no record wherever the left side has none."""
     named = {step.name: step for step in case.steps}
@@ -294,8 +342,83 @@ def _uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Aggregations without a cache behind which a table is grouped."""
     named = {step.name: step for step in case.steps}
     before = {one for step in steps if step.operation == "group" for one in above(step, named)}
-    kept = [step for step in steps if step in before and step.operation in ("count", "sum", "cogroup")]
-    return [step for step in kept if step.options.get("cached") is False]
+    return [step for step in steps if step in before and _is_uncached(step)]
+
+
+def _is_uncached(step: Step) -> bool:
+    """Whether it is an aggregation whose first value comes with what it was initialized with as the old one."""
+    return step.operation in INITIALIZED and step.options.get("cached") is False
+
+
+def _filters_behind_uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Filters of tables that take the old values of joins with uncached aggregations as they come."""
+    return [step for step in steps if step.operation == "filterTable" and _first_values(case, step)]
+
+
+def _first_values(case: Case, filtered: Step) -> Sequence[Step]:
+    """Uncached aggregations behind which a filter meets a row that was there before theirs, with a wrong old value.
+
+    A table with a store of its own has the old values of that, but for a join that is not cached. Without a join that
+    has rows of the other side alone, there is no row before the first one of the aggregation.
+    """
+    named = {step.name: step for step in case.steps}
+    found = []
+    waiting = [] if "store" in filtered.options else [(named[filtered.operands[0]], False)]
+    while waiting:
+        step, has_others = waiting.pop()
+        if has_others and _is_uncached(step):
+            found.append(step)
+        if step.operation == "tableJoin" and not step.options.get("cached"):
+            optional = {"inner": (), "left": step.operands[1:], "outer": step.operands}[step.options["kind"]]
+            waiting += [(named[name], has_others or name in optional) for name in step.operands]
+        elif step.operation in ("filterTable", "mapTable") and "store" not in step.options:
+            waiting.append((named[step.operands[0]], has_others))
+    return found
+
+
+def _cached_before(case: Case, filters: Sequence[Step]) -> Case:
+    return _cached(case, [one for step in filters for one in _first_values(case, step)])
+
+
+def _shared_filters(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+    """Filters behind a key that has changed and before several repartitions, where the topology is optimized."""
+    named = {step.name: step for step in case.steps}
+
+    def has_changed_key(step: Step) -> bool:
+        if step.operation in ("filter", "merge"):
+            return any(has_changed_key(named[name]) for name in step.operands)
+        return step.operation == "selectKey"
+
+    filters = [step for step in steps if step.operation == "filter" and has_changed_key(step)]
+    return [step for step in filters if case.optimized and _repartitions(case, step) > 1]
+
+
+def _repartitions(case: Case, stream: Step) -> int:
+    """How often a stream is repartitioned, as it is or filtered: for each grouping, and once for all of its joins."""
+    users = _users(stream, case.steps)
+    groupings = sum(step.operation in GROUPINGS for step in users)
+    is_joined = any(step.operation in JOINS_OF_STREAMS for step in users)
+    return groupings + is_joined + sum(_repartitions(case, step) for step in users if step.operation == "filter")
+
+
+def _users(one: Step, steps: Sequence[Step]) -> Sequence[Step]:
+    return [step for step in steps if not step.is_source and one.name in step.operands]
+
+
+def _filtered_apart(case: Case, filters: Sequence[Step]) -> Case:
+    """With such a filter for each step that goes on with it."""
+    steps = list(case.steps)
+    for one in (step for step in reversed(case.steps) if step in filters):
+        place = steps.index(one)
+        apart = {user.name: f"{one.name}-{user.name}" for user in _users(one, steps)}
+        steps[place : place + 1] = [replace(one, name=name) for name in apart.values()]
+        steps = [
+            replace(step, operands=tuple(apart[step.name] if name == one.name else name for name in step.operands))
+            if step.name in apart
+            else step
+            for step in steps
+        ]
+    return replace(case, steps=tuple(steps))
 
 
 def _processed(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
@@ -346,18 +469,23 @@ def _with_options(case: Case, steps: Sequence[Step], options: Mapping[str, objec
 
 
 NULL_KEYS = {"missing": "KAFKA-16407", "wrong": "KAFKA-16407", "unexpected": "KAFKA-16434"}
+SAME_KEY = {"unexpected": "KIP-213, same key (no JIRA)"}
 INSERT = {"unexpected": "KIP-213, insert (no JIRA)"}
 CAUSES = (
     Cause(NULL_KEYS, _inner_joins, _without_null_keys),
-    Cause({"unexpected": "KIP-213, same key (no JIRA)"}, _inner_joins, _in_one_update),
+    Cause(SAME_KEY, _inner_joins, _in_one_update),
     Cause(INSERT, _inner_joins, _one_by_one),
     Cause(INSERT, _inner_joins_of_one_record, _as_left_joins),
+    Cause(INSERT, _inner_joins_of_rows_that_go_and_come, _as_left_joins),
+    Cause(SAME_KEY, _inner_joins_of_rows_that_change_twice, _as_left_joins),
     Cause({"wrong": "KAFKA-18713"}, _left_joins_of_tasks, _in_one_task),
     Cause(dict.fromkeys(ROWS, "KIP-889, same time (no JIRA)"), _deleted_at_once, _deleted_later),
     Cause(dict.fromkeys(ROWS, "KIP-889, restored (no JIRA)"), _restored, _kept_open),
     Cause(dict.fromkeys(ROWS, "KIP-889 (no JIRA)"), _opened_again, _kept_open, failure=UNREGISTERED),
+    Cause({"failed": "shared filter (no JIRA)"}, _shared_filters, _filtered_apart, failure=UNBUILT),
     Cause(dict.fromkeys(ROWS, "KAFKA-19668"), _processed, _as_written, failure=UNBUILT),
     Cause(dict.fromkeys(ROWS, "uncached count (no JIRA)"), _uncached, _cached),
+    Cause({"unexpected": "uncached count (no JIRA)"}, _filters_behind_uncached, _cached_before),
     Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins, _going_on),
     Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins_of_windows, _as_inner_joins),
 )
