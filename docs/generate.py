@@ -15,6 +15,7 @@ from typing import Any
 import mdformat
 from typer.main import get_command
 
+from onceproof.campaigns.fuzz.known import CAUSES
 from onceproof.cli import app
 from onceproof.faults import FAULTS
 from onceproof.model.application_issues import application_issues
@@ -377,6 +378,8 @@ def known_failures() -> str:
     rows = registry().issues
 
     def is_loud(issue: KnownIssue) -> bool:
+        if {kind for cause in CAUSES if issue.key in cause.shows.values() for kind in cause.shows} == {"failed"}:
+            return True
         return bool(issue.anomalies) and set(issue.anomalies) <= LOUD
 
     kinds: Mapping[str, Callable[[KnownIssue], bool]] = {
@@ -390,7 +393,7 @@ def known_failures() -> str:
     parts = []
     introductions = {
         "Silent": "No error appears, and the data are wrong.",
-        "Loud": "A thread dies, or nothing goes on.",
+        "Loud": "A thread dies, nothing goes on, or the topology does not build.",
     }
     for kind, belongs in kinds.items():
         parts += [f"## {kind}", introductions[kind], _failures([issue for issue in others if belongs(issue)])]

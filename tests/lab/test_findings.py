@@ -27,8 +27,11 @@ FINDINGS = ROOT / "docs" / "findings"
 AFFECTED, NEWEST = Release.parse("4.3.1"), Release.parse("4.4.0")
 GIT = shutil.which("git") or "git"
 LAUNCHER = ("org.junit.platform.console.ConsoleLauncher", "execute", "--details=none", "--disable-banner")
+NULL_CHILD = "StreamsException: Found a null keyChangingChild node for OptimizableRepartitionNode"
 # Tests that are red where the bug is, and what they say; the others are green everywhere.
 RED = {
+    "InternalStreamsBuilderSharedFilterTest.shouldBuildIfFilteredStreamIsGroupedTwice()": NULL_CHILD,
+    "InternalStreamsBuilderSharedFilterTest.shouldBuildIfFilteredStreamIsGroupedAndJoined()": NULL_CHILD,
     "KTableKTableForeignKeyJoinRaceTest.shouldDeleteResultIfAnswerIsOvertaken(String)[1]": "null> but was: <A 0 + a>",
     "KTableKTableForeignKeyJoinRaceTest.shouldDeleteResultIfAnswerIsOvertaken(String)[2]": "null> but was: <A 0 + a>",
     "KTableKTableForeignKeyJoinRaceTest.shouldDeleteResultIfAnswerIsOvertaken(String)[3]": "null> but was: <A 0 + a>",
@@ -132,6 +135,7 @@ RED = {
     "KStreamSlidingWindowAggregateOldValueTest.shouldSumWindowsOfRecordOutOfOrder()": "expected: <{all=7}> but was: <{all=6}>",
     "KStreamSlidingWindowAggregateOldValueTest.shouldCountReducedWindows()": "expected: <{all=3}> but was: <{all=2}>",
     "KStreamSlidingWindowAggregateOldValueTest.shouldCountReducedWindowsByTheirValue()": "but was: <{1=1, 2=1}>",
+    "KStreamAggregateFirstValueTest.shouldDeleteRowThatFilterNoLongerAccepts()": "<{a=null}> but was: <{a=10}>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordOnceItsWindowHasClosed()": "but was: <[385 by 440]>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordsOfSteadyStreamOnceTheirWindowsHaveClosed()": (
         "but was: <[0 by 60, 10 by 110, 20 by 110, 30 by 110, 40 by 110, 50 by 110, 60 by 160, "
@@ -293,7 +297,7 @@ def test_they_are_red_where_the_bug_is_and_say_why(release, tests, tmp_path):
     assert {name for name, said in found.items() if said} == red.keys()
     for name, said in red.items():
         assert said in found[name], name
-    alike = 54 if release == AFFECTED else 56  # green; two of 4.4.0 are one that it mends and one of its own
+    alike = 56 if release == AFFECTED else 58  # green; two of 4.4.0 are one that it mends and one of its own
     assert len(found) - len(red) == alike
 
 
@@ -326,7 +330,7 @@ def classes(name: str) -> bytes:
 
 def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
     pages = sorted(FINDINGS.glob("*.md"))
-    assert len(pages) == len(TICKETS) == 20
+    assert len(pages) == len(TICKETS) == 21
     for page in pages:
         folder = page.with_suffix("")
         assert f"({folder.name}/ticket.md)" in page.read_text()

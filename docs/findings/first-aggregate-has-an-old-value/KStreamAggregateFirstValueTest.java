@@ -18,6 +18,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 
 import org.junit.jupiter.api.Test;
 
+import java.util.Collections;
 import java.util.Map;
 import java.util.Properties;
 
@@ -54,6 +55,14 @@ public class KStreamAggregateFirstValueTest {
             .groupBy((key, sum) -> KeyValue.pair("sum", sum), Grouped.with(Serdes.String(), Serdes.Long()))
             .reduce((sum, value) -> sum + value, (sum, value) -> sum - value, Materialized.with(Serdes.String(), Serdes.Long())));
         assertEquals(Map.of("sum", 1L), output(builder, "a"));
+    }
+
+    @Test
+    public void shouldDeleteRowThatFilterNoLongerAccepts() {
+        final StreamsBuilder builder = new StreamsBuilder();
+        final KTable<String, String> table = builder.table("table", STRINGS);
+        to(table.leftJoin(counted(builder), (value, count) -> count == null ? 10L : count).filter((key, value) -> value >= 10L));
+        assertEquals(Collections.singletonMap("a", null), output(builder, "a"));
     }
 
     private static KTable<String, Long> counted(final StreamsBuilder builder) {
