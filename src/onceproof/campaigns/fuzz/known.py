@@ -121,7 +121,8 @@ def _together(red: Explained, causes: Sequence[Cause], run: Callable[[Case], Jud
     left = set(red.judged.differences)
     taken = 0
     for cause in causes:
-        struck = _struck(cause, other, red.judged.differences)
+        before = _struck(cause, red.case, red.judged.differences)  # as one cause avoided may make way for another one
+        struck = _struck(cause, other, red.judged.differences) if before else ()
         avoided = cause.avoided(other, struck) if struck else other
         if avoided == other:
             continue
