@@ -118,6 +118,11 @@ def test_where_sessions_are_dropped_with_their_segment_the_records_lie_in_so_man
     assert abs(begin - now) < SEGMENT
 
 
+@pytest.mark.parametrize("now", [1_000_000_000_000, 1_000_000_031_234])
+def test_the_first_records_come_into_the_middle_of_the_segment_that_is_to_expire(now):
+    assert begins_at(values(a_windows_trial("HALTED")), now) % SEGMENT == SEGMENT // 2
+
+
 def test_elsewhere_the_youngest_record_is_made_now():
     assert begins_at(values(a_windows_trial("ON_CLOSE")), 59_000) == 59_000
 

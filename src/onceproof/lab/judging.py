@@ -23,8 +23,6 @@ from onceproof.readers.entries import compare_entries
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios.explaining import unexplained_in
 
-SEES = seen_by_suite()  # the anomalies that each suite sees
-
 
 def judge(
     context: TrialContext,
@@ -86,11 +84,11 @@ def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> None:
     Raises:
         HarnessError: one was not, although all that was delivered was processed and can be read.
     """
-    if outcome.failed or outcome.void or "corrupt-record" in reading.anomalies or plan.check not in CHECKS:
+    if outcome.void or not reading.is_whole(outcome) or plan.check not in CHECKS:
         return
     for promise in plan.promises:
         made, least = reading.promises.get(promise, 0), plan.least(promise, outcome.produced)
-        if made < least and not SEES[PROMISES[promise].suite] & reading.anomalies.keys():
+        if made < least and not seen_by_suite()[PROMISES[promise].suite] & reading.anomalies.keys():
             raise HarnessError(f"{plan.trial.key}: {promise} was compared {made:,} times, and {least:,} are the least.")
 
 

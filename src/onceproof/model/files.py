@@ -120,6 +120,10 @@ class Reading(JsonFile):
         """The anomalies of which known issues explain some witnesses."""
         return tuple(name for name, count in self.anomalies.items() if count > self.unexplained.get(name, 0))
 
+    def is_whole(self, outcome: Outcome) -> bool:
+        """Whether all that was delivered was processed, and can be read: else there are too few records."""
+        return outcome.failed is None and "corrupt-record" not in self.anomalies
+
     @classmethod
     def of(cls, findings: Findings, unexplained: Mapping[str, int]) -> "Reading":
         """The part of the findings that is kept, with the part that no known issue explains."""

@@ -8,6 +8,7 @@ that a check can raise, has its row here and nowhere else.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from onceproof.model.capability import Capability
 from onceproof.model.errors import UsageError
@@ -773,6 +774,7 @@ def least_of(promises: Iterable[str]) -> dict[str, Least]:
     return {name: PROMISES[name].least for name in promises}
 
 
+@cache
 def seen_by_suite() -> Mapping[str, frozenset[str]]:
     """Which suite sees which anomaly.
 

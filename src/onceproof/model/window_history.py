@@ -21,7 +21,7 @@ class WindowHistory:
     """The times at which records of each key came, and the youngest of each partition."""
 
     def __init__(self, inputs: Iterable[Input], parameters: Mapping[str, Any]) -> None:
-        """Go through the input: its records, in any order.
+        """Go through the input.
 
         Args:
             inputs: its records, in any order.

@@ -22,9 +22,6 @@ from onceproof.results.qualified import unqualified
 from onceproof.results.spark_tables import rows_of, rows_of_trial, witnesses_in
 from onceproof.scenarios.explaining import unexplained_in
 
-SEES = seen_by_suite()
-
-
 Seen = tuple[str, int | None, tuple[str, ...]]  # of a witness: anomaly, key, places
 
 
@@ -146,7 +143,7 @@ def evidence(
         suites = _suites(run, trial)
         contradictions = [
             *disagreements(outcome, reader, spark.get(trial.key)),
-            *_suite_contradictions(reader.anomalies, suites, _is_whole(outcome, reader)),
+            *_suite_contradictions(reader.anomalies, suites, reader.is_whole(outcome)),
         ]
         odd = {} if contradictions else _unexplained(run, trial, reader.anomalies)
     except HarnessError as error:
@@ -192,7 +189,7 @@ def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) 
     if spark is None:
         yield "Spark has not checked it; see the logs of the tasks collect and check."
         return
-    whole = _is_whole(outcome, reader)
+    whole = reader.is_whole(outcome)
     if whole and reader.records == 0:
         yield "The input topic is empty, so nothing was checked."
     for name, produced in (("records", outcome.produced.records), ("keys", outcome.produced.keys)):
@@ -217,11 +214,6 @@ def disagreements(outcome: Outcome, reader: Reading, spark: SparkCounts | None) 
             yield f"The independent reader made {of_reader:,} comparisons for {name}, Spark {of_spark:,}."
 
 
-def _is_whole(outcome: Outcome, reader: Reading) -> bool:
-    """Whether all that was delivered was processed, and can be read: else there are too few records."""
-    return outcome.failed is None and "corrupt-record" not in reader.anomalies
-
-
 def _suites(run: RunFolder, trial: Trial) -> dict[str, object]:
     file = run.validation_file(trial)
     suites: dict[str, Any] = read_json(file) if file.exists() else {}
@@ -241,12 +233,12 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
     """
     failed = {name for name in suites if not suites[name]["success"]}
     for anomaly, count in sorted(anomalies.items()):
-        seeing = [name for name in suites if anomaly in SEES[name]]
+        seeing = [name for name in suites if anomaly in seen_by_suite()[name]]
         if seeing and not failed & set(seeing):
             which = f"the suite {seeing[0]} did" if len(seeing) == 1 else f"none of the suites {', '.join(seeing)} did"
             yield f"{count:,} {anomaly} were found, but {which}{' not' * (len(seeing) == 1)} fail."
     for name in sorted(failed):
-        if whole and not SEES[name] & anomalies.keys():
+        if whole and not seen_by_suite()[name] & anomalies.keys():
             yield f"The suite {name} failed, but none of its anomalies was found; see the Data Docs."
 
 

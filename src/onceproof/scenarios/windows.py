@@ -474,8 +474,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     if parameters.extended:
         return _restarted(lab, times)
     if parameters.halted:
-        # The first records come into the middle of a segment, so that none expires before the others come.
-        return _halted(lab, [at - begin % SEGMENT + SEGMENT // 2 for at in times])
+        return _halted(lab, times)
     first, one_each = parameters.first, parameters.partitions
     last = one_each * (2 if parameters.on_close else 1)
 
@@ -536,11 +535,18 @@ def drive(lab: ScenarioContext) -> Exercise:
 def begins_at(parameters: Parameters, begin: int) -> int:
     """The time in ms to which those of the records are added, from the earliest one on at which it may be.
 
-    Where sessions are dropped with their segment, all records are in one, or half of those that flow in the next.
+    Where sessions are dropped with their segment, all records are in one, or half of those that flow in the next. Where
+    the instance ends while it deletes a segment, the first ones come into the middle of one, so that none expires
+    before the others come.
     """
-    if not _are_dropped(parameters):
+    if parameters.halted:
+        first = SEGMENT // 2
+    elif not _are_dropped(parameters):
         return begin
-    first = -(parameters.first + parameters.records // 2) % SEGMENT if parameters.two_segments else SEGMENT // 4
+    elif parameters.two_segments:
+        first = -(parameters.first + parameters.records // 2) % SEGMENT
+    else:
+        first = SEGMENT // 4
     return begin - begin % SEGMENT + first
 
 

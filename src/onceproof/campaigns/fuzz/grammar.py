@@ -5,7 +5,7 @@ four have the same operations. Keys and values are texts. A value is `foreign ke
 burst takes apart, `;` between them.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -222,6 +222,11 @@ class Case:
     def is_on_disk(self) -> bool:
         """Whether it needs the state on the disk."""
         return bool(self.reopened) and not self.restored
+
+    @property
+    def named(self) -> dict[str, Step]:
+        """The steps by their names."""
+        return {step.name: step for step in self.steps}
 
     @property
     def leaves(self) -> tuple[Step, ...]:
@@ -679,8 +684,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 def _without(case: Case, gone: Step) -> Iterator[Case]:
     """Without a step: a leaf is left out; with another one, what goes on with it goes on with its operand."""
     rest = tuple(step for step in case.steps if step is not gone)
-    named = {step.name: step for step in case.steps}
-    users = [step for step in rest if not step.is_source and gone.name in step.operands]
+    named, users = case.named, users_of(gone, rest)
     if not users:
         topics = {CLOCK, *(topic for step in rest if step.is_source for topic in step.operands)}
         left = [(place, record) for place, record in enumerate(case.records) if record.topic in topics]
@@ -691,7 +695,12 @@ def _without(case: Case, gone: Step) -> Iterator[Case]:
         return
     for name in () if gone.is_source else gone.operands:
         if named[name].makes is gone.makes and not _clashes(named[name], gone, users):
-            yield replace(case, steps=tuple(_redirected(step, gone.name, name) for step in rest))
+            yield replace(case, steps=tuple(redirected(step, gone.name, name) for step in rest))
+
+
+def users_of(one: Step, steps: Iterable[Step]) -> Sequence[Step]:
+    """Those of the steps that go on with one."""
+    return [step for step in steps if not step.is_source and one.name in step.operands]
 
 
 def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
@@ -705,7 +714,8 @@ def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
     return False
 
 
-def _redirected(step: Step, gone: str, to: str) -> Step:
+def redirected(step: Step, gone: str, to: str) -> Step:
+    """A step that goes on with another one in place of one that is gone."""
     if step.is_source:
         return step
     return replace(step, operands=tuple(to if name == gone else name for name in step.operands))

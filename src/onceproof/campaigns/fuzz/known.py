@@ -8,7 +8,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from onceproof.campaigns.fuzz.grammar import BEGIN, CLOCK, LEAP, NEVER, OF_WINDOWS, Case, Record, Step, topics_of
+from onceproof.campaigns.fuzz.grammar import (
+    BEGIN,
+    CLOCK,
+    LEAP,
+    NEVER,
+    OF_WINDOWS,
+    Case,
+    Record,
+    Step,
+    redirected,
+    topics_of,
+    users_of,
+)
 from onceproof.campaigns.fuzz.relational import Difference, Event, Judged, Model, above, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
@@ -61,7 +73,7 @@ class Cause:
     @staticmethod
     def _is_direct(case: Case, leaf: Step, struck: Sequence[Step]) -> bool:
         """Whether the leaf, or the step whose rows it keeps, is struck itself, and nothing above it is."""
-        named = {step.name: step for step in case.steps}
+        named = case.named
         while leaf not in struck and leaf.operation in KEEPS_ROWS:
             leaf = named[leaf.operands[0]]
         return {step.name for step in above(leaf, named) if step in struck} == {leaf.name}
@@ -136,7 +148,7 @@ def _together(red: Explained, causes: Sequence[Cause], run: Callable[[Case], Jud
 
 def _struck(cause: Cause, case: Case, differences: Sequence[Difference]) -> Sequence[Step]:
     """The steps that a cause can strike, before what is red; all if the topology did not come to an end."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
     red = {difference.topic for difference in differences if difference.kind != "failed"}
     steps = [step for name in red for step in above(named[name], named)] if red else case.steps
     return cause.struck(case, list(dict.fromkeys(steps)))
@@ -156,7 +168,7 @@ def _left_joins_of_tasks(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 def _inner_joins_of_one_record(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Those of which one record changes both sides."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
     sides = {join: [topics_of(named[name], case.steps) for name in join.operands] for join in _inner_joins(case, steps)}
     return [join for join, (one, other) in sides.items() if one & other]
 
@@ -180,7 +192,7 @@ def _inner_joins_behind(case: Case, steps: Sequence[Step], between: Collection[s
         between: operations that may be between both joins.
         go: whether the first one has no row until the second change comes.
     """
-    named, model = {step.name: step for step in case.steps}, Model(case)
+    named, model = case.named, Model(case)
 
     def is_behind(step: Step) -> bool:
         if step.operation == "foreignKeyJoin" and _changes_twice(model, step, go=go):
@@ -208,7 +220,7 @@ def _changes_twice(model: Model, join: Step, *, go: bool) -> bool:
 
 def _without_null_keys(case: Case, joins: Sequence[Step]) -> Case:
     """With the foreign key of no record wherever the left side has none."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
     topics = set[str]().union(*(topics_of(named[join.operands[0]], case.steps) for join in joins))
 
     def keyed(record: Record) -> Record:
@@ -341,7 +353,7 @@ def _deleted_later(case: Case, tables: Sequence[Step]) -> Case:
 
 def _uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Aggregations without a cache behind which a table is grouped."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
     before = {one for step in steps if step.operation == "group" for one in above(step, named)}
     return [step for step in steps if step in before and _is_uncached(step)]
 
@@ -362,7 +374,7 @@ def _first_values(case: Case, filtered: Step) -> Sequence[Step]:
     A table with a store of its own has the old values of that, but for a join that is not cached. Without a join that
     has rows of the other side alone, there is no row before the first one of the aggregation.
     """
-    named = {step.name: step for step in case.steps}
+    named = case.named
     found = []
     waiting = [] if "store" in filtered.options else [(named[filtered.operands[0]], False)]
     while waiting:
@@ -383,7 +395,7 @@ def _cached_before(case: Case, filters: Sequence[Step]) -> Case:
 
 def _shared_filters(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Filters behind a key that has changed and before several repartitions, where the topology is optimized."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
 
     def has_changed_key(step: Step) -> bool:
         if step.operation in ("filter", "merge"):
@@ -396,14 +408,10 @@ def _shared_filters(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 def _repartitions(case: Case, stream: Step) -> int:
     """How often a stream is repartitioned, as it is or filtered: for each grouping, and once for all of its joins."""
-    users = _users(stream, case.steps)
+    users = users_of(stream, case.steps)
     groupings = sum(step.operation in GROUPINGS for step in users)
     is_joined = any(step.operation in JOINS_OF_STREAMS for step in users)
     return groupings + is_joined + sum(_repartitions(case, step) for step in users if step.operation == "filter")
-
-
-def _users(one: Step, steps: Sequence[Step]) -> Sequence[Step]:
-    return [step for step in steps if not step.is_source and one.name in step.operands]
 
 
 def _filtered_apart(case: Case, filters: Sequence[Step]) -> Case:
@@ -411,20 +419,15 @@ def _filtered_apart(case: Case, filters: Sequence[Step]) -> Case:
     steps = list(case.steps)
     for one in (step for step in reversed(case.steps) if step in filters):
         place = steps.index(one)
-        apart = {user.name: f"{one.name}-{user.name}" for user in _users(one, steps)}
+        apart = {user.name: f"{one.name}-{user.name}" for user in users_of(one, steps)}
         steps[place : place + 1] = [replace(one, name=name) for name in apart.values()]
-        steps = [
-            replace(step, operands=tuple(apart[step.name] if name == one.name else name for name in step.operands))
-            if step.name in apart
-            else step
-            for step in steps
-        ]
+        steps = [redirected(step, one.name, apart.get(step.name, one.name)) for step in steps]
     return replace(case, steps=tuple(steps))
 
 
 def _processed(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Processors behind a key that has changed, where the topology is optimized."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
     return [
         step
         for step in (steps if case.optimized else ())
@@ -448,7 +451,7 @@ def _late_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 def _late_joins_of_windows(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Those with windows behind them, which take what comes late for a late record."""
-    named = {step.name: step for step in case.steps}
+    named = case.named
     windowed = {one for step in steps if step.operation in OF_WINDOWS for one in above(step, named)}
     return [join for join in _late_joins(case, steps) if join in windowed]
 

@@ -131,7 +131,7 @@ class Model:
     def __init__(self, case: Case) -> None:
         """The model of a case."""
         self.case = case
-        self.steps = {step.name: step for step in case.steps}
+        self.steps = case.named
         self.last = len(case.records) - 1
         self._made: dict[str, Stream | Table] = {}
 
@@ -503,7 +503,7 @@ def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged
 
 def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
     """Why nothing can be said of what a step puts out; None if it is determined."""
-    steps = {step.name: step for step in case.steps}
+    steps = case.named
     made_of = list(above(leaf, steps))
     if leaf.is_versioned and _comes_late(case, leaf):
         return "a versioned table passes on changes that come late, so the last one is not what it holds"
@@ -575,7 +575,7 @@ def _twice(leaf: Step, output: Output) -> list[Difference]:
 
 def _without_its_header(case: Case, leaf: Step, events: Sequence[Event], output: Output) -> list[Difference]:
     """Results that do not carry the header of the record that gave them."""
-    steps = {step.name: step for step in case.steps}
+    steps = case.named
     if any(step.operation not in WITH_HEADERS or step.has_clock for step in above(leaf, steps)):
         return []
     must = Counter[tuple[int, str, str | None, int | None]]((e.timestamp, e.key, e.value, e.place) for e in events)
