@@ -11,6 +11,8 @@ from onceproof.lab.load import Bulk
 from onceproof.scenarios.base import Message, Workload
 from tests.fakes.world import FakeCluster
 
+PARTITIONS = 2  # of topics whose records have no partition of their own
+
 
 class FakeProducer:
     def __init__(self, _config=None):
@@ -19,9 +21,9 @@ class FakeProducer:
         self.unknown = []  # of which others were produced before that
         self.headers = []
 
-    def produce(self, topic, *_, on_delivery, partition=None, headers=(), **__):
+    def produce(self, topic, *_, on_delivery, key=None, partition=None, headers=(), **__):
         self.headers.append(headers)
-        place = topic, partition
+        place = topic, sum(key) % PARTITIONS if partition is None else partition
         if place not in self.known and place in [other for other, _ in self.waiting]:
             self.unknown.append(place)
         self.waiting.append((place, on_delivery))
@@ -30,9 +32,14 @@ class FakeProducer:
         waiting, self.waiting = self.waiting, []
         for place, callback in waiting:
             self.known.add(place)
-            callback(None, None)
+            topic, partition = place
+            callback(None, SimpleNamespace(topic=lambda topic=topic: topic, partition=lambda number=partition: number))
 
     flush = poll
+
+    def list_topics(self, topic, timeout):
+        assert timeout
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions=dict.fromkeys(range(PARTITIONS)))})
 
 
 @pytest.fixture
@@ -70,6 +77,16 @@ def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics)
     bulk._run(producer)
     assert bulk.done()
     assert producer.unknown == []
+
+
+@pytest.mark.parametrize("keys", [(b"a", b"b", b"d", b"a"), (b"a", b"c", b"e", b"b", b"a", b"d")])
+def test_so_is_one_of_each_partition_that_follows_from_the_keys(clock, keys):
+    bulk = bulk_of(clock, len(keys), None, [Message("topic", key, b"1", 0, None) for key in keys])
+    producer = FakeProducer()
+    bulk._run(producer)
+    assert bulk.done()
+    assert producer.unknown == []
+    assert producer.known == {("topic", 0), ("topic", 1)}
 
 
 @pytest.mark.parametrize(

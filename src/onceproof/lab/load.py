@@ -3,6 +3,7 @@
 import struct
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,7 +68,11 @@ class Bulk:
         self._records, self._timeline = records, timeline
         self._timestamps, self._messages, self._labelled = timestamps, workload.messages, workload.labelled
         self._sent = 0
-        self._known: set[tuple[str, int | None]] = set()  # topics, and partitions, of which a record was delivered
+        self._known: set[tuple[str, int | bytes | None]] = (
+            set()
+        )  # topics with a partition or key of which one was delivered
+        self._reached: dict[str, set[int]] = defaultdict(set)  # by topic, partitions of which one was delivered
+        self._sizes: dict[str, int] = {}  # partitions of topics in which the place of a record follows from its key
         self._pace = (self._monotonic(), 0, rate)  # since when, from which record on, records/s
         self._error: str | None = None
         self._stop = False
@@ -144,14 +149,27 @@ class Bulk:
                 record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
                 producer.produce(**record, on_delivery=self._delivered)
                 self._sent += 1
-                if (place := (record["topic"], record.get("partition"))) not in self._known:
+                if self._is_first(producer, record["topic"], record.get("partition"), record["key"]):
                     # What the client takes before it knows a partition and its leader may come behind later records.
                     producer.flush(DELIVERY_TIMEOUT)
-                    self._known.add(place)
             producer.poll(TICK if self._sent >= due and rate is not None else 0)
             self._report(REPORT_EVERY)
         if self._stop:
             self._records = self._records[: self._sent]
+
+    def _is_first(self, producer: Producer, topic: str, partition: int | None, key: bytes | None) -> bool:
+        """Whether no other record is known to have been delivered to the partition of a record."""
+        if partition is None:
+            if topic not in self._sizes:
+                self._sizes[topic] = len(producer.list_topics(topic, timeout=DELIVERY_TIMEOUT).topics[topic].partitions)
+            if len(self._reached[topic]) == self._sizes[topic]:
+                return False
+            if key is None:  # it goes anywhere
+                return True
+        place = topic, key if partition is None else partition
+        is_first = place not in self._known
+        self._known.add(place)
+        return is_first
 
     def _of_integers(self, key: int, value: int) -> dict[str, Any]:
         return {
@@ -163,9 +181,11 @@ class Bulk:
             "headers": [(LABEL, f"{self._name} {self._sent}".encode())] if self._labelled else [],
         }
 
-    def _delivered(self, error: Any, _message: Any) -> None:
+    def _delivered(self, error: Any, message: Any) -> None:
         if error is None:
             self.delivered += 1
+            if self._messages:
+                self._reached[message.topic()].add(message.partition())
         else:
             self._error = str(error)
 
