@@ -764,3 +764,19 @@ def test_a_record_that_is_too_late_explains_the_sessions_that_it_reaches(seen, e
     inputs = [(0, 0, 1, 5, 1_171), (0, 1, 1, 5, 1_000), (0, 2, 2, 5, 1_100)]
     trial = Scene([], lambda: inputs, {"size": 60, "grace": 100})
     assert explained(seen, trial, "KIP-825, sessions up to 3.3 (no JIRA)", "SESSION") is expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(of_window("duplicate-output", 900, 1_000), True, id="closed when the record came"),
+        pytest.param(of_window("duplicate-output", 900, 1_001), False, id="still open"),
+        pytest.param(of_window("duplicate-output", 900, 989), False, id="not within the gap"),
+        pytest.param(of_window("duplicate-output", 900, 1_000, partition=1), False, id="another partition"),
+        pytest.param(of_window("wrong-order", 900, 1_000), False, id="another anomaly"),
+    ],
+)
+def test_a_session_that_grew_after_it_had_closed_explains_that_it_went(seen, expected):
+    inputs = [(0, 0, 1, 5, 1_000), (0, 1, 2, 5, 1_071), (0, 2, 1, 5, 1_050)]
+    trial = Scene([], lambda: inputs, {"kind": "session", "size": 60, "grace": 10, "kept.longer": True})
+    assert explained(seen, trial, "KIP-825, sessions (no JIRA)", "SESSION_KEPT") is expected

@@ -11,14 +11,16 @@ from typing import Any, Literal
 from onceproof.model.anomaly import Witness
 from onceproof.model.history import Input
 
-WindowWay = Literal["made-twice", "segment-gone", "reached"]  # how a wrong number of results may have come about
+WindowWay = Literal[
+    "made-twice", "segment-gone", "reached", "grown"
+]  # how a wrong number of results may have come about
 NAMED = re.compile(r"the window from (\d+) to (\d+)")
 UNEXPECTED = re.compile(r" at (\d+)$")  # in what was observed of one that should not be: its end, if it is a session
 SEGMENT = 60_000  # ms, the least time that a segment of a store has
 
 
 class WindowHistory:
-    """The times at which records of each key came, and the youngest of each partition."""
+    """The times of the records of each key, and the youngest of each partition."""
 
     def __init__(self, inputs: Iterable[Input], parameters: Mapping[str, Any]) -> None:
         """Go through the input.
@@ -28,14 +30,12 @@ class WindowHistory:
             parameters: of the trial: `size`, of a session its gap, and `grace`, in ms.
         """
         self._size = parameters.get("size", 0)
-        self._times: dict[tuple[int, int | None], list[int]] = defaultdict(list)
-        self._too_late: dict[tuple[int, int | None], list[int]] = defaultdict(list)  # for a session of its own
+        self._records: dict[tuple[int, int | None], list[tuple[int, int]]] = defaultdict(list)  # time, closed until
         self._youngest = youngest = dict[int, int]()
         for partition, _, key, _, time in sorted(inputs, key=lambda record: record[:2]):
-            self._times[partition, key].append(time)
             youngest[partition] = max(time, youngest.get(partition, time))
-            if time < youngest[partition] - self._size - parameters.get("grace", 0):
-                self._too_late[partition, key].append(time)
+            closed = youngest[partition] - self._size - parameters.get("grace", 0)  # sessions that end before
+            self._records[partition, key].append((time, closed))
 
     def shows(self, way: WindowWay, witness: Witness) -> bool:
         """Whether a wrong number of results may have come about in a way.
@@ -46,6 +46,8 @@ class WindowHistory:
         segment-gone: the task got so old that the segment of the store that the window ended in was dropped.
         reached: a record of its key was too late to begin a session, and is within the gap of this one. So it may join
             it to one that has closed, if the store still finds that.
+        grown: a record of its key came within the gap of this session when this had closed. If the store still finds
+            it, it goes, with a record that says so, and a longer one takes its place.
 
         A witness that names no window is of none.
         """
@@ -54,10 +56,11 @@ class WindowHistory:
             return False
         if way == "segment-gone":
             return self._youngest.get(witness.partition, end) // SEGMENT > end // SEGMENT
-        owner = witness.partition, witness.key
-        if way == "reached":
-            return any(start - self._size <= time <= end + self._size for time in self._too_late[owner])
-        times = self._times[owner]
+        records = self._records[witness.partition, witness.key]
+        if way in ("reached", "grown"):
+            near = range(start - self._size, end + self._size + 1)
+            return any(time in near and (time if way == "reached" else end) < closed for time, closed in records)
+        times = [time for time, _ in records]
         first = next((place for place, time in enumerate(times) if start <= time <= end), len(times))
         before, previous = times[:first], start - 1
         shown = any(previous - (end - start) <= time < previous for time in before)  # by the window of another record
