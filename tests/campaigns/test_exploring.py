@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from onceproof.campaigns.search.corpus import Grammar, Story
 from onceproof.campaigns.search.explorer import BROKEN, Explorer, SharedBrokers, begun, grammar_of, held, last_of
-from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding
+from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding, read_lines
+from onceproof.campaigns.search.schedules import Grammar, Story
 from onceproof.lab.external_brokers import needs_own_cluster
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
@@ -82,7 +82,6 @@ def test_trials_follow_one_another_until_the_time_is_up(tmp_path):
     )
     assert exploration.coverage == sum(line["gained"] for line in lines_of(folder)) > 0
     assert [line["at"] for line in lines_of(folder)] == [10 * n for n in range(1, 11)]
-    assert any(line["parent"] for line in lines_of(folder))
     assert [trial.number for trial in bench.trials] == list(range(1, 11))
     assert not list((folder.path / "trials").iterdir())  # green ones leave their line only
 
@@ -114,6 +113,15 @@ def test_a_damaged_line_is_named(tmp_path):
     folder.log_file.write_text(folder.log_file.read_text() + '{"number": 2}\n')
     with pytest.raises(HarnessError, match=r"exploration\.jsonl is damaged in line 2: purpose, schedule.* are missing"):
         explorer(tmp_path, bench)
+
+
+def test_a_search_of_a_version_that_varied_schedules_can_be_read(tmp_path):
+    search, folder, _ = explorer(tmp_path, Decreed())
+    search.explore(30)
+    lines = read_lines(folder.log_file)
+    varied = [{**line, "parent": None if number < 2 else 1} for number, line in enumerate(lines_of(folder))]
+    folder.log_file.write_text("".join(f"{json.dumps(line)}\n" for line in varied))
+    assert read_lines(folder.log_file) == lines
 
 
 def uncached(trial):

@@ -6,9 +6,9 @@ import pytest
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
-from onceproof.campaigns.search.corpus import Schedule
 from onceproof.campaigns.search.explorer import search_version
 from onceproof.campaigns.search.log import Asked, Log, Purpose, Tried
+from onceproof.campaigns.search.schedules import Schedule
 from onceproof.scenarios import SCENARIOS
 from tests.specimens.files import a_finding
 

@@ -12,9 +12,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from onceproof.campaigns.search.corpus import Grammar, Story
 from onceproof.campaigns.search.explorer import Bench, Explorer
 from onceproof.campaigns.search.log import Asked, ExplorationFolder
+from onceproof.campaigns.search.schedules import Grammar, Story
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome

@@ -46,7 +46,8 @@ def explore(
         int | None, typer.Option(min=0, help="From which all schedules follow; by default a random one.")
     ] = None,
     uniform: Annotated[
-        bool, typer.Option("--uniform", help="Draw each schedule afresh, whatever the ones before have reached.")
+        bool,
+        typer.Option("--uniform", help="Draw each schedule of any scenario, whatever was run before, for comparison."),
     ] = False,
     plant_: PlantOption = None,
     bisect: Annotated[
@@ -102,7 +103,7 @@ def explore(
 
 def print_search(exploration: Exploration) -> None:
     """The result of a search, for people."""
-    how = ", ".join(["drawn uniformly" if exploration.uniform else "steered", *exploration.settings])
+    how = ", ".join(["drawn uniformly" if exploration.uniform else "defaults first", *exploration.settings])
     out.print(
         f"[bold]{exploration.streams}[/], seed {exploration.seed}, {how}: {exploration.trials:,} trials in "
         f"{exploration.seconds / 60:.1f} minutes, {exploration.exercised:,} exercised, "

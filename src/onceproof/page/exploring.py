@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import COLUMNS, row
-from onceproof.campaigns.search.corpus import Schedule
 from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding, Purpose, Tried, known_of, read_lines
+from onceproof.campaigns.search.schedules import Schedule
 from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import encoded
@@ -117,7 +117,7 @@ def searches_view(explorations: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def _summary(search: Search) -> dict[str, object]:
     """A search in a row: what was asked, how far it has come, and what it came upon."""
     asked, lines = search.asked, search.lines
-    how = "drawn uniformly" if asked.uniform else "steered"
+    how = "drawn uniformly" if asked.uniform else "defaults first"
     return {
         "run": asked.run,
         "begun": begun(asked.run),

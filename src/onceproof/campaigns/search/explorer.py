@@ -1,7 +1,7 @@
-"""Searches a release for unknown failures: runs the schedules of a corpus, and follows up what is red.
+"""Searches a release for unknown failures: runs schedules that are drawn, and follows up what is red.
 
 A red that no known issue explains is repeated for its rate, then shrunk to a smallest schedule that still shows it, and
-written as a finding; one that a known issue explains is counted, and the search goes round it. Trials are run one after
+written as a finding; one that a known issue explains is counted. Trials are run one after
 the other, and each has its line in `exploration.jsonl` as soon as it has ended; whatever is cut short goes on from that
 file, and a trial that was torn away is run again.
 """
@@ -19,7 +19,6 @@ from confluent_kafka import KafkaException
 from filelock import FileLock, Timeout
 
 from onceproof.campaigns.bisection.boundaries import Bisected, Bisection, lines_of
-from onceproof.campaigns.search.corpus import Corpus, Grammar, Pick, Schedule
 from onceproof.campaigns.search.grammar import refusal, story
 from onceproof.campaigns.search.log import (
     Asked,
@@ -33,6 +32,7 @@ from onceproof.campaigns.search.log import (
     probed,
     rate_of,
 )
+from onceproof.campaigns.search.schedules import Draws, Grammar, Schedule
 from onceproof.campaigns.shrinking.reductions import shrink
 from onceproof.faults import partition
 from onceproof.harness import harness_version
@@ -184,7 +184,8 @@ class Explorer:
         self._folder, self._asked, self._bench, self._report, self._now = folder, asked, bench, report, now
         self._grammar, self._releases = grammar, releases
         self._streams, self._broker = Release.parse(asked.streams), Release.parse(asked.broker)
-        self._corpus = Corpus(grammar, asked.seed, uniform=asked.uniform)
+        self._draws = Draws(grammar, asked.seed, uniform=asked.uniform)
+        self._reached: set[str] = set()  # marks and pairs, each with its scenario: each has another application
         self._log = Log(folder.log_file)
         self._settled: set[int] = set()
         self._smallest: dict[int, Schedule] = {}
@@ -213,7 +214,7 @@ class Explorer:
                     if number not in self._settled:
                         self._settle(number)
                         self._write(number)
-                self._search(self._corpus.next())
+                self._try(self._draws.next(), Purpose.SEARCH)
         except OutOfTimeError:
             return self._exploration(left_out or {})
         finally:
@@ -227,19 +228,18 @@ class Explorer:
 
     # --- a trial ---------------------------------------------------------------------------------------------
 
-    def _search(self, pick: Pick) -> None:
-        self._try(pick.schedule, Purpose.SEARCH, parent=pick.parent)
-
-    def _learn(self, line: Tried) -> frozenset[str]:
-        pick = Pick(line.schedule, line.parent)
-        return self._corpus.learn(pick, reached(line.marks), line.signature, exercised=line.exercised)
+    def _learn(self, line: Tried) -> int:
+        """Take in a trial of the search; returns how much it reached that none before had."""
+        self._draws.add(line.schedule)
+        new = {f"{line.schedule.scenario}: {item}" for item in reached(line.marks)} - self._reached
+        self._reached |= new
+        return len(new)
 
     def _try(
         self,
         schedule: Schedule,
         purpose: Purpose,
         *,
-        parent: int | None = None,
         finding: int | None = None,
         streams: Release | None = None,
     ) -> Tried:
@@ -262,7 +262,6 @@ class Explorer:
             number=number,
             purpose=purpose,
             schedule=schedule,
-            parent=parent,
             finding=finding,
             streams=on,
             seconds=round(ended - began, 2),
@@ -272,7 +271,7 @@ class Explorer:
         )
         tried = self._kept(self._attributed(tried), folder)
         if purpose is Purpose.SEARCH:
-            tried = replace(tried, gained=len(self._learn(tried)))
+            tried = replace(tried, gained=self._learn(tried))
         self._log.add(tried)
         if tried.finding is not None:
             self._write(tried.finding)  # the page shows how it stands

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from onceproof.campaigns.search.corpus import Settings, Story
+from onceproof.campaigns.search.schedules import Settings, Story
 from onceproof.campaigns.shrinking.reductions import NUMBERS
 from onceproof.faults import FAULTS, NONE, rolling_bounce
 from onceproof.model.cell import Cell, Trial

@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import COLUMNS, Bisected, Probe, row
-from onceproof.campaigns.search.corpus import Schedule, Signature
+from onceproof.campaigns.search.schedules import Schedule, Signature
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.coverage import Span
-from onceproof.model.decoding import from_json
+from onceproof.model.decoding import decoded
 from onceproof.model.errors import ExitCode, HarnessError
 from onceproof.model.json_file import JsonFile, encoded, read_json, unwritable, write_json
 from onceproof.model.promise import ANOMALIES, PROMISES
@@ -66,7 +66,6 @@ class Tried:
     number: int
     purpose: Purpose
     schedule: Schedule
-    parent: int | None = None  # that it is a variation of, counted among the trials for something new
     finding: int | None = None  # that it belongs to
     streams: str | None = None  # the release, where a finding is bisected; else that of the search
     marks: Mapping[str, Span] = field(default_factory=dict)  # that it left
@@ -137,7 +136,10 @@ def read_lines(path: Path) -> list[Tried]:
     lines = []
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            lines.append(from_json(Tried, line))
+            tried = json.loads(line)
+            if isinstance(tried, dict):
+                tried.pop("parent", None)  # versions that varied schedules wrote it
+            lines.append(decoded(Tried, tried))
         except ValueError as error:
             raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
     return lines

@@ -1,12 +1,10 @@
-"""The search for failures that no scenario looks for: schedules, the grammar they are drawn from, and what steers the
-draw.
+"""The schedules of a search for failures that no scenario looks for, the grammar that they are drawn from, and their
+order.
 
 A schedule is a scenario with values of its parameters, a fault among them. A grammar draws one from what scenarios and
-faults declare, and varies one that is there. First each scenario is run as it is by default; then they come equally
-often. The corpus keeps the schedules that reached something new (`model.coverage`) and has those varied that reach what
-few others do; schedules that show what is known already, or that were not exercised, are varied less, and one that was
-run already is seldom run again, so that scenarios with little to vary make room. All follows from one seed: the next
-schedule depends on it and on what was reached before, and on nothing else.
+faults declare. First each scenario is run as it is by default; then they come equally often, drawn afresh. One that was
+run already is seldom run again, so that scenarios with few schedules make room for those with many. All follows from
+one seed: the next schedule depends on it and on the schedules before, and on nothing else.
 """
 
 import random
@@ -20,9 +18,6 @@ from pydantic import BeforeValidator
 Settings = Mapping[str, Any]  # values of parameters, those that are not the default's
 
 STAYS = 0.6  # the probability that a parameter of a schedule that is drawn afresh has its default
-AFRESH = 0.25  # the share of schedules that are drawn afresh, although there are some to vary
-UNEXERCISED = 0.25  # how often a schedule is varied that was not exercised, beside one that was
-CHANGES = 3  # parameters that are changed at once, at most
 ATTEMPTS = 100  # at a schedule that can be run
 AGAIN = 0.1  # how often a schedule is taken that was run before: not every failure shows each time
 SEEDS = 2**31
@@ -112,7 +107,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Grammar:
-    """Draws and varies schedules of some scenarios."""
+    """Draws schedules of some scenarios, and makes them simpler."""
 
     stories: Mapping[str, Story]
 
@@ -128,22 +123,6 @@ class Grammar:
             if schedule := story.schedule(settings, rng.randrange(SEEDS)):
                 return schedule
         return story.plain(rng.randrange(SEEDS))
-
-    def vary(self, schedule: Schedule, rng: random.Random) -> Schedule:
-        """The same with some parameters changed, and another seed; with another seed only if nothing can be changed."""
-        story = self.stories[schedule.scenario]
-        before = story.settings(schedule)
-        names = [name for name, values in story.domains.items() if len(values) > 1]
-        seed = rng.randrange(SEEDS)
-        for _ in range(ATTEMPTS if names else 0):
-            settings = dict(before)
-            for name in rng.sample(names, rng.randint(1, min(CHANGES, len(names)))):
-                values = story.domains[name]
-                settings[name] = rng.choice([value for value in values if value != before.get(name, values[0])])
-            varied = story.schedule(settings, seed)
-            if varied and story.settings(varied) != before:
-                return varied
-        return Schedule(schedule.scenario, schedule.variant, schedule.parameters, seed)
 
     def simpler(self, schedule: Schedule) -> Iterator[Schedule]:
         """Everything that is one reduction away: no fault, one parameter as it is by default, smaller numbers."""
@@ -174,89 +153,33 @@ class Signature:
         return self.scenario == other.scenario and not set(self.anomalies).isdisjoint(other.anomalies)
 
 
-@dataclass(frozen=True)
-class Pick:
-    """The choice of the corpus: a schedule, and which trial (from 1 on) it is a variation of, if it is one."""
+class Draws:
+    """Chooses the schedule that is tried next.
 
-    schedule: Schedule
-    parent: int | None = None
-
-
-@dataclass
-class _Kept:
-    schedule: Schedule
-    reached: frozenset[str]
-    signature: Signature | None
-    exercised: bool
-    varied: int = 0
-
-
-class Corpus:
-    """Chooses what is tried next.
-
-    Each trial is passed to it in order: with the same trials it chooses the same one next.
+    Each one that was tried is passed to it in order: with the same ones it chooses the same one next.
     """
 
     def __init__(self, grammar: Grammar, seed: int, *, uniform: bool = False) -> None:
-        """Nothing was tried yet; `uniform` draws each schedule afresh, whatever the ones before have reached."""
+        """Nothing was tried yet; `uniform` draws each schedule of any scenario, whatever was run before."""
         self._grammar, self._seed, self._uniform = grammar, seed, uniform
         self._tried: Counter[str] = Counter()  # trials, by scenario
         self._known: set[Schedule] = set()  # what was tried, without seeds
-        self._kept: dict[int, _Kept] = {}
-        self._seen: Counter[str] = Counter()  # trials that reached it, by scenario
-        self._shown: Counter[Signature] = Counter()
 
-    @property
-    def coverage(self) -> int:
-        """How much was reached in all: marks and pairs, of each scenario."""
-        return len(self._seen)
-
-    def next(self) -> Pick:
+    def next(self) -> Schedule:
         """The next schedule."""
         rng = random.Random(f"{self._seed}/{self._tried.total()}")
         names = sorted(self._grammar.stories)
         if self._uniform:
-            return Pick(self._grammar.draw(rng.choice(names), rng))
+            return self._grammar.draw(rng.choice(names), rng)
         if begins := [name for name in names if not self._tried[name]]:
-            return Pick(self._grammar.stories[rng.choice(begins)].plain(rng.randrange(SEEDS)))
+            return self._grammar.stories[rng.choice(begins)].plain(rng.randrange(SEEDS))
         for _ in range(ATTEMPTS):
-            pick = self._pick(rng.choice(names), rng)
-            if replace(pick.schedule, seed=0) not in self._known or rng.random() < AGAIN:
+            drawn = self._grammar.draw(rng.choice(names), rng)
+            if replace(drawn, seed=0) not in self._known or rng.random() < AGAIN:
                 break
-        return pick
+        return drawn
 
-    def _pick(self, scenario: str, rng: random.Random) -> Pick:
-        numbers = [number for number, kept in self._kept.items() if kept.schedule.scenario == scenario]
-        if not numbers or rng.random() < AFRESH:
-            return Pick(self._grammar.draw(scenario, rng))
-        [parent] = rng.choices(numbers, [self._energy(self._kept[number]) for number in numbers])
-        return Pick(self._grammar.vary(self._kept[parent].schedule, rng), parent)
-
-    def _energy(self, kept: _Kept) -> float:
-        """High where something was reached that few trials reach.
-
-        Less the more it was varied, the more trials showed what it did, and if it was not exercised.
-        """
-        rare = sum(1 / self._seen[item] for item in kept.reached)
-        shown = self._shown[kept.signature] if kept.signature else 0
-        return rare * (1 if kept.exercised else UNEXERCISED) / (1 + kept.varied) / (1 + shown) ** 2
-
-    def learn(
-        self, pick: Pick, reached: frozenset[str], signature: Signature | None = None, *, exercised: bool = True
-    ) -> frozenset[str]:
-        """Take in what a trial of the pick reached, and the signature of its red; returns what nothing reached before.
-
-        What scenarios reach is kept apart: it is another application.
-        """
-        self._tried[pick.schedule.scenario] += 1
-        self._known.add(replace(pick.schedule, seed=0))
-        chosen = frozenset(f"{pick.schedule.scenario}: {item}" for item in reached)
-        gained = chosen - self._seen.keys()
-        self._seen.update(chosen)
-        if signature:
-            self._shown[signature] += 1
-        if pick.parent is not None:
-            self._kept[pick.parent].varied += 1
-        if gained:
-            self._kept[self._tried.total()] = _Kept(pick.schedule, chosen, signature, exercised)
-        return gained
+    def add(self, schedule: Schedule) -> None:
+        """Take in that a schedule was tried."""
+        self._tried[schedule.scenario] += 1
+        self._known.add(replace(schedule, seed=0))
