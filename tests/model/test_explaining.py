@@ -113,6 +113,28 @@ def test_who_is_fenced_while_it_closes_stays_a_member():
     assert not explained(replace(stays, anomaly="wrong-end"), scene(held=15), issue, "REBALANCING_FENCED")
 
 
+@pytest.mark.parametrize(
+    ("anomaly", "observed"),
+    [
+        ("wrong-end", "ended not in time"),
+        ("unclean-close", "exit code 0, its threads did not end in time; it was last PENDING_SHUTDOWN"),
+    ],
+)
+def test_who_closes_amid_a_rebalance_waits_for_its_own_member(anomaly, observed):
+    late = witness(anomaly, "instance-2", observed=observed)
+    waits = {"t": 1, "source": "driver", "event": "awaits-itself", "instance": "instance-2"}
+    issue = "close amid a rebalance (no JIRA)"
+    assert explained(late, scene(waits, rebalancing=True), issue)
+    assert not explained(late, scene(rebalancing=True), issue)
+    assert not explained(late, scene(waits, rebalancing=False), issue)
+    assert not explained(
+        replace(late, observed="exit code 1, it said nothing; it was last RUNNING"),
+        scene(waits, rebalancing=True),
+        issue,
+    )
+    assert not explained(replace(late, anomaly="wrong-membership"), scene(waits, rebalancing=True), issue)
+
+
 def test_who_is_to_stay_leaves_under_the_streams_protocol():
     left = witness("wrong-membership", "instance-2, which stayed in its group")
     by_broker = scene(**{"group.protocol": "streams"})
