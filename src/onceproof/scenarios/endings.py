@@ -63,6 +63,7 @@ from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN
 NAME, JOINS = "instance-1", "instance-3"
 PROMISE = "endings"
 OPTIONS_FROM = Release(3, 3, 0)  # KIP-812
+LEAVES_AT_ONCE = Release(4, 2, 0)  # KAFKA-18185
 SESSION = 120  # seconds after which a member that did not leave is missed
 MISSED_SOON = 6  # the same, where the group must go on without it
 TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
@@ -357,7 +358,9 @@ def _amid_rebalance(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
 
     _holds_within(lab, bulk, WITHIN, goes_on)
     lab.instances.step(own.ending, OTHER, meanwhile=end_rebalance)
-    if own.ending == "stay" and not other.last["command"]["result"] and awaits_itself(other.log, end):
+    # Until 4.1 members that leave do so when all threads of the instance have ended, so they stay until then.
+    stays = own.ending == "stay" or lab.trial.cell.streams < LEAVES_AT_ONCE
+    if stays and not other.last["command"]["result"] and awaits_itself(other.log, end):
         lab.note("awaits-itself", instance=OTHER)
     reason = f"{'' if met else ' not'} amid a rebalance"
     if own.held:
