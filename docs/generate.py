@@ -370,7 +370,7 @@ def issues() -> str:
     )
 
 
-LOUD = {*PROMISES["liveness"].anomalies, "aborted-by-throttle", "long-throttle", "runaway-lag"}
+LOUD = {*PROMISES["liveness"].anomalies, "aborted-by-throttle", "long-throttle", "runaway-lag", "wrong-end"}
 
 
 def known_failures() -> str:

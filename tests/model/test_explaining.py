@@ -113,6 +113,43 @@ def test_who_is_fenced_while_it_closes_stays_a_member():
     assert not explained(replace(stays, anomaly="wrong-end"), scene(held=15), issue, "REBALANCING_FENCED")
 
 
+AWAITS_ITSELF = {"t": 1, "source": "driver", "event": "awaits-itself", "instance": "instance-2"}
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "observed"),
+    [
+        ("wrong-end", "ended not in time"),
+        ("unclean-close", "exit code 0, its threads did not end in time; it was last PENDING_SHUTDOWN"),
+    ],
+)
+def test_who_closes_amid_a_rebalance_waits_for_its_own_member(anomaly, observed):
+    late = witness(anomaly, "instance-2", observed=observed)
+    other = replace(late, observed="exit code 1, it said nothing; it was last RUNNING")
+    issue = "close amid a rebalance (no JIRA)"
+    assert explained(late, scene(AWAITS_ITSELF, rebalancing=True), issue, None)
+    assert not explained(late, scene(rebalancing=True), issue, None)
+    assert not explained(late, scene(AWAITS_ITSELF, rebalancing=False), issue, None)
+    assert not explained(other, scene(AWAITS_ITSELF, rebalancing=True), issue, None)
+    assert not explained(replace(late, anomaly="lost-record"), scene(AWAITS_ITSELF, rebalancing=True), issue, None)
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        ("others have 0_1, 0_3", True),
+        ("others have none of its tasks", True),
+        ("others have 0_0, 0_1, 0_2, 0_3", False),
+    ],
+)
+def test_who_waits_for_its_own_member_has_not_left(observed, expected):
+    stays = witness("wrong-membership", "instance-2, which left its group amid a rebalance", observed=observed)
+    issue, variant = "close amid a rebalance (no JIRA)", "REBALANCING_THREADS"
+    assert explained(stays, scene(AWAITS_ITSELF, rebalancing=True), issue, variant) is expected
+    assert not explained(stays, scene(rebalancing=True), issue, variant)
+    assert not explained(stays, scene(AWAITS_ITSELF, rebalancing=True), issue, "REBALANCING_STAYING")
+
+
 def test_who_is_to_stay_leaves_under_the_streams_protocol():
     left = witness("wrong-membership", "instance-2, which stayed in its group")
     by_broker = scene(**{"group.protocol": "streams"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onceproof.scenarios.endings import SCENARIO, compare_endings, observe
+from onceproof.scenarios.endings import SCENARIO, awaits_itself, compare_endings, observe
 from onceproof.scenarios.readiness import compare_readiness
 from tests.conftest import a_trial
 
@@ -170,3 +170,32 @@ def test_of_an_instance_that_is_killed_no_ending_is_promised(variant):
     promised = SCENARIO.system(a_trial("4.4.0", scenario="endings", variant=variant)).promises
     assert ("endings" in promised) == (variant != "KILLED")
     assert "readiness" in promised
+
+
+ASKS = "[Consumer clientId=c, groupId=app] (Re-)joining group (org.apache.kafka.clients.consumer.internals.X)"
+HAS = "[Consumer clientId=c, groupId=app] Successfully joined group with generation Generation{generationId=4}"
+ENDS = "stream-thread [t] State transition from PENDING_SHUTDOWN to DEAD (org.apache.kafka.streams.StreamThread)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param([(1, ASKS), (2, ENDS)], True, id="one had not heard of the rebalance"),
+        pytest.param([(1, ASKS), (2, ASKS), (2, HAS), (1, HAS), (1, ASKS), (2, ENDS)], True, id="it asks again"),
+        pytest.param([(1, ASKS), (2, ASKS)], False, id="both wait for others"),
+        pytest.param([(1, ASKS)], False, id="it is alone"),
+        pytest.param([(1, ASKS), (1, HAS), (2, ENDS)], False, id="it has its answer"),
+        pytest.param([(1, ASKS), (1, ENDS), (2, ENDS)], False, id="both have ended"),
+    ],
+)
+def test_who_waits_for_a_thread_of_its_own(tmp_path, lines, expected):
+    log = tmp_path / "instance-2.log"
+    before = f"[2026-11-29T09:49:00.215+0000] INFO [app-instance-2-StreamThread-3] {ASKS}\n"
+    log.write_text(
+        before
+        + "".join(
+            f"[2026-11-29T09:49:00.{at:03}+0000] INFO [app-instance-2-StreamThread-{thread}] {text}\n"
+            for at, (thread, text) in enumerate(lines)
+        )
+    )
+    assert awaits_itself(log, len(before)) is expected

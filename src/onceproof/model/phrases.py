@@ -162,6 +162,8 @@ REVOKED = Phrase(
     REBALANCED,
 )
 REJOINS = Phrase("rejoins", r"\(Re-\)joining group", "ConsumerCoordinator", REBALANCED)
+JOINED = Phrase("joined", r"Successfully joined group with generation", "ConsumerCoordinator", REBALANCED)
+ENDED = Phrase("thread-ended", r"State transition from PENDING_SHUTDOWN to DEAD", "StreamThread", REBALANCED)
 MIGRATED = Phrase("task-migrated", r"TaskMigratedException", "TaskMigratedException", ZOMBIE)
 LOST = Phrase("partitions-lost", r"partitions \[.*\] lost due to missed rebalance", "StreamThread", None, BY_CHANCE)
 DIED = Phrase(

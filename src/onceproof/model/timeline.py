@@ -21,6 +21,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `quota` | `client`, `bytes_per_second`: the quota of a producer was set, or lifted (null) |
 | `crash`, `checkpoint`, `initialised`, `exception`, `held`, `lag`, `load` | what a scenario saw; see its module |
 | `absent` | `instance`, `leaves`, `tasks`, `taken`: it closed by options, and another one took these of its tasks |
+| `awaits-itself` | `instance`: it did not close in time; a thread asks to join, and another one of its has ended |
 | `answered` | `answer` of an exception handler, `states` of the instances, `due`: those that they must have |
 | `cleaned` | `instance`, `running`, `answer`, `before`, `after`: what was in its state directory around `cleanUp()` |
 | `cleaned-start`, `terminated` | `instance`: it was started again after `cleanUp()`, or after SIGTERM |

@@ -20,9 +20,11 @@ amid one. With a cached store and a standby an instance that
 leaves also gives a task back to the thread that had it before (KAFKA-14624).
 """
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -31,7 +33,7 @@ from onceproof.faults.base import Instance, is_at_rest, log_lines
 from onceproof.faults.directory import PROCESS_FILE
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Trial
-from onceproof.model.phrases import FENCED, REJOINS
+from onceproof.model.phrases import ENDED, FENCED, JOINED, REJOINS
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event
 from onceproof.scenarios import multirunner
@@ -61,6 +63,7 @@ from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN
 NAME, JOINS = "instance-1", "instance-3"
 PROMISE = "endings"
 OPTIONS_FROM = Release(3, 3, 0)  # KIP-812
+LEAVES_AT_ONCE = Release(4, 2, 0)  # KAFKA-18185
 SESSION = 120  # seconds after which a member that did not leave is missed
 MISSED_SOON = 6  # the same, where the group must go on without it
 TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
@@ -72,6 +75,8 @@ FAILS = "as fail.after asks for"  # the message of the processor's exception
 # Files of an application's state directory that are no state: its lock, and the id of the process.
 NO_STATE = {".lock", PROCESS_FILE}
 AFTERWARDS = 2_000  # records that an instance processes whose standbys were promoted
+# What a stream thread logs; clients have a thread of their own for heartbeats, whose name is another.
+_OF_THREAD = re.compile(r"\[(?P<thread>[^\[\]]+-StreamThread-\d+)\] .*")
 SLOWLY = {"restore.consumer.max.poll.records": "50"}
 
 Ending = Literal[
@@ -353,11 +358,33 @@ def _amid_rebalance(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
 
     _holds_within(lab, bulk, WITHIN, goes_on)
     lab.instances.step(own.ending, OTHER, meanwhile=end_rebalance)
+    # Until 4.1 members that leave do so when all threads of the instance have ended, so they stay until then.
+    stays = own.ending == "stay" or lab.trial.cell.streams < LEAVES_AT_ONCE
+    if stays and not other.last["command"]["result"] and awaits_itself(other.log, end):
+        lab.note("awaits-itself", instance=OTHER)
     reason = f"{'' if met else ' not'} amid a rebalance"
     if own.held:
         fenced = any(log_lines(other.log, end, FENCED.pattern))
         met, reason = met and fenced, f"{reason} and {'' if fenced else 'not '}fenced"
     return met, reason
+
+
+def awaits_itself(log: Path, since: int) -> bool:
+    """Whether a thread of an instance waits for members of its group while another one of its threads has ended.
+
+    It has asked to join, has no answer yet and has not ended.
+    """
+    asked: set[str] = set()
+    ended: set[str] = set()
+    for _, line in log_lines(log, since, _OF_THREAD):
+        thread = line[1 : line.index("]")]
+        if REJOINS.pattern.search(line):
+            asked.add(thread)
+        elif JOINED.pattern.search(line):
+            asked.discard(thread)
+        elif ENDED.pattern.search(line):
+            ended.add(thread)
+    return bool(ended) and not asked <= ended
 
 
 def _answered(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
