@@ -114,7 +114,7 @@ def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
 
 
 def search(trials, seed=1, stories=GRAMMAR.stories, *, uniform=False, ended=()):
-    """The schedules of a search that is first told those of an earlier one."""
+    """The schedules of a search that goes on after those of an earlier one."""
     draws, tried = Draws(Grammar(stories), seed, uniform=uniform), list(ended)
     for schedule in tried:
         draws.add(schedule)

@@ -12,6 +12,7 @@ from onceproof.campaigns.search.explorer import BROKEN, Explorer, SharedBrokers,
 from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding, read_lines
 from onceproof.campaigns.search.schedules import Grammar, Story
 from onceproof.lab.external_brokers import needs_own_cluster
+from onceproof.model.coverage import reached
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import Tally
@@ -104,6 +105,20 @@ def test_a_search_that_was_cut_short_goes_on_as_if_it_had_not_been(tmp_path):
     assert [path.name for path in (folder.path / "trials").iterdir()] == [
         "enumerator-DEFAULT_CONFIG-s4.3.1-b3.9.1-t8.attempt-1"
     ]
+
+
+def test_what_scenarios_reach_is_counted_apart(tmp_path):
+    names = ("enumerator", "multirunner")
+    grammar = Grammar({name: Story(name, DOMAINS) for name in names})
+    bench, folder = Decreed(), ExplorationFolder(tmp_path / asked().run)
+    folder.path.mkdir()
+    search = Explorer(folder, asked(scenarios=names), grammar, bench, lambda _: None, lambda: bench.time)
+    coverage = search.explore(300).coverage
+    lines = read_lines(folder.log_file)
+    apart = [
+        {item for line in lines if line.schedule.scenario == name for item in reached(line.marks)} for name in names
+    ]
+    assert coverage == sum(map(len, apart)) > len(set().union(*apart)) > 0
 
 
 def test_a_damaged_line_is_named(tmp_path):

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from onceproof.model.anomaly import Witness
 from onceproof.model.history import Input
 
-WindowWay = Literal[
-    "made-twice", "segment-gone", "reached", "grown"
-]  # how a wrong number of results may have come about
+# How a wrong number of results may have come about.
+WindowWay = Literal["made-twice", "segment-gone", "reached", "grown"]
 NAMED = re.compile(r"the window from (\d+) to (\d+)")
 UNEXPECTED = re.compile(r" at (\d+)$")  # in what was observed of one that should not be: its end, if it is a session
 SEGMENT = 60_000  # ms, the least time that a segment of a store has
@@ -30,11 +29,12 @@ class WindowHistory:
             parameters: of the trial: `size`, of a session its gap, and `grace`, in ms.
         """
         self._size = parameters.get("size", 0)
-        self._records: dict[tuple[int, int | None], list[tuple[int, int]]] = defaultdict(list)  # time, closed until
+        # By partition and key; of each record its time, and the time before which a session had to end to be closed.
+        self._records: dict[tuple[int, int | None], list[tuple[int, int]]] = defaultdict(list)
         self._youngest = youngest = dict[int, int]()
         for partition, _, key, _, time in sorted(inputs, key=lambda record: record[:2]):
             youngest[partition] = max(time, youngest.get(partition, time))
-            closed = youngest[partition] - self._size - parameters.get("grace", 0)  # sessions that end before
+            closed = youngest[partition] - self._size - parameters.get("grace", 0)
             self._records[partition, key].append((time, closed))
 
     def shows(self, way: WindowWay, witness: Witness) -> bool:

@@ -76,7 +76,7 @@ FAILS = "as fail.after asks for"  # the message of the processor's exception
 NO_STATE = {".lock", PROCESS_FILE}
 AFTERWARDS = 2_000  # records that an instance processes whose standbys were promoted
 # What a stream thread logs; clients have a thread of their own for heartbeats, whose name is another.
-_OF_THREAD = re.compile(r"\[(?P<thread>[^\[\]]+-StreamThread-\d+)\] .*")
+_OF_THREAD = re.compile(r"\[[^\[\]]+-StreamThread-\d+\] .*")
 SLOWLY = {"restore.consumer.max.poll.records": "50"}
 
 Ending = Literal[
@@ -377,7 +377,7 @@ def awaits_itself(log: Path, since: int) -> bool:
     asked: set[str] = set()
     ended: set[str] = set()
     for _, line in log_lines(log, since, _OF_THREAD):
-        thread = line[1 : line.index("]")]
+        thread, _, _ = line.partition("] ")
         if REJOINS.pattern.search(line):
             asked.add(thread)
         elif JOINED.pattern.search(line):

@@ -1,9 +1,9 @@
 """Searches a release for unknown failures: runs schedules that are drawn, and follows up what is red.
 
 A red that no known issue explains is repeated for its rate, then shrunk to a smallest schedule that still shows it, and
-written as a finding; one that a known issue explains is counted. Trials are run one after
-the other, and each has its line in `exploration.jsonl` as soon as it has ended; whatever is cut short goes on from that
-file, and a trial that was torn away is run again.
+written as a finding; one that a known issue explains is counted. Trials are run one after the other, and each has its
+line in `exploration.jsonl` as soon as it has ended; whatever is cut short goes on from that file, and a trial that was
+torn away is run again.
 """
 
 import shutil
