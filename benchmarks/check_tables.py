@@ -21,6 +21,7 @@ from rich.table import Table
 
 from benchmarks.measuring import measured
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
+from onceproof.model import matrices
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Produced
 from onceproof.model.json_file import write_json
@@ -30,7 +31,7 @@ from onceproof.settings import get_settings
 from onceproof.spark import collect_and_check
 from tests.specimens.files import a_plan, an_outcome
 
-BROKER = Release.parse("3.9.1")
+BROKER = Release.parse(matrices.BROKER)
 PARTITIONS = 2
 ROLES = ("input", "output", "counter-changelog", "ids-changelog")
 COMMIT = 2_500  # keys of a transaction; with caching on, the counter reaches its changelog once in each

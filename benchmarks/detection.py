@@ -20,6 +20,7 @@ from typing import Any
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.external_brokers import needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone
+from onceproof.model import matrices
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading
 from onceproof.model.release import Release
@@ -28,7 +29,7 @@ from onceproof.settings import get_settings
 
 RUN = "20260101T000000-0000"
 HEAD = f"{'cell':52} {'exercised':>10} {'red':>9} {'median s':>9} {'max s':>6}  anomalies a trial"
-BROKER = Release.parse("3.9.1")
+BROKER = Release.parse(matrices.BROKER)
 CELLS = (
     ("enumerator", "DEFAULT_CONFIG", "3.3.1", None),
     ("enumerator", "DEFAULT_CONFIG", "3.4.0", None),

@@ -206,7 +206,7 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     assert options.startswith("-XX:TieredStopAtLevel=1 ")  # two trials
     assert "-XX:ReservedCodeCacheSize=" in options  # or Spark dies when it is full
     assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
-    assert cardboard.stopped == ["3.9.1"]
+    assert cardboard.stopped == ["3.9.2"]
 
 
 def test_spark_compiles_as_ever_if_there_are_many_trials(dag, cardboard, tmp_path, monkeypatch):
@@ -220,24 +220,24 @@ def test_spark_compiles_as_ever_if_there_are_many_trials(dag, cardboard, tmp_pat
 
 @pytest.mark.system
 def test_trials_that_mostly_wait_are_driven_beside_the_others_and_fail_alone(dag, database, cardboard, home):
-    cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
+    cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.2-t1"] = RuntimeError("boom")
     _, tasks = run_it(dag, scenarios=["enumerator", "quota"])
     assert {index for name, index in tasks if name == "drive"} == {0, 1}
     assert {task for task, what in tasks.items() if what == "failed"} == {("drive_waiting_cells", -1), ("gate", -1)}
     verdicts = {v["cell"]: v["verdict"] for v in read_json(home / "runs" / RUN / "verdicts.json")}
-    assert [cell for cell, verdict in verdicts.items() if verdict == "error"] == ["quota-DEFAULT_CONFIG-s3.3.1-b3.9.1"]
+    assert [cell for cell, verdict in verdicts.items() if verdict == "error"] == ["quota-DEFAULT_CONFIG-s3.3.1-b3.9.2"]
     assert sorted(cell.partition("-")[0] for cell in verdicts) == ["enumerator"] * 2 + ["quota"] * 2
 
 
 @pytest.mark.system
 def test_one_failed_cell_does_not_take_the_others_results(dag, database, cardboard, home):
-    cardboard.failing["drive", "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1"] = RuntimeError("boom")
+    cardboard.failing["drive", "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.2-t1"] = RuntimeError("boom")
     state, tasks = run_it(dag)
     assert state == "failed"
     assert {task for task, what in tasks.items() if what == "failed"} == {("drive", 0), ("gate", -1)}
     verdicts = read_json(home / "runs" / RUN / "verdicts.json")
     assert [v["verdict"] for v in verdicts] == ["error", "clean"]
-    assert cardboard.stopped == ["3.9.1"]
+    assert cardboard.stopped == ["3.9.2"]
 
 
 @pytest.mark.system
@@ -287,7 +287,7 @@ def test_a_failed_spark_job_ends_in_verdicts_too(dag, database, cardboard):
     assert state == "success"  # the cardboard judge does not look at tables; the real one says error
     assert tasks["validate", -1] == "upstream_failed"
     assert tasks["publish", -1] == "success"
-    assert cardboard.stopped == ["3.9.1"]
+    assert cardboard.stopped == ["3.9.2"]
 
 
 @pytest.mark.system

@@ -203,7 +203,7 @@ def test_trials_are_driven_on_both_workers_on_brokers_of_the_run(deployment, els
     _, workers = elsewhere
     assert {*hosts_of(deployment).values()} == {name[:12] for name in workers}
     assert len(workers) == 2
-    assert deployment.read_json(f"{SPREAD_RUN}/clusters/3.9.1.json")["host"] == "scheduler"
+    assert deployment.read_json(f"{SPREAD_RUN}/clusters/3.9.2.json")["host"] == "scheduler"
 
 
 def test_a_worker_that_dies_takes_one_trial_with_it_whose_place_another_takes(deployment, elsewhere):
@@ -237,7 +237,7 @@ def test_a_broker_that_asks_for_a_login_is_used_and_left_clean(deployment, sprea
         f'org.apache.kafka.common.security.plain.PlainLoginModule required username="onceproof" password="{password}";'
     )
     properties = f"bootstrap.servers=kafka:9092\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n"
-    trial = ("onceproof", "trial", "enumerator", "--streams", "3.3.1", "--broker", "3.9.1", "--brokers", "/dev/stdin")
+    trial = ("onceproof", "trial", "enumerator", "--streams", "3.3.1", "--broker", "3.9.2", "--brokers", "/dev/stdin")
     told = deployment.inside("scheduler", "sh", "-c", f"{' '.join(trial)} --json; echo $?", fed=properties, timeout=UP)
     assert told.endswith("\n1")  # an anomaly
     assert "duplicate-id" in told

@@ -40,8 +40,8 @@ def test_every_matrix_can_be_expanded(name):
 def test_axes_replace_those_of_the_matrix_in_release_order():
     streams = ("3.10.0", "3.9.1", "3.9.1")
     assert keys(Request("first-look", streams, scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))) == [
-        "enumerator-DEFAULT_CONFIG-s3.9.1-b3.9.1",
-        "enumerator-DEFAULT_CONFIG-s3.10.0-b3.9.1",
+        "enumerator-DEFAULT_CONFIG-s3.9.1-b3.9.2",
+        "enumerator-DEFAULT_CONFIG-s3.10.0-b3.9.2",
     ]
 
 
@@ -52,8 +52,8 @@ def test_several_brokers_are_an_axis():
 def test_a_restart_is_an_axis():
     crash: dict[str, Any] = {"scenarios": ("crash",), "variants": ("DEFAULT_CONFIG",)}
     assert keys(Request("first-look", ("4.1.2",), restarts=("4.3.1", "4.2.0"), **crash)) == [
-        "crash-DEFAULT_CONFIG-s4.1.2-r4.2.0-b3.9.1",
-        "crash-DEFAULT_CONFIG-s4.1.2-r4.3.1-b3.9.1",
+        "crash-DEFAULT_CONFIG-s4.1.2-r4.2.0-b3.9.2",
+        "crash-DEFAULT_CONFIG-s4.1.2-r4.3.1-b3.9.2",
     ]
 
 
@@ -117,7 +117,7 @@ def test_a_restart_pair_that_cannot_work_is_refused(scenario, streams, restart, 
 
 def test_a_variant_that_the_matrix_lacks_runs_on_the_releases_of_its_scenario():
     assert keys(Request("first-look", variants=("REPEATED_KEYS",))) == [
-        f"enumerator-REPEATED_KEYS-s{release}-b3.9.1" for release in ("3.3.1", "3.4.1", "4.4.0")
+        f"enumerator-REPEATED_KEYS-s{release}-b3.9.2" for release in ("3.3.1", "3.4.1", "4.4.0")
     ]
 
 
@@ -146,8 +146,8 @@ def test_a_scenario_without_an_affected_cell_gets_its_control():
     asked = Request(scenarios=("enumerator", "crash"), streams=("4.3.1",), variants=("DEFAULT_CONFIG",))
     assert controlled(asked) == [
         *keys(asked),
-        "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1",
-        "crash-DEFAULT_CONFIG-s4.1.2-b3.9.1",
+        "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.2",
+        "crash-DEFAULT_CONFIG-s4.1.2-b3.9.2",
     ]
 
 
@@ -164,7 +164,7 @@ def test_a_variant_with_a_known_issue_has_a_control_of_its_own():
     weak = Request(scenarios=("crash",), streams=("4.1.2",), variants=("DYNAMIC_MEMBERSHIP",))
     with pytest.raises(UsageError):
         expand(Request(scenarios=("crash",), streams=("4.3.1",), variants=("STATE_UPDATER_DISABLED",)), CATALOGUE)
-    assert controlled(asked)[-1] == "crash-ENUMERATOR-s4.1.2-b3.9.1"
+    assert controlled(asked)[-1] == "crash-ENUMERATOR-s4.1.2-b3.9.2"
     assert controlled(weak) == keys(weak)
 
 

@@ -96,7 +96,7 @@ def test_brokers_that_do_not_answer_end_a_run_before_anything_is_started(lab, ho
     monkeypatch.setattr("onceproof.lab.external_brokers.REACHED_WITHIN", 0.0)
     before = list(home.iterdir())
     with pytest.raises(UsageError, match=r"The brokers at 127\.0\.0\.1:1 cannot be reached"):
-        run(Request("first-look", brokers=("3.9.1-claimed",)), console=QUIET, external=external_cluster())
+        run(Request("first-look", brokers=("3.9.2-claimed",)), console=QUIET, external=external_cluster())
     assert list(home.iterdir()) == before
 
 
@@ -137,9 +137,9 @@ def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
 def test_a_run_on_brokers_of_ones_own_is_not_resumed_and_says_why(lab, home, monkeypatch, tmp_path, wanted, options):
     monkeypatch.setattr("onceproof.lab.external_brokers.check_access", lambda *_: None)
     begun = steps.plan(
-        RUN, Request("first-look", brokers=("3.9.1-claimed",)), external=lambda: external_cluster().properties
+        RUN, Request("first-look", brokers=("3.9.2-claimed",)), external=lambda: external_cluster().properties
     )
-    steps.start_cluster(begun, "3.9.1-claimed", lambda: external_cluster().properties)
+    steps.start_cluster(begun, "3.9.2-claimed", lambda: external_cluster().properties)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "client.properties").write_text("bootstrap.servers=127.0.0.1:1")
     refused = CliRunner().invoke(cli.app, ["run", "--resume", wanted, *options]).exception
@@ -149,12 +149,12 @@ def test_a_run_on_brokers_of_ones_own_is_not_resumed_and_says_why(lab, home, mon
 
 def test_an_interrupted_run_is_found_with_its_request(lab, home):
     older, asked = "20261121T084500-3f2a", Request("first-look", ("3.4.1",), scenarios=("enumerator",), trials=2)
-    steps.start_cluster(steps.plan(older, asked), "3.9.1")
+    steps.start_cluster(steps.plan(older, asked), "3.9.2")
     assert find_interrupted("last") == find_interrupted(older) == (older, asked)
     newer = steps.plan("20261121T094500-3f2a", Request("first-look", scenarios=("enumerator",)))
     with pytest.raises(UsageError, match="There is no interrupted run 'last' that could be resumed: there is none"):
         find_interrupted("last")  # the older one has lost its topics, and the newer one has none yet
-    steps.start_cluster(newer, "3.9.1")
+    steps.start_cluster(newer, "3.9.2")
     with pytest.raises(UsageError, match=f"there is {newer.run_id}"):
         find_interrupted(older)
     cell = next(newer.trials()).cell

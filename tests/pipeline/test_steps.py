@@ -24,7 +24,7 @@ from tests.published import keep_list
 from tests.specimens.files import a_verdict
 
 RUN = "20261121T084500-3f2a"
-CELL = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1"
+CELL = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.2"
 REQUEST = Request(
     "seed",
     ("3.3.1", "3.4.1"),
@@ -43,7 +43,7 @@ def run(lab: FakeLab) -> RunFolder:
 @pytest.fixture
 def up(run: RunFolder) -> RunFolder:
     """A run whose brokers serve."""
-    steps.start_cluster(run, "3.9.1")
+    steps.start_cluster(run, "3.9.2")
     return run
 
 
@@ -54,8 +54,8 @@ def test_a_plan_holds_every_trial_of_every_cell(run):
     planned = read_json(run.run_file)
     assert len(planned["cells"]) == 4
     assert len(list(run.trials())) == 8
-    assert steps.brokers(run) == [{"key": "3.9.1", "title": "broker 3.9.1"}]
-    assert steps.cells(run)[0] == {"key": CELL, "title": "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"}
+    assert steps.brokers(run) == [{"key": "3.9.2", "title": "broker 3.9.2"}]
+    assert steps.cells(run)[0] == {"key": CELL, "title": "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.2)"}
 
 
 def test_the_same_run_draws_the_same_seeds_and_another_run_others(run, lab):
@@ -96,7 +96,7 @@ def test_which_brokers_a_run_takes_is_said_with_the_reason(lab, home):
         name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("first-look", "nightly")
     }
     assert fields["first-look"].startswith(
-        "brokers 3.9.1, of the matrix first-look: they serve every release of Kafka Streams"
+        "brokers 3.9.2, of the matrix first-look: they serve every release of Kafka Streams"
     )
     assert fields["nightly"].startswith("brokers 4.2.0, 4.2.1, 4.4.0, of the matrix nightly: people run them")
     asked = Request(brokers=("4.0",))
@@ -130,7 +130,7 @@ def test_a_release_that_is_not_published_is_not_planned(lab, home):
 
 def test_a_plan_stops_what_an_earlier_run_has_left(up, lab):
     steps.plan(RUN[:-1] + "b", REQUEST)
-    assert lab.stopped == ["3.9.1"]
+    assert lab.stopped == ["3.9.2"]
 
 
 def test_run_ids_tell_the_time_and_are_repeatable():
@@ -154,13 +154,13 @@ def test_only_slots_before_airflow_came_up_were_missed(monkeypatch):
 
 def test_brokers_belong_to_the_supervisor(run, lab, monkeypatch):
     monkeypatch.setenv(steps.OWNER_VARIABLE, "4711")
-    steps.start_cluster(run, "3.9.1")
-    assert ("start", "3.9.1 for 4711") in lab.done
+    steps.start_cluster(run, "3.9.2")
+    assert ("start", "3.9.2 for 4711") in lab.done
 
 
 def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, lab):
-    lab.failing["start", "3.9.1"] = BROKEN
-    steps.start_cluster(run, "3.9.1")
+    lab.failing["start", "3.9.2"] = BROKEN
+    steps.start_cluster(run, "3.9.2")
     steps.prepare(run)
     with pytest.raises(HarnessError, match=r"2 of 2 trials failed: The broker died\."):
         steps.drive(run, CELL)
@@ -172,7 +172,7 @@ def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, la
 def test_clusters_are_stopped_once(up, lab):
     steps.stop_clusters(up)
     steps.stop_clusters(up)
-    assert lab.stopped == ["3.9.1"]
+    assert lab.stopped == ["3.9.2"]
 
 
 def test_nothing_to_stop_is_no_error(tmp_path):
@@ -181,7 +181,7 @@ def test_nothing_to_stop_is_no_error(tmp_path):
 
 # --- brokers of your own
 
-ON_EXTERNAL = replace(REQUEST, brokers=("3.9.1-claimed",))
+ON_EXTERNAL = replace(REQUEST, brokers=("3.9.2-claimed",))
 
 
 def external() -> ClientProperties:
@@ -200,15 +200,15 @@ def external_run(lab, monkeypatch) -> RunFolder:
         lambda external, run: lab.stopped.append(f"{run} on {external.bootstrap_servers}"),
     )
     run = steps.plan(RUN, ON_EXTERNAL, external=external)
-    steps.start_cluster(run, "3.9.1-claimed", external)
+    steps.start_cluster(run, "3.9.2-claimed", external)
     return run
 
 
 def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(external_run, lab):
-    assert lab.done == [("asked", "3.9.1-claimed")]
+    assert lab.done == [("asked", "3.9.2-claimed")]
     assert read_json(external_run.run_file)["connection"] == "onceproof_brokers"
-    fields = {"release": "3.9.1-claimed", "bootstrap_servers": "127.0.0.1:1"}
-    assert read_json(external_run.cluster_file("3.9.1-claimed")) == fields
+    fields = {"release": "3.9.2-claimed", "bootstrap_servers": "127.0.0.1:1"}
+    assert read_json(external_run.cluster_file("3.9.2-claimed")) == fields
 
 
 def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(external_run, lab):
@@ -224,9 +224,9 @@ def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(e
 
 
 def test_a_run_on_them_cannot_be_resumed_once_it_has_begun(external_run, lab):
-    with pytest.raises(UsageError, match=rf"^Run {RUN} cannot be resumed: .* brokers of your own \(3\.9\.1-claimed\)"):
+    with pytest.raises(UsageError, match=rf"^Run {RUN} cannot be resumed: .* brokers of your own \(3\.9\.2-claimed\)"):
         steps.plan(RUN, ON_EXTERNAL, external=external)
-    external_run.cluster_file("3.9.1-claimed").unlink()
+    external_run.cluster_file("3.9.2-claimed").unlink()
     assert steps.plan(RUN, ON_EXTERNAL, external=external).path == external_run.path  # nothing was there to be removed
 
 
@@ -330,7 +330,7 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
     lab.done.clear()
     assert steps.plan(RUN, REQUEST).path == up.path  # as a task of the next Airflow run does
     assert not up.trials_over.exists(), "or Spark would begin at once"
-    steps.start_cluster(up, "3.9.1")
+    steps.start_cluster(up, "3.9.2")
     steps.prepare(up)
     steps.drive(up, CELL)
     assert [done for done in lab.done if done[0] != "start" and done[1].startswith(CELL)] == [
@@ -372,7 +372,7 @@ def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
     steps.drive(up, CELL)
     steps.discard_data(up)
     steps.plan(RUN, REQUEST)
-    steps.start_cluster(up, "3.9.1")
+    steps.start_cluster(up, "3.9.2")
     assert up.driven_trials() == []
 
 

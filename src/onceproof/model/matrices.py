@@ -18,7 +18,7 @@ from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, KnownIssue, R
 from onceproof.model.published import NEWEST, is_word
 from onceproof.model.release import Release
 
-BROKER = "3.9.1"  # of single trials: serves every Kafka Streams release from 3.0 to 4.x
+BROKER = "3.9.2"  # of single trials: serves every Kafka Streams release from 3.0 to 4.x; 3.9.1 has KAFKA-19690
 BROKERS = "3.9"  # of a matrix that names none
 FIRST_BAD, LAST_BAD, FIRST_GOOD = "first-bad", "last-bad", "first-good"
 EVERY, EACH_LINE, NEXT_LINE = "every", "each-line", "next-line"  # of what is published, from 3.0.0 on
