@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -6,10 +7,13 @@ from onceproof.advice.uses import features_of
 from onceproof.model.application import Application
 from onceproof.model.cell import Cell
 from onceproof.model.errors import HarnessError
-from onceproof.model.known_issues import Avoidance, KnownIssue, parse_registry, registry
+from onceproof.model.known_issues import OF_BROKERS, Avoidance, KnownIssue, parse_registry, registry
+from onceproof.model.matrices import BROKER, MATRICES
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
+from tests.present import present
+from tests.published import PUBLISHED
 
 ROW = """
 [[issue]]
@@ -215,10 +219,67 @@ def test_the_registry_names_only_what_exists_and_its_sources():
 
 def test_each_row_says_what_an_application_needs_for_it_to_strike_and_its_own_trials_have_that():
     for issue in registry().issues:
-        # No feature says that an application replaces stream threads, suppresses by time, or groups or filters a table.
-        without = ("KAFKA-20398", "KIP-328, held again (no JIRA)", "uncached count (no JIRA)")
+        # No feature says that an application replaces stream threads, suppresses by time, groups or filters a table, has
+        # large groups, or values that are lists.
+        without = (
+            *("KAFKA-20398", "KIP-328, held again (no JIRA)", "uncached count (no JIRA)"),
+            *("KAFKA-20873", "KAFKA-20845", "KAFKA-20769"),
+        )
         assert issue.needs or issue.key in without, issue.key
         for scenario, variants in issue.variants.items():
             for variant in variants:
                 own = features_of(scenario, variant)
                 assert all(set(values) & set(own[name]) for name, values in issue.needs.items()), (issue.key, variant)
+
+
+# The release in which each KIP came whose failures the registry has, by the release plans of Kafka; 3.0.0: or before.
+KIPS = {
+    "KIP-213": "3.0.0",
+    "KIP-328": "3.0.0",
+    "KIP-450": "3.0.0",
+    "KIP-562": "3.0.0",
+    "KIP-796": "3.2.0",
+    "KIP-825": "3.3.0",
+    "KIP-889": "3.5.0",
+    "KIP-892": "4.4.0",
+    "KIP-904": "3.5.0",
+    "KIP-923": "3.6.0",
+    "KIP-954": "3.7.0",
+    "KIP-1034": "4.2.0",
+    "KIP-1035": "4.3.0",
+    "KIP-1153": "4.2.0",
+}
+EARLIER = {  # rows that begin before their KIP, and why
+    "KIP-825, sessions (no JIRA)": "final results of suppress have it, too",
+    "KIP-825, sessions up to 3.3 (no JIRA)": "final results of suppress have it, too",
+    "KIP-904 (documented)": "releases before it do not understand what later ones write",
+}
+
+
+def test_no_row_begins_before_the_release_of_its_kip():
+    rows = [
+        (present(re.match(r"KIP-\d+", issue.key)).group(), issue)
+        for issue in registry().issues
+        if issue.key[:4] == "KIP-"
+    ]
+    assert {kip for kip, _ in rows} == KIPS.keys()
+    assert {issue.key for kip, issue in rows if issue.affected[0].first < Release.parse(KIPS[kip])} == EARLIER.keys()
+
+
+def test_the_default_brokers_are_the_newest_patch_of_their_line_and_no_known_issue_is_in_them():
+    default = Release.parse(BROKER)
+    assert default == max(release for release in PUBLISHED.releases if release.line == default.line)
+    assert MATRICES["first-look"].brokers == (BROKER,)
+    assert not [
+        i.key for i in registry().issues if i.culprit == OF_BROKERS and any(default.within(*r) for r in i.affected)
+    ]
+    older = Release.parse("3.9.1")
+    assert [
+        i.key for i in registry().issues if i.culprit == OF_BROKERS and any(older.within(*r) for r in i.affected)
+    ] == ["KAFKA-19690"]
+
+
+def test_what_nothing_here_has_shown_says_why():
+    unseen = [issue for issue in registry().issues if not issue.shown and not issue.variants]
+    assert len(unseen) > 10
+    assert not [issue.key for issue in unseen if not issue.sources[-1].startswith("Shown by nothing here: ")]

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from onceproof.advice.advice import SCHEMA, Advice, Answer, Gap, Issue, Kind, LeftOut, MeasuredCell, Said, Source
 from onceproof.advice.uses import needs_of, never_used, promises_looked_at, unused
-from onceproof.model.application import Application, describe
+from onceproof.model.application import Application, can_have, describe
 from onceproof.model.cell import Cell
 from onceproof.model.compared import Comparison
 from onceproof.model.errors import UsageError
@@ -162,9 +162,12 @@ def advise(question: Question) -> Advice:
 
 
 def _gained(question: Question, having: Release, lacking: Release | None = None) -> list[KnownIssue]:
-    """The issues that one release has and the other (the current one, if not given) does not."""
+    """The issues that one release has and the other (the current one, if not given) does not.
+
+    Without those of a feature that the other one lacks, as nobody who comes from there uses it.
+    """
     other = lacking or question.current
-    return [issue for issue in question.issues if issue.is_in(having) and not issue.is_in(other)]
+    return [i for i in question.issues if i.is_in(having) and not i.is_in(other) and can_have(i.needs, other)]
 
 
 def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> Answer:

@@ -6,18 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceproof.model.errors import UsageError
+from onceproof.model.release import Release
 
 Value = str | bool
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that an application may use: its values, `several` of which may apply at once, and what it means."""
+    """Something that an application may use: its values, `several` of which may apply at once, and what it means.
+
+    `since` has the releases in which values came that 3.0.0 lacks.
+    """
 
     name: str
     values: tuple[Value, ...]
     sentence: str
     several: bool = False
+    since: Mapping[Value, Release] = field(default_factory=dict)
 
 
 YES_OR_NO = (True, False)
@@ -30,6 +35,7 @@ FEATURES = {
             ("rocksdb", "in-memory", "versioned"),
             "the kinds of its state stores, [] if it has none; a versioned one is of rocksdb, too",
             several=True,
+            since={"versioned": Release(3, 5, 0)},  # KIP-889
         ),
         Feature("caching", YES_OR_NO, "whether a store is cached (the DSL's are) and the cache has any bytes"),
         Feature("standbys", YES_OR_NO, "whether num.standby.replicas is 1 or more"),
@@ -68,6 +74,14 @@ class Application:
             if name in self.uses and not set(wanted) & set(self.uses[name]):
                 return f"it needs {describe(name, wanted)}, and the application has {describe(name, self.uses[name])}"
         return None
+
+
+def can_have(needs: Mapping[str, Collection[Value]], release: Release) -> bool:
+    """Whether an application can use, on that release, one of the values of each feature."""
+    since = {name: FEATURES[name].since for name in needs}
+    return all(
+        any(v not in since[name] or release.since(since[name][v]) for v in wanted) for name, wanted in needs.items()
+    )
 
 
 def describe(name: str, values: Collection[Value]) -> str:

@@ -29,7 +29,8 @@ def url_of(key: str) -> str | None:
     """Where what has this key is reported; None of any other key, for example of documented behaviour."""
     if re.fullmatch(r"CVE-\d{4}-\d{4,7}", key):
         return f"https://www.cve.org/CVERecord?id={key}"
-    return f"https://issues.apache.org/jira/browse/{key}" if re.fullmatch(r"KAFKA-\d{1,6}", key) else None
+    reported = re.fullmatch(r"(KAFKA-\d{1,6})(, [a-z ]+)?", key)  # of some, a part has a row of its own
+    return f"https://issues.apache.org/jira/browse/{reported[1]}" if reported else None
 
 
 class Range(NamedTuple):

@@ -101,6 +101,7 @@ VARIANTS = variants_of(
     Variant("NO_STANDBY", "As DEFAULT_CONFIG without standbys, so that stores are restored.", {"standbys": 0}),
     Variant("IN_MEMORY", "As DEFAULT_CONFIG with stores in memory.", {"stores": "in-memory"}),
     Variant("QUERY", "As DEFAULT_CONFIG; clients also ask by KafkaStreams.query (KIP-796).", {"by.query": True}),
+    Variant("QUERY_IN_MEMORY", "As QUERY with stores in memory.", {"by.query": True, "stores": "in-memory"}),
     Variant("KILLED", "As DEFAULT_CONFIG; instead an instance is killed.", KILLED),
     Variant("KILLED_NO_STANDBY", "As KILLED without standbys.", {**KILLED, "standbys": 0}),
     Variant("TRANSACTIONAL", "As DEFAULT_CONFIG with transactional stores (KIP-892).", {TRANSACTIONAL: True}),
