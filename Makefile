@@ -110,9 +110,9 @@ coverage: setup ## The tests that need no broker, in Python and Java, and which 
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" --cov --cov-report=term $(ARGS)
 	@$(BIN)/python -m tests.java_coverage
 
-test-java: prerequisites ## The application's topology tests, on its oldest and newest Kafka Streams
-	@$(MVN) -f streams_app/pom.xml test
-	@$(MVN) -f streams_app/pom.xml test -Dkafka.version=4.4.0
+test-java: prerequisites $(VENV)/.installed ## The application's topology tests, on its oldest and newest Kafka Streams
+	@for release in 3.0.0 $$($(BIN)/python -m tests.published); do rm -rf streams_app/target/surefire-reports; \
+	  $(MVN) -f streams_app/pom.xml test -Dkafka.version=$$release && $(BIN)/python -m tests.skips $$release || exit $$?; done
 
 benchmarks: setup ## Measure the figures of docs/figures.md, each beside its peer
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python $$file $(ARGS) || exit $$?; done

@@ -2,7 +2,7 @@
 
 import gc
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +22,7 @@ from tests.durations import FILE as DURATIONS
 from tests.durations import Durations
 from tests.durations import read as durations
 from tests.lanes import Lanes, places, unit_of
+from tests.skips import refused_if_skipped
 from tests.tools import TOOLS, left_out, unavailable
 from tests.tools import chromium as chromium_found
 
@@ -73,6 +74,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in TOOLS:
         if item.get_closest_marker(name) and (reason := unavailable(name)):
             (pytest.skip if name in left_out() else partial(pytest.fail, pytrace=False))(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that is skipped fails, unless that is allowed."""
+    return refused_if_skipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """So does a module that is skipped as a whole."""
+    return refused_if_skipped((yield))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

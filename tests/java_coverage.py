@@ -21,13 +21,11 @@ from rich.table import Table
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
 from onceproof.model.errors import HarnessError
-from onceproof.model.release import Release
 from onceproof.settings import get_settings
+from tests.published import NEWEST, OF_EACH_CHANGE
 
 ROOT = Path(__file__).parents[1]
 JACOCO = "0.8.13"
-RELEASES = ("3.0.0", "3.4.1", "4.3.1")  # that the agent is tried on
-NEWEST = "4.3.1"  # on which the application's tests run a second time
 VENDORED = "onceproof.agent.bytebuddy"
 
 
@@ -92,7 +90,7 @@ def measure(folder: Path) -> list[Covered]:
     _run(app)
     _run([*app, f"-Dkafka.version={NEWEST}"])
     here = get_settings().installation
-    for release in map(Release.parse, RELEASES):
+    for release in OF_EACH_CHANGE:
         jars = ":".join(map(str, [here.agent_jar, *streams_class_path(here, release)]))
         _run([here.java, watched, "-cp", jars, "onceproof.agent.Check"])
     classes = [

@@ -3,7 +3,8 @@
     python -m tests.night [STEP]... [--list]
 
 Called again, it goes on where it was: a step that passed with the code as it is now is not repeated, a run that was cut
-short is resumed, and what failed is tried anew. Prints a table; exit code 0 if all steps have passed, else 1.
+short is resumed, and what failed is tried anew. Prints a table; exit code 0 if all steps have passed, else 1. What
+became of each step is added to `nights.jsonl` in the home, which the page shows under *Sensitivity*.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from rich.table import Table
 from onceproof.model.errors import ExitCode
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.published import NEWEST
+from onceproof.results.nights import NightStep, note_step
 from onceproof.settings import get_settings
 from tests.docker.inputs import PASSED
 from tests.tools import left_out, unavailable
@@ -105,9 +108,10 @@ def version_of(project: Path) -> str:
 class Night:
     """Steps with the folder of this version's results."""
 
-    def __init__(self, steps: Sequence[Step], folder: Path) -> None:
+    def __init__(self, steps: Sequence[Step], folder: Path, record: Path) -> None:
         self._steps = steps
         self._folder = folder
+        self._record = record
 
     def run(self, wanted: Sequence[str], console: Console) -> int:
         """Run the steps that are wanted and have not passed; returns an exit code."""
@@ -154,7 +158,9 @@ class Night:
         if code in (None, ExitCode.USAGE):  # there is nothing to resume
             code = _ended(step.command(folder), folder, environment)
         if code != INTERRUPTED:
-            write_json(folder / RESULT, {"code": code, "seconds": round(time.monotonic() - begin)})
+            seconds, ended = round(time.monotonic() - begin), datetime.now(UTC).isoformat(timespec="seconds")
+            write_json(folder / RESULT, {"code": code, "seconds": seconds})
+            note_step(self._record, NightStep(self._folder.name, step.name, step.proves, ended, code, seconds))
         return code
 
     def _code(self, step: Step) -> int | None:
@@ -194,7 +200,8 @@ def main() -> int:
     asked = parser.parse_args()
     if unknown := set(asked.steps) - set(names):
         parser.error(f"there is no step {', '.join(sorted(unknown))}: there are {', '.join(names)}.")
-    night, console = Night(STEPS, get_settings().home / "night" / version_of(ROOT)), Console()
+    settings, console = get_settings(), Console()
+    night = Night(STEPS, settings.home / "night" / version_of(ROOT), settings.nights)
     code = 0 if asked.list else night.run(asked.steps or names, console)
     console.print(night.table())
     return code

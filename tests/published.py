@@ -1,4 +1,7 @@
-"""What is published, as far as tests are concerned: a fixed list, so that they give the same on every day."""
+"""What is published, as far as tests are concerned: a fixed list, so that they give the same on every day.
+
+python -m tests.published    prints the newest release
+"""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -6,6 +9,7 @@ from pathlib import Path
 from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand
+from onceproof.model.published import NEWEST as NEWEST_WORD
 from onceproof.model.published import Published
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
@@ -56,6 +60,9 @@ NAMES = [
 ]
 SOURCE = "as tests say"
 PUBLISHED = Published.of(map(Release.parse, NAMES), SOURCE)
+NEWEST = PUBLISHED.resolve(NEWEST_WORD)  # no test types another one (model/test_published.py)
+# On which each change tries the agent: the oldest, the newest, and one between them that other tests resolve anyway.
+OF_EACH_CHANGE = (Release(3, 0, 0), Release(3, 4, 1), NEWEST)
 
 
 def with_release(name: str) -> Published:
@@ -78,3 +85,7 @@ def keep_list(artifacts: Path, *more: str) -> None:
     now = datetime.now(UTC).isoformat()
     (artifacts / "releases").mkdir(parents=True, exist_ok=True)
     write_json(artifacts / "releases" / "published.json", {"releases": [*NAMES, *more], "listed": now, "tried": now})
+
+
+if __name__ == "__main__":
+    print(NEWEST)

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from onceproof.cli import app
+from onceproof.results.nights import read_nights
 from tests import durations, lanes, night, tools
 from tests.docker import inputs
 from tests.docker.conftest import CONTAINERS, Noting
@@ -139,7 +140,7 @@ def noted(tmp_path):
 
 def gone_through(steps, folder, *wanted):
     console = Console(record=True, width=200)
-    nights = night.Night(steps, folder / "night")
+    nights = night.Night(steps, folder / "night", folder / "nights.jsonl")
     code = nights.run(wanted or [step.name for step in steps], console)
     console.print(nights.table())
     return code, console.export_text()
@@ -154,6 +155,12 @@ def test_a_night_repeats_what_failed_and_not_what_passed(tmp_path, noted):
     assert re.search(r"not-wanted .* not yet", output)
     assert gone_through([step("good", 0), step("bad", 0)], tmp_path)[0] == 0
     assert notes() == ["good", "bad", "bad"]
+    recorded = read_nights(tmp_path / "nights.jsonl")
+    assert [(one.version, one.step, one.became) for one in recorded] == [
+        ("night", "bad", "passed"),
+        ("night", "bad", "failed (exit code 7)"),
+        ("night", "good", "passed"),
+    ]
 
 
 @pytest.mark.parametrize(("resumes", "ran"), [(0, ["run-resumed"]), (2, ["run-resumed", "run"])])

@@ -126,6 +126,11 @@ class Settings(BaseSettings):
         return self.home / "qualifications"
 
     @property
+    def nights(self) -> Path:
+        """The record of the nights of this checkout."""
+        return self.home / "nights.jsonl"
+
+    @property
     def artifacts(self) -> Path:
         """The artifacts resolved from Maven."""
         return self.home / "artifacts"

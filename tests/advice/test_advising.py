@@ -23,11 +23,12 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.results.measured import Measured
 from onceproof.scenarios import CATALOGUE
+from tests.published import NEWEST
 from tests.specimens.files import an_app_answer, on_release
 
 PUBLISHED = (
     *("3.0.0", "3.3.1", "3.4.0", "3.4.1", "3.5.0", "3.7.2", "3.8.0", "3.8.1", "3.9.0", "3.9.1", "3.9.2"),
-    *("4.0.0", "4.0.1", "4.0.2", "4.1.0", "4.1.1", "4.1.2", "4.2.0", "4.2.1", "4.3.0", "4.3.1"),
+    *("4.0.0", "4.0.1", "4.0.2", "4.1.0", "4.1.1", "4.1.2", "4.2.0", "4.2.1", "4.3.0", "4.3.1", str(NEWEST)),
 )
 RELEASES = [Release.parse(text) for text in PUBLISHED]
 RUN = "20261120T021500-bbbb"

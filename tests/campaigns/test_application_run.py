@@ -22,8 +22,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios.declared import Application, application_of
 from tests.conftest import HERE, stood_still, undisturbed
-
-NEWEST = Release(4, 3, 1)
+from tests.published import NEWEST
 
 
 @pytest.fixture
@@ -171,7 +170,7 @@ def test_sources_are_compiled_once_for_the_releases_of_a_line(examples):
 @pytest.mark.broker
 def test_what_an_application_uses_is_found_in_its_topology(examples):
     orders, join = (application_of(str(examples / name)) for name in ("orders", "foreign-key-join"))
-    for release in (Release(3, 9, 1), NEWEST, Release(4, 4, 0)):
+    for release in (Release(3, 9, 1), Release(4, 3, 1), NEWEST):
         found = uses_on(HERE, orders, release)
         assert set(found["joins"]) == {"stream-stream"}
         assert set(found["stores"]) == {"rocksdb", "in-memory"}
@@ -410,7 +409,7 @@ def test_external_brokers_are_asked_before_an_application_is_run_on_them(example
     )
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=127.0.0.1:1")
-    command = ["app", "run", str(examples / "orders"), "--streams", "4.3.1", "--brokers", str(file)]
+    command = ["app", "run", str(examples / "orders"), "--streams", str(NEWEST), "--brokers", str(file)]
     refused = CliRunner().invoke(cli.app, [*command, "--nodes", "3"]).exception
     assert "--nodes says how many brokers are started, and with --brokers none is" in str(refused)
     assert "It ends here" in str(CliRunner().invoke(cli.app, command).exception)
@@ -510,8 +509,8 @@ def test_an_application_as_it_is_deployed_is_held_against_itself_under_a_kill(ex
     )
     file.write_text(text.replace("sources =", "# ").replace('"commit.interval.ms" = 500', ""))
     application_of.cache_clear()
-    code, [green] = app_run(folder, "--streams", "4.3.1", "--seed", "1")
-    assert (code, green["judgement"], green["streams"]) == (0, "green", "4.3.1-claimed"), green["reason"]
+    code, [green] = app_run(folder, "--streams", str(NEWEST), "--seed", "1")
+    assert (code, green["judgement"], green["streams"]) == (0, "green", f"{NEWEST}-claimed"), green["reason"]
     assert green["fault"]["observed"]["committed_afterwards"] >= 200
     assert green["promises"]["differential"] > 0
     assert green["not_looked_at"].keys() >= {"stores", "replay"}

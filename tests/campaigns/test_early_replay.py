@@ -10,8 +10,8 @@ from onceproof.model.oracle import Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from tests.conftest import a_trial
+from tests.published import NEWEST
 
-NEWEST = Release(4, 4, 0)
 OUTPUTS = Outputs({"out": ((0, None, None),)})
 
 

@@ -12,13 +12,14 @@ from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, scenario
 from tests.present import present
+from tests.published import NEWEST
 
-NEWEST, BROKER = Release.parse("4.3.1"), Release.parse("3.9.1")
+BROKER = Release.parse("3.9.1")
 
 
 @pytest.mark.parametrize("name", sorted(SCENARIOS.keys() - {"grouped-table"}))
 def test_each_schedule_is_a_trial_that_can_be_run(name):
-    broker = Release.parse("4.3.1") if name == "migration" else BROKER
+    broker = NEWEST if name == "migration" else BROKER
     grammar, rng = Grammar({name: story(name, NEWEST, broker)}), random.Random(1)
     drawn = [grammar.draw(name, rng) for _ in range(30)]
     for schedule in [*drawn, *grammar.simpler(drawn[0])]:
@@ -31,7 +32,7 @@ def test_each_schedule_is_a_trial_that_can_be_run(name):
 
 
 def test_a_scenario_that_takes_two_releases_is_not_searched_on_one():
-    with pytest.raises(UsageError, match=r"cannot be searched on 4\.3\.1: a rolling bounce takes a second release"):
+    with pytest.raises(UsageError, match=rf"cannot be searched on {NEWEST}: a rolling bounce takes a second release"):
         story("grouped-table", NEWEST, BROKER)
 
 
@@ -66,20 +67,21 @@ def test_what_the_releases_refuse_is_not_drawn():
         story("x", NEWEST, BROKER)
 
 
-def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_not_searched():
+@pytest.mark.parametrize(("release", "static"), [(Release.parse("4.3.1"), False), (NEWEST, True)], ids=str)
+def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_not_searched(release, static):
     streams = ["group.protocol=streams"]
-    grammar, rng = Grammar({"windows": story("windows", NEWEST, NEWEST, settings=streams)}), random.Random(1)
+    grammar, rng = Grammar({"windows": story("windows", release, release, settings=streams)}), random.Random(1)
     windows = grammar.stories["windows"]
     assert windows.plain(1).summary == "windows DEFAULT_CONFIG group.protocol=streams"
     drawn = [grammar.draw("windows", rng) for _ in range(100)]
     for schedule in [*drawn, *grammar.simpler(drawn[0])]:
         assert windows.settings(schedule)["group.protocol"] == "streams"
-        assert not windows.settings(schedule).get("static.membership")
+    assert any(windows.settings(schedule).get("static.membership") for schedule in drawn) == static
     assert len({windows.settings(schedule).get("fault") for schedule in drawn}) > 3
     with pytest.raises(UsageError, match=r"sets no parameter of scan"):
-        story("scan", NEWEST, NEWEST, settings=streams)
-    with pytest.raises(UsageError, match=r"windows cannot be searched on 4\.3\.1: a broker of Kafka 3\.9\.1 lacks"):
-        story("windows", NEWEST, BROKER, settings=streams)
+        story("scan", release, release, settings=streams)
+    with pytest.raises(UsageError, match=rf"windows cannot be searched on {release}: a broker of Kafka 3\.9\.1 lacks"):
+        story("windows", release, BROKER, settings=streams)
 
 
 def test_what_is_set_is_told_by_the_variant_that_says_it():

@@ -31,8 +31,9 @@ from onceproof.campaigns.fuzz.tickets import tried
 from onceproof.lab.coverage import Branch
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
+from tests.published import NEWEST
 
-NEWEST, OLDER = Release(4, 4, 0), Release(3, 4, 0)
+OLDER = Release(3, 4, 0)
 STORE = {"store": MEMORY, "cached": False}
 DRAWN = [draw(1, number, NEWEST) for number in range(300)]
 

@@ -9,8 +9,9 @@ from onceproof.campaigns.fuzz.known import CAUSES, causes_in, explained
 from onceproof.campaigns.fuzz.relational import Difference, Judged, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
+from tests.published import NEWEST
 
-NEWEST, BEFORE = Release(4, 4, 0), Release(3, 8, 1)
+BEFORE = Release(3, 8, 1)
 SAME_KEY, INSERT = "KIP-213, same key (no JIRA)", "KIP-213, insert (no JIRA)"
 UNCACHED, SHARED = "uncached count (no JIRA)", "shared filter (no JIRA)"
 STORE = {"store": MEMORY, "cached": False}

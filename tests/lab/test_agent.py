@@ -21,41 +21,28 @@ from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.present import present
+from tests.published import OF_EACH_CHANGE, PUBLISHED
 
 pytestmark = pytest.mark.broker
-# The oldest and the newest release of each line that Maven has in full.
-LINES = {
-    "3.0": (0, 2),
-    "3.1": (0, 2),
-    "3.2": (0, 3),
-    "3.3": (1, 2),
-    "3.4": (0, 1),
-    "3.5": (0, 2),
-    "3.6": (0, 2),
-    "3.7": (0, 2),
-    "3.8": (0, 1),
-    "3.9": (0, 2),
-    "4.0": (0, 2),
-    "4.1": (0, 2),
-    "4.2": (0, 1),
-    "4.3": (0, 1),
+NOT_IN_FULL = Release(3, 3, 0)  # in Maven
+OF_LINES = {
+    line: [release for release in PUBLISHED.releases if release.line == line and release != NOT_IN_FULL]
+    for line in dict.fromkeys(release.line for release in PUBLISHED.releases)
 }
-
-
-OF_EACH_CHANGE = ("3.0.0", "3.4.1", "4.3.1")  # oldest, newest, and one between them, which other tests resolve anyway
-VERSIONS = [f"{line}.{patch}" for line, patches in LINES.items() for patch in patches]
+ENDS = sorted({end for releases in OF_LINES.values() for end in (releases[0], releases[-1])})
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param(v, marks=[pytest.mark.night] * (v not in OF_EACH_CHANGE)) for v in VERSIONS]
+    "release",
+    [pytest.param(one, marks=[pytest.mark.night] * (one not in OF_EACH_CHANGE)) for one in ENDS],
+    ids=str,
 )
-def test_every_plant_loads_on_the_releases_it_applies_to(version):
-    release = Release.parse(version)
+def test_every_plant_loads_on_the_releases_it_applies_to(release):
     altered = alterations(HERE, release)
     assert altered.keys() == plants().keys()
     for one in plants().values():
         if one.applies(release):
-            assert altered[one.name], f"{one.name} alters nothing on {version}, so it does not apply to it."
+            assert altered[one.name], f"{one.name} alters nothing on {release}, so it does not apply to it."
 
 
 def test_a_plant_whose_methods_the_release_lacks_is_refused():

@@ -20,11 +20,12 @@ from onceproof.lab.java import FAST_START
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
 from onceproof.model.release import Release
 from tests.conftest import HERE, ROOT
+from tests.published import NEWEST
 
 pytestmark = pytest.mark.broker  # no brokers, but a JVM and Kafka's jars
 
 FINDINGS = ROOT / "docs" / "findings"
-AFFECTED, NEWEST = Release.parse("4.3.1"), Release.parse("4.4.0")
+AFFECTED = Release.parse("4.3.1")
 GIT = shutil.which("git") or "git"
 LAUNCHER = ("org.junit.platform.console.ConsoleLauncher", "execute", "--details=none", "--disable-banner")
 NULL_CHILD = "StreamsException: Found a null keyChangingChild node for OptimizableRepartitionNode"

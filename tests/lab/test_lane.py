@@ -22,12 +22,13 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from tests.conftest import HERE
 from tests.lab.test_findings import compiled, joined, launcher, ran
+from tests.published import NEWEST
 
 pytestmark = pytest.mark.broker  # it needs Kafka Streams, though no broker
 
 SNAPSHOT = Path(__file__).parents[1] / "specimens" / "drawn_cases.jsonl"
 DRAWN = 60
-OLDEST, BEFORE, BROUGHT, NEWEST = (Release.parse(text) for text in ("3.0.0", "3.8.1", "3.9.1", "4.4.0"))
+OLDEST, BEFORE, BROUGHT = (Release.parse(text) for text in ("3.0.0", "3.8.1", "3.9.1"))
 STORE = {"store": MEMORY, "cached": False}
 # A row that has a result asks for a key that is not there, and changes once more before that is answered.
 SAME_KEY = Case(

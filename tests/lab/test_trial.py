@@ -34,6 +34,7 @@ from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.homes import ask_living, has_ended
 from tests.present import present
+from tests.published import NEWEST
 from tests.specimens.brokers import external_cluster
 
 pytestmark = pytest.mark.broker
@@ -216,7 +217,7 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
 
 def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path):
     oldest = EmbeddedCluster.start(HERE, Release.parse("3.0.0"), tmp_path / "old")
-    newest = EmbeddedCluster.start(HERE, Release.parse("4.3.1"), tmp_path / "new", nodes=2)
+    newest = EmbeddedCluster.start(HERE, NEWEST, tmp_path / "new", nodes=2)
     again = EmbeddedCluster.from_dict(HERE, json.loads(json.dumps(newest.to_dict())))
     try:
         again.check_alive()

@@ -13,15 +13,14 @@ from onceproof.lab.witness import witness
 from onceproof.model.files import TrialPlan
 from onceproof.model.oracle import Outputs
 from onceproof.model.record import Record
-from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.readers.application import COMPARED
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import Alike
 from tests.conftest import HERE, a_run_id, a_trial, undisturbed
+from tests.published import NEWEST
 from tests.specimens.files import a_plan
 
-NEWEST = Release.parse("4.3.1")
 NOT_ASKED = {
     "enumerator",
     "idle-task",

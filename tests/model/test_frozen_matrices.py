@@ -10,10 +10,8 @@ import pytest
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import MATRICES
 from onceproof.model.matrix import Request
-from onceproof.model.release import Release
-from tests.published import expanded, with_release
+from tests.published import NEWEST, expanded, with_release
 
-NEWEST = Release(4, 4, 0)  # of the fixed list
 FROZEN = Path(__file__).parents[1] / "specimens" / "matrices"
 
 

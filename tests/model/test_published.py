@@ -1,5 +1,9 @@
 """What words for releases mean, whatever is published."""
 
+import ast
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +12,9 @@ from onceproof.model.decoding import decoded
 from onceproof.model.errors import UsageError
 from onceproof.model.published import Published, is_word
 from onceproof.model.release import BUILT, FINAL, SNAPSHOT, Release
-from tests.published import PUBLISHED, SOURCE
+from tests.published import NEWEST, PUBLISHED, SOURCE
 
+TYPED = re.compile(r"""Release\(\d|["']\d+\.\d+\.\d+["']""")
 NUMBER = st.integers(0, 11)
 KINDS = st.sampled_from([(FINAL, ""), (FINAL, ""), (0, ""), (3, ""), (BUILT, "ab12cd3"), (SNAPSHOT, "ab12cd3")])
 RELEASE = st.builds(lambda *numbers, kind: Release(*numbers, *kind), st.integers(3, 5), NUMBER, NUMBER, kind=KINDS)
@@ -96,3 +101,38 @@ def test_a_word_that_means_nothing_is_one_sentence(names, word, said):
 @pytest.mark.parametrize("text", ["Newest", "newest ", "4", "4.3.1", "4.3.x", "v4.3", "last-bad", "4.3\n", "\u0664.3"])
 def test_what_is_no_word(text):
     assert not is_word(text)
+
+
+def typed_newest(text):
+    """Lines that assign a release which is written there to a name that says that it is the newest."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Assign):
+            continue
+        for target in node.targets:
+            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            pairs = zip(target.elts, node.value.elts, strict=True) if both else [(target, node.value)]
+            for name, value in pairs:
+                if "newest" in ast.unparse(name).lower() and TYPED.search(ast.unparse(value)):
+                    yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('OLD, NEWEST = Release.parse("3.0.0"), Release.parse("4.3.1")', 1),
+        ("newest = replace(cell, streams=Release(4, 3, 1))", 1),
+        ('OLD, NEWEST = Release.parse("3.0.0"), PUBLISHED.resolve("newest")', 0),
+        ('AFFECTED = Release.parse("4.3.1")', 0),
+    ],
+)
+def test_a_release_that_is_typed_as_the_newest_is_seen(text, count):
+    assert len(list(typed_newest(text))) == count
+
+
+def test_no_test_types_which_release_is_the_newest():
+    assert PUBLISHED.releases[-1] == NEWEST
+    tests = Path(__file__).parents[1]
+    typed = [
+        f"{file.relative_to(tests)}:{line}" for file in tests.rglob("*.py") for line in typed_newest(file.read_text())
+    ]
+    assert typed == [], "take tests.published.NEWEST"

@@ -10,11 +10,13 @@ from playwright.sync_api import expect
 
 from onceproof.harness import harness_version
 from onceproof.model.cell import Cell
+from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.page.app import create_app
 from onceproof.page.sensitivity import sensitivity_view
+from onceproof.results.nights import NightStep, note_step, read_nights
 from onceproof.results.sensitivity import store_planted
 from tests.page.conftest import GREEN, NEWEST, SCRIPT, served
 from tests.present import present
@@ -114,6 +116,7 @@ def test_from_the_matrix_to_the_timeline_of_a_plant(tab, settings, planted):
 
 @pytest.mark.browser
 def test_it_can_be_read_by_everybody(tab, settings, planted):
+    note_step(settings.nights, a_step("tests", 1))
     with served(create_app(settings)) as root:
         for path in ("/sensitivity", f"/planted/{NEWEST}/{KEY}", "/upgrade?current=3.3.1&target=3.4.1"):
             tab.goto(f"{root}{path}")
@@ -121,3 +124,27 @@ def test_it_can_be_read_by_everybody(tab, settings, planted):
             found = Axe().run(tab).response
             assert found["passes"]
             assert [v["id"] for v in found["violations"] if v["impact"] in ("serious", "critical")] == []
+
+
+def a_step(name: str, code: int) -> NightStep:
+    return NightStep("0123456789ab", name, f"what it proves {SCRIPT}", "2026-11-29T04:05:06+00:00", code, 3_600)
+
+
+def test_the_nights_of_the_checkout_are_shown_the_last_step_first(settings, client):
+    assert "Nights" not in client.get("/sensitivity").text  # nobody ran one
+    for step in (a_step("tests", 1), a_step("known", 0)):
+        note_step(settings.nights, step)
+    shown = client.get("/sensitivity").text
+    assert SCRIPT not in shown
+    rows = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in shown.split('id="nights"')[1].split("<tr>")[2:]]
+    assert rows[0].startswith("known passed 2026-11-29 04:05 UTC 3,600 0123456789ab what it proves")
+    assert rows[1].startswith("tests failed (exit code 1) 2026-11-29 04:05 UTC")
+
+
+def test_a_damaged_record_of_nights_is_a_sentence(tmp_path):
+    file = tmp_path / "nights.jsonl"
+    note_step(file, a_step("known", 0))
+    with file.open("a") as lines:
+        lines.write('{"version": ')
+    with pytest.raises(HarnessError, match=r"nights\.jsonl is damaged: .*Move it away"):
+        read_nights(file)

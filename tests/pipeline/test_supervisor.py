@@ -1,6 +1,5 @@
 """The parts of the supervisor that need no Airflow."""
 
-import os
 import socket
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from onceproof.model.json_file import write_json
 from onceproof.pipeline.supervisor import Airflow, Supervisor, choose_port, is_healthy
 from onceproof.processes import identity
 from onceproof.processes.identity import boot_id, started_at
+from tests.users import bound_by_permissions
 
 
 @pytest.fixture
@@ -119,10 +119,10 @@ def test_the_home_is_private(own_settings):
     assert (home / "passwords.json").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root writes everywhere")
 def test_a_read_only_home_is_a_sentence(own_settings):
     own_settings.home.chmod(0o500)
     with (
+        bound_by_permissions(own_settings.home),
         Supervisor(own_settings, scheduled=False) as supervisor,
         pytest.raises(HarnessError, match=r"cannot be written \(Permission denied\): make room or set ONCEPROOF_HOME"),
     ):

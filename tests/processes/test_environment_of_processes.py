@@ -17,8 +17,8 @@ from onceproof.processes.environment import without_credentials
 from onceproof.processes.process import Process, spawn
 from onceproof.processes.waiting import await_condition
 from tests.conftest import HERE
+from tests.published import NEWEST
 
-NEWEST = Release(4, 3, 1)
 PLANTED = "planted-5ecret"
 CREDENTIALS = {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": PLANTED,

@@ -3,8 +3,7 @@
 from onceproof.model.release import Release
 from onceproof.scenarios.declared import Application
 from onceproof.scenarios.net import OPTIMIZATION, OPTIMIZED, case_of, example_cases, programs, scenario_cases
-
-NEWEST = Release(4, 4, 0)
+from tests.published import NEWEST
 
 
 def test_each_program_is_there_once_and_once_optimized():

@@ -1,4 +1,4 @@
-"""The tab *Sensitivity*: planted bugs."""
+"""The tab *Sensitivity*: planted bugs, and the nights in which all that is claimed was proven."""
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -7,15 +7,18 @@ from onceproof.model.run_folder import TrialFolder
 from onceproof.page.runs import NotThereError
 from onceproof.page.sensitivity import find_planted, find_timeline, sensitivity_view, sentence_of
 from onceproof.page.tabs.answers import Home, Tab, shown
+from onceproof.results.nights import read_nights
 from onceproof.results.sensitivity import planted_trials
 
+MOST_STEPS = 60  # of nights: ten nights
 tab = Tab()
 
 
 @tab.page("/sensitivity")
 def sensitivity(request: Request, home: Home) -> Response:
-    """The planted trials, by release."""
-    return shown(request, "sensitivity.html", releases=sensitivity_view(planted_trials(home.database_url)))
+    """The planted trials, by release, and the last steps of the nights."""
+    releases = sensitivity_view(planted_trials(home.database_url))
+    return shown(request, "sensitivity.html", releases=releases, nights=read_nights(home.nights)[:MOST_STEPS])
 
 
 @tab.page("/planted/{run}/{trial}")
