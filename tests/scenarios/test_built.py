@@ -2,51 +2,25 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from onceproof.lab.driver import Driver
+from onceproof.lab.context import planned_facts
+from onceproof.lab.plan import plan_of
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Event
 from onceproof.scenarios import SCENARIOS
-from onceproof.scenarios.built import END, EVENT, SAYINGS, Built, check_brokers, check_built, contradictions
+from onceproof.scenarios.built import EVENT, SAYINGS, Built, check_brokers, check_built, contradictions
 from onceproof.scenarios.net import OF_INSTANCES
+from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import ROOT, a_trial
-from tests.fakes.instance import FakeInstance, built
-from tests.fakes.world import fake_driver
+from tests.fakes.instance import built
+from tests.fakes.world import FakeCluster
 
 JAVA = ROOT / "streams_app" / "src" / "main" / "java" / "onceproof" / "streams"
 KINDS_OF_SETTINGS = "text|optional|oneOf|count|optionalCount|flag|tables"
 OF_YOURS = "app"  # the topology of an application whose settings are none of ours
-
-
-class BegunError(Exception):
-    """An instance is started: it has been given all that it gets."""
-
-
-class Beginning(FakeInstance):
-    """An instance that is not started, once it is known with what."""
-
-    def start(self, topology: str, app: dict[str, Any], config: dict[str, str]) -> None:
-        """Say what it was given."""
-        raise BegunError(topology, app, config)
-
-
-def begun(path: Path, scenario: str, variant: str) -> tuple[Driver, str, dict[str, Any], dict[str, str]]:
-    """The drive of a variant up to its first instance: topology, settings and configuration of that."""
-    driver = fake_driver(a_trial("4.3.1", variant, scenario=scenario, restart_on="4.4.0"), path)
-    given = driver.context.world.instance
-    driver.context.world = replace(
-        driver.context.world,
-        instance=lambda *words: Beginning(*words, **given.keywords),  # type: ignore[attr-defined]  # a partial
-    )
-    with pytest.raises(BegunError) as start:
-        driver.scenario.drive(driver.lab)
-    driver.stop()
-    return driver, *start.value.args
 
 
 def known_to_java() -> dict[str, set[str]]:
@@ -69,19 +43,19 @@ def known_to_java() -> dict[str, set[str]]:
     return {topology: {*asked(class_, set()), *by_main} for topology, class_ in classes.items()}
 
 
-def test_each_variant_gives_the_application_what_its_facts_say_and_no_setting_that_java_does_not_know(tmp_path):
+def test_each_variant_gives_the_application_what_its_facts_say_and_no_setting_that_java_does_not_know() -> None:
     known = known_to_java()
     for name, scenario in SCENARIOS.items():
         for variant in scenario.variants if name != OF_YOURS else ():
-            driver, topology, app, config = begun(tmp_path / f"{name}-{variant}", name, variant)
-            facts, parameters = driver.context.facts, scenario.values(driver.context.trial)
-            assert app.keys() <= known[topology] | {*OF_INSTANCES}, (name, variant)
-            said = Built("instance-1", **built(app, config))
-            assert list(contradictions(facts, said)) == [], (name, variant)
+            prepared = PreparedTrial(a_trial("4.3.1", variant, scenario=name, restart_on="4.4.0"))
+            plan, parameters = plan_of(prepared, FakeCluster()), prepared.parameters
+            facts = {**planned_facts(plan), **scenario.facts(plan.trial)}
+            app, config = dict(plan.app), dict(plan.streams_config)
+            assert app.keys() <= known[plan.check] | {*OF_INSTANCES}, (name, variant)
+            assert list(contradictions(facts, Built("instance-1", **built(app, config)))) == [], (name, variant)
             assert facts["cached"] == bool(parameters.get("caching", app.get("caching"))), (name, variant)
             assert config["processing.guarantee"] == parameters.get("guarantee", "exactly_once_v2"), (name, variant)
-            unheld = {fact for fact in facts if fact not in SAYINGS and not END.fullmatch(fact)}
-            assert unheld == {"partitions"}, (name, variant)
+            assert facts.keys() - SAYINGS.keys() == {"partitions"}, (name, variant)
 
 
 WINDOWS = {

@@ -43,6 +43,7 @@ class Driver:
         """Bring together what takes part; nothing is started except the watch over the machine."""
         self.scenario, self._prepared = prepared.scenario, prepared
         self.context = TrialContext(plan, cluster, folder, report, world, prepared.scenario.stalled)
+        self.context.measure(**prepared.scenario.facts(plan.trial))
         self._instances = Instances(self.context)
         self._input = Input(self.context, prepared.workload)
         self._limits = Limits(self.context)
