@@ -49,6 +49,16 @@ def stamped(clock: FakeClock, line: str) -> str:
     return f"[{stamp}+0000] {line}"
 
 
+def built(app: Mapping[str, Any], config: Mapping[str, str]) -> dict[str, Any]:
+    """What the application says that it has built with these settings, as far as facts hang on it."""
+    layers = ["MeteredStore", *(["CachingStore"] if app.get("caching") else [])]
+    layers += ["VersionedStore"] if app.get("stores") == "versioned" else []
+    waits = {"shared": ["ListValueStore"]} if app.get("join", "inner") != "inner" else {}
+    held = {"held": "KTableSuppressProcessor"} if app.get("suppressed") and not app.get("on.close") else {}
+    told = {name: value for name, value in config.items() if not name.startswith(("onceproof.", "rocksdb."))}
+    return {"settings": dict(app), "config": told, "stores": {"store": layers, **waits}, "processors": held}
+
+
 class FakeProcess:
     """A process as far as a driver sees it; its instance says how it obeys."""
 
@@ -126,6 +136,7 @@ class FakeInstance(Instance):
         versions = {f"{jar}_version": self.release.version for jar in ("streams", "clients")}
         commits = {f"{jar}_commit": self.release.commit or "c" for jar in ("streams", "clients")}
         self._tell("hello", topology=topology, java="17", **versions, **commits)
+        self._tell("built", **built(app, config))
         if self._has_global_table and not self._stores_are_on_disk:
             self._tell("restore", store="entries", partition=0, **{"from": 0, "end": self._group.processed})
         for _ in range(int(config["num.stream.threads"])):

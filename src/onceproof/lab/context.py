@@ -27,6 +27,16 @@ def progress_of(folder: TrialFolder) -> TrialProgress:
     return TrialProgress(TrialPlan.read(folder.trial_file).seconds) if folder.trial_file.exists() else TrialProgress()
 
 
+def planned_facts(plan: TrialPlan) -> dict[str, int]:
+    """The facts that are known before a trial is driven; `scenarios.built` holds them against what was run."""
+    return {
+        "partitions": plan.partitions,
+        "exactly_once": int(plan.streams_config["processing.guarantee"] == "exactly_once_v2"),
+        "cached": int(bool(plan.app.get("caching"))),
+        "punctuated": int(bool(plan.app.get("punctuate.ms"))),
+    }
+
+
 class TrialContext:
     """A trial's plan, brokers, folder, clock and timeline; and what is known about its drive so far."""
 
@@ -89,14 +99,7 @@ class TrialContext:
     @property
     def facts(self) -> dict[str, int]:
         """The facts that the checks need besides the records."""
-        plan = self.plan
-        return {
-            "partitions": plan.partitions,
-            "exactly_once": int(plan.streams_config["processing.guarantee"] == "exactly_once_v2"),
-            "cached": int(bool(plan.app.get("caching"))),
-            "punctuated": int(bool(plan.app.get("punctuate.ms"))),
-            **self._measured,
-        }
+        return {**planned_facts(self.plan), **self._measured}
 
     # --- waiting ----------------------------------------------------------------------------------------------
 

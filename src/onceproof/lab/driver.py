@@ -15,11 +15,13 @@ from onceproof.lab.reading import SegmentReading, TopicReading
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.lab.world import World
 from onceproof.model.anomaly import Comparison
-from onceproof.model.errors import KafkaFailedError
+from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.files import FaultOutcome, Outcome, Reading, TrialPlan
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios.assignment import compare_assignment
 from onceproof.scenarios.base import Exercise
+from onceproof.scenarios.built import EVENT as BUILT
+from onceproof.scenarios.built import GUARANTEE, check_built
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import compare_internal_topics
 from onceproof.scenarios.liveness import compare_liveness
@@ -41,6 +43,7 @@ class Driver:
         """Bring together what takes part; nothing is started except the watch over the machine."""
         self.scenario, self._prepared = prepared.scenario, prepared
         self.context = TrialContext(plan, cluster, folder, report, world, prepared.scenario.stalled)
+        self.context.measure(**prepared.scenario.facts(plan.trial))
         self._instances = Instances(self.context)
         self._input = Input(self.context, prepared.workload)
         self._limits = Limits(self.context)
@@ -61,9 +64,23 @@ class Driver:
             exercise = self._failed(failure)
         self._ticker.stop()
         self.context.require_time()
+        self._check_facts()
         if INTERNAL_TOPICS in self.context.plan.promises and self.context.failure is None:
             self.context.note(INTERNAL_TOPICS, topics=self.context.topics.internal())
         return exercise
+
+    def _check_facts(self) -> None:
+        """Check that the application has built what the checks are to take for granted.
+
+        Raises:
+            HarnessError: it has not, or it did not say so.
+        """
+        context, plan = self.context, self.context.plan
+        changed = {"exactly_once"} if any(GUARANTEE in change.streams_config for change in plan.later) else set()
+        check_built({fact: value for fact, value in context.facts.items() if fact not in changed}, context.events)
+        silent = context.failure is None and not any(event["event"] == BUILT for event in context.events)
+        if silent and self._instances.report:
+            raise HarnessError(f"No instance of {plan.trial.key} said what it has built: look at its log.")
 
     def _failed(self, failure: KafkaFailedError) -> Exercise:
         """Keep the evidence, end the application, and see how far it came."""

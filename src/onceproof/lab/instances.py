@@ -37,6 +37,11 @@ class Instances:
         """Those that run, by name."""
         return {name: instance for name, instance in self._running.items() if name not in self._spared}
 
+    @property
+    def report(self) -> bool:
+        """Whether some instance was started that says what happens in it."""
+        return any(instance.reports for instance in self._started)
+
     def without(self, names: frozenset[str]) -> "Instances":
         """The same instances; those of these names are not among the ones that run."""
         others = copy(self)

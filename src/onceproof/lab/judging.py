@@ -21,6 +21,7 @@ from onceproof.readers.application import check_application, declared_as, oracle
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.entries import compare_entries
 from onceproof.readers.stores import compare_stores
+from onceproof.scenarios.built import check_brokers
 from onceproof.scenarios.explaining import unexplained_in
 
 
@@ -58,6 +59,7 @@ def judge(
         read = topics.read()
         if context.failure is not None:
             context.measure(**_looked_at(context, read))
+        _check_ends(context)
         if context.plan.check not in CHECKS:
             read = _beside_oracle(context, read)
         check = CHECKS.get(context.plan.check) or partial(check_application, context.plan.roles)
@@ -128,6 +130,16 @@ def _looked_at(context: TrialContext, read: Read) -> dict[str, int]:
     """How far committed records are read: a transaction that is open now may have ended by the time Spark looks."""
     roles = logs_of(context.plan).roles
     return {f"{roles[topic]}_read/{p}": end for (topic, p), end in read.ends.items() if topic in roles}
+
+
+def _check_ends(context: TrialContext) -> None:
+    """Check the facts about topics by what their brokers say."""
+    plan, sizes = context.plan, context.topics.sizes()
+    role_of = {plan.topic(role): role for role in plan.roles}
+    ends = {(role_of[topic], partition): end for (topic, partition), end in context.ends().items()}
+    present = {role_of[topic]: size for topic, size in sizes.items() if topic in role_of}
+    declared = {role for role, planned in plan.roles.items() if planned.declared}
+    check_brokers(context.facts, present, ends, set(plan.inputs) - declared)
 
 
 def _as_far_as_committed(context: TrialContext, read: Read) -> Mapping[str, list[Record]]:

@@ -467,10 +467,7 @@ def add_trials(
         report(trial.title)
         lab.run_trial(trial, folder, report, cluster=cluster)
 
-    for cut_off in [trial for trial in run.trials() if _is_cut_off(run.trial(trial))]:
-        _write_void(cut_off, run.trial(cut_off))
-        another = new_trial(run, cut_off.cell, len(_trials(run, cut_off.cell.key)) + 1)
-        run.add_trial(another, planned=cut_off.key in run.planned_keys())
+    replace_cut_off(run)
     budget = read_json(run.run_file)["budget"]
     past, risk = past_before(run.run_id, get_settings().database_url), risk_of(run)
     while (cell := cell_that_wants_more(run, budget, registry(), past, risk)) is not None:
@@ -478,6 +475,14 @@ def add_trials(
         if all(run.trial(trial).outcome_file.exists() for trial in own):
             run.add_trial(new_trial(run, cell, len(own) + 1))
         _for_each_open_trial(run, _trials(run, cell.key), drive_one, external)
+
+
+def replace_cut_off(run: RunFolder) -> None:
+    """Have each trial that was cut off void, and add another one of its cell."""
+    for cut_off in [trial for trial in run.trials() if _is_cut_off(run.trial(trial))]:
+        _write_void(cut_off, run.trial(cut_off))
+        another = new_trial(run, cut_off.cell, len(_trials(run, cut_off.cell.key)) + 1)
+        run.add_trial(another, planned=cut_off.key in run.planned_keys())
 
 
 def _is_cut_off(folder: TrialFolder) -> bool:

@@ -260,7 +260,6 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
     parameters, made = values(lab.trial), lab.workload.times
     fault = parameters.injected
-    lab.measure(**facts(parameters))
     begin = int(lab.now() * 1_000) - max(made) - 1  # the youngest record is made now
     times = [begin + at for at in made]
     first, flow = slice(parameters.first), slice(parameters.first, None)
@@ -344,6 +343,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: facts(values(trial)),
     drive=drive,
     positive_control=("RESTARTED", "4.3.1"),
     refusal=refusal,

@@ -234,7 +234,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Put, let topics refuse, delete, take the task away, heal, let somebody go on, drain."""
     parameters = values(lab.trial)
-    lab.measure(downstream=int(parameters.delete == "downstream"))
     puts, deletes = lab.workload.first, lab.workload.second
     refusing = REFUSING[parameters.published]
     taking = [role for role in (CHANGELOG, OUTPUT) if role not in refusing]
@@ -473,6 +472,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: {"downstream": int(values(trial).delete == "downstream")},
     drive=drive,
     observe=observe,
     positive_control=("DEFAULT_CONFIG", "4.3.1"),

@@ -494,6 +494,8 @@ class Scenario:
     app: Callable[[Trial], Mapping[str, Any]]  # what the topology needs to know
     config: Callable[[Trial], Mapping[str, str]]  # Kafka Streams configuration, the lab adds what is its own
     drive: Callable[[ScenarioContext], Exercise]
+    # What the checks need to know of it besides the records, as `scenarios.built` has it.
+    facts: Callable[[Trial], Mapping[str, int]] = field(default=lambda _trial: {}, kw_only=True)
     # What is different from a later start of each instance on.
     later: Callable[[Trial], tuple[Later, ...]] = field(default=lambda _trial: (), kw_only=True)
     # Variant and release that show the anomaly, without which a green says nothing; and, if that takes another release,

@@ -219,7 +219,6 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Commit good records; then have poison among them, with the fault if there is one; drain."""
     parameters = values(lab.trial)
     first, flow = lab.workload.first, lab.workload.second
-    lab.measure(queue=int(has_queue(lab.trial)))
     if parameters.commits:
         return _kill_once_committed(lab)
     fault, fault_outcome = parameters.injected, None
@@ -309,6 +308,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: {"queue": int(has_queue(trial))},
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.0"),
     refusal=refusal,

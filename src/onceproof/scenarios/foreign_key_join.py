@@ -245,7 +245,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Make both tables, change them, wait for the results of the last records."""
     parameters = values(lab.trial)
-    lab.measure(join=JOINS.index(parameters.join))
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         instance = lab.instances.start(NAME)
@@ -345,6 +344,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: {"join": JOINS.index(values(trial).join)},
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.0"),
     refusal=refusal,

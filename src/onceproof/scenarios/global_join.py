@@ -165,7 +165,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Make the table, start again with all of it, join, drain."""
     entries, asking = lab.workload.first, lab.workload.second
-    lab.measure(added=values(lab.trial).added)
     with lab.phase("table"):
         lab.instances.start(NAME)
         lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
@@ -274,6 +273,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: {"added": values(trial).added},
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "4.0.0"),
     refusal=refusal,

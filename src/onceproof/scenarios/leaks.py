@@ -183,7 +183,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Round by round: sum, move all tasks to a new thread, count what the process holds."""
     parameters = values(lab.trial)
-    lab.measure(**_facts(parameters))
     begin = int(lab.now() * 1_000) - lab.workload.times[-1]  # the youngest record is made now
     times = [begin + at for at in lab.workload.times]
     moved = produced = 0
@@ -284,6 +283,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: _facts(values(trial)),
     drive=drive,
     observe=observe,
     positive_control=("DEFAULT_CONFIG", "4.1.0"),

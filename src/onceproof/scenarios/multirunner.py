@@ -354,13 +354,27 @@ SYSTEM = System(
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
     promises=("reads", "assertions", "deliveries", "output-order", "changelog", "stores"),
 )
+# A cached store writes the last value of a key before each commit, and which one that is hangs on when it commits. So a
+# value that is missing in the store and its changelog cannot be told from one that the cache replaced, as long as a
+# later one follows before the task moves: `reads` and `changelog` see what somebody reads, and what is last.
+REPLACED = (
+    "a cached store need not write each value, so it is not seen whether it lost one that a later value of its key "
+    "replaced before the task moved; what is read, and what the store ends with, are compared"
+)
+
+
+def system(trial: Trial) -> System:
+    """The topology; of a cached store not all that it held is known."""
+    return replace(SYSTEM, not_looked_at={"state": REPLACED}) if values(trial).caching else SYSTEM
+
+
 SCENARIO = Scenario(
     name="multirunner",
     title="A store never gives an old value while instances start and stop (reproduction 001, KAFKA-14624)",
     parameters=Parameters,
     faults=OF_GROUPS,
     variants=VARIANTS,
-    system=lambda _: SYSTEM,
+    system=system,
     partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,

@@ -167,6 +167,12 @@ def config(trial: Trial) -> Mapping[str, str]:
     }
 
 
+def facts(trial: Trial) -> Mapping[str, int]:
+    """The facts that the checks need."""
+    parameters = values(trial)
+    return {"clock": CLOCKS.index(parameters.clock), "interval": parameters.interval}
+
+
 # --- drive ---------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +180,6 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
     parameters, made = values(lab.trial), lab.workload.times
     fault = parameters.injected
-    lab.measure(clock=CLOCKS.index(parameters.clock), interval=parameters.interval)
     begin = int(lab.now() * 1_000) - made[-1]  # the youngest record is made now
     by_stream_time = parameters.clock == "stream-time"
     first, last = slice(parameters.first), slice(-parameters.partitions, None)
@@ -256,6 +261,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=facts,
     drive=drive,
     positive_control=("KILLED", "4.1.2"),
     refusal=refusal,

@@ -106,7 +106,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Put, start again, delete and scan, drain."""
     parameters = values(lab.trial)
-    lab.measure(reach=parameters.reach, all_every=parameters.all_every)
     puts, deletes = lab.workload.first, lab.workload.second
     with lab.phase("put"):
         instance = lab.instances.start(NAME)
@@ -162,6 +161,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: {"reach": values(trial).reach, "all_every": values(trial).all_every},
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.9.0"),
     seconds=7,

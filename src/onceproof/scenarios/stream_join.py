@@ -187,7 +187,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """All partitions in step, then all but the first ahead, then the first one; or in step under a fault."""
     parameters = values(lab.trial)
-    lab.measure(**facts(parameters))
     if fault := parameters.injected:
         return _with_fault(lab, fault)
     if _is_asymmetric(parameters):
@@ -329,6 +328,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: facts(values(trial)),
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "3.4.0"),
     refusal=refusal,

@@ -234,7 +234,6 @@ def config(trial: Trial) -> Mapping[str, str]:
 def drive(lab: ScenarioContext) -> Exercise:
     """Make the tables, have the fault strike while they change, or a second instance join, and drain."""
     fault, first, second = values(lab.trial).injected, lab.workload.first, lab.workload.second
-    lab.measure(join=JOINS.index(values(lab.trial).join))
     with lab.phase("tables"):
         lab.instances.start(NAME)
         lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
@@ -351,6 +350,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: {"join": JOINS.index(values(trial).join)},
     drive=drive,
     positive_control=("DEFAULT_CONFIG", "4.1.2"),
     refusal=refusal,

@@ -468,7 +468,6 @@ def drive(lab: ScenarioContext) -> Exercise:
     """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
     parameters, made = values(lab.trial), len(lab.workload.second)
     fault = parameters.injected
-    lab.measure(**facts(parameters))
     begin = begins_at(parameters, int(lab.now() * 1_000) - lab.workload.times[-1])  # the youngest record is made now
     times = [begin + at for at in lab.workload.times]
     if parameters.extended:
@@ -666,6 +665,7 @@ SCENARIO = Scenario(
     workload=workload,
     app=app,
     config=config,
+    facts=lambda trial: facts(values(trial)),
     drive=drive,
     positive_control=("LATE", "4.3.1"),
     refusal=refusal,

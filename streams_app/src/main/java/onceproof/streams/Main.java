@@ -65,9 +65,7 @@ public final class Main {
             Restorations restorations = new Restorations(events, asked.app.optionalCount("restore.pause.ms").orElse(0));
             Progress progress = new Progress(events::emit);
             Topology topology = Topologies.build(asked.topology, asked.app, asked.config, progress);
-            if (asked.topology.equals(Topologies.OF_PEOPLE)) { // built anew: one that is described is not to be run
-                events.emit("topology", Described.fields(Loaded.topology(asked.app, asked.config), asked.config));
-            }
+            describe(asked);
             List<QueryClient> clients = storesAsked(asked).stream()
                     .map(store -> new QueryClient(store, asked.config, events))
                     .collect(Collectors.toList());
@@ -78,6 +76,21 @@ public final class Main {
             events.error(sentence(e));
             Exit.FAILED.now();
         }
+    }
+
+    /** Built a second time: a topology that is described is not to be run. */
+    private void describe(StartLine asked) {
+        Progress unseen = new Progress((event, fields) -> {});
+        Topology again = Topologies.build(asked.topology, asked.app, asked.config, unseen);
+        Map<String, Object> described = Described.fields(again, asked.config);
+        if (asked.topology.equals(Topologies.OF_PEOPLE)) {
+            events.emit("topology", described);
+        }
+        events.emit("built", Events.fields(
+                "settings", asked.app.taken(),
+                "config", Effective.of(asked.config),
+                "stores", described.get("kinds"),
+                "processors", described.get("processors")));
     }
 
     /** The stores that clients ask, one each. */

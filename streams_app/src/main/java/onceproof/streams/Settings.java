@@ -14,6 +14,7 @@ final class Settings {
 
     private final Map<String, Object> values;
     private final Set<String> known = new HashSet<>();
+    private final Map<String, Object> taken = new TreeMap<>();
 
     Settings(Map<String, Object> values) {
         this.values = values;
@@ -37,7 +38,13 @@ final class Settings {
             throw new IllegalArgumentException(
                     "Setting " + name + " is \"" + value + "\", but must be one of: " + String.join(", ", choices) + ".");
         }
+        taken.put(name, value);
         return value;
+    }
+
+    /** The settings that were asked for, as the topology took them: defaults too, tables not. */
+    Map<String, Object> taken() {
+        return taken;
     }
 
     /** A whole number from 1 on. */
@@ -91,6 +98,9 @@ final class Settings {
                     value == null
                             ? "Setting " + name + " is missing; it must be " + kind + "."
                             : "Setting " + name + " is " + value + ", but must be " + kind + ".");
+        }
+        if (!(value instanceof List)) {
+            taken.put(name, value);
         }
         return type.cast(value);
     }

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
@@ -50,6 +51,12 @@ class MainTest {
             assertEquals("kafka-" + jar + "-" + System.getProperty("kafka.version") + ".jar", hello.get(jar + "_jar").asText());
         }
         assertTrue(hello.get("clients_commit").asText().matches("[0-9a-f]{16}"), hello.toString());
+        JsonNode built = next("built");
+        assertEquals(Map.of("caching", true, "input.topic", "in", "on.uncaught", "SHUTDOWN_CLIENT", "output.topic", "out",
+                "partitions", 2, "stores", "rocksdb"), JSON.convertValue(built.get("settings"), Map.class));
+        assertEquals("at_least_once", built.get("config").get("processing.guarantee").asText(), "a default");
+        assertTrue(built.get("stores").get("ids").toString().contains("CachingKeyValueStore"), built.toString());
+        assertTrue(built.get("processors").toString().contains(Enumerator.class.getName()), built.toString());
         assertEquals("REBALANCING", next("state").get("to").asText());
         JsonNode thread = next("assignment").get("threads").get(0);
         assertTrue(thread.get("thread").asText().endsWith("-StreamThread-1"), thread.toString());
