@@ -15,12 +15,14 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Reading, TrialPlan
 from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
+from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.present import present
+from tests.published import PUBLISHED
 
 pytestmark = pytest.mark.broker
 # The oldest and the newest release of each line that Maven has in full.
@@ -39,10 +41,12 @@ LINES = {
     "4.1": (0, 2),
     "4.2": (0, 1),
     "4.3": (0, 1),
+    "4.4": (0,),
 }
 
 
-OF_EACH_CHANGE = ("3.0.0", "3.4.1", "4.3.1")  # oldest, newest, and one between them, which other tests resolve anyway
+LAST = str(PUBLISHED.resolve(NEWEST))
+OF_EACH_CHANGE = ("3.0.0", "3.4.1", LAST)  # oldest, newest, and one between them, which other tests resolve anyway
 VERSIONS = [f"{line}.{patch}" for line, patches in LINES.items() for patch in patches]
 
 
