@@ -83,7 +83,7 @@ GREEN_OR_KNOWN = (
     Small("endings"),
     Small("migration"),
     Small("enumerator", "STATE_RESTORED"),
-    Small("multirunner", parameters={"fault": "thread-removed", "program": "1 2"}),
+    Small("multirunner", "SEED_PROGRAM"),
     Small("windows", parameters={"fault": "state-lost"}),
     Small("table-join", parameters={"fault": "read-only"}),
     Small("punctuators", parameters={"fault": "thread-removed"}),
@@ -117,10 +117,11 @@ FAULTS = {  # that strike here
 
 
 @pytest.fixture(scope="module")
-def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFolder]:
-    """The run, whose trials have ended, and which both readers have read."""
+def net(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFolder]:
+    """The run, whose trials have ended, and which both readers have read; only what is asked for by `-k` is driven."""
     run = RunFolder(tmp_path_factory.mktemp("net") / a_run_id())
-    trials = [small.trial(run.run_id, 1) for small in NET]
+    asked = [item.callspec.params.get("small") for item in request.session.items if hasattr(item, "callspec")]
+    trials = [small.trial(run.run_id, 1) for small in NET if small in asked]
     write_plan(run, trials)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(steps.OWNER_VARIABLE, str(os.getpid()))  # with which brokers die
@@ -152,9 +153,10 @@ def write_plan(run: RunFolder, trials: list[Trial]) -> None:
 def start_brokers(run: RunFolder, trials: list[Trial]) -> None:
     """Start those that most trials share, and three for the trials that need as many."""
     steps.start_cluster(run, str(RELEASE))
-    three = EmbeddedCluster.start(HERE, RELEASE, run.cluster_folder(THREE), os.getpid(), nodes=3)
-    for trial in trials:
-        if SCENARIOS[trial.cell.scenario].values(trial).get("nodes") == 3:
+    striking = [trial for trial in trials if SCENARIOS[trial.cell.scenario].values(trial).get("nodes") == 3]
+    if striking:
+        three = EmbeddedCluster.start(HERE, RELEASE, run.cluster_folder(THREE), os.getpid(), nodes=3)
+        for trial in striking:
             write_json(run.cluster_file(trial.key), three.to_dict())
 
 
