@@ -21,7 +21,7 @@ from onceproof.results.sensitivity import planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.present import present
-from tests.published import OF_EACH_CHANGE, PUBLISHED
+from tests.published import NEWEST, OF_EACH_CHANGE, PUBLISHED
 
 pytestmark = pytest.mark.broker
 NOT_IN_FULL = Release(3, 3, 0)  # in Maven
@@ -85,10 +85,9 @@ def database_url(tmp_path, monkeypatch):
     get_settings.cache_clear()
 
 
-@pytest.mark.night  # with all plants on the newest release as a step of the night
 @pytest.mark.spark
 def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_path, database_url):
-    cell = a_trial("3.4.1").cell
+    cell = a_trial(str(NEWEST)).cell
     # The enumerator deletes nothing, so no tombstone is lost.
     plantings = [Planting(one, cell, one.claims[0]) for one in (plant("record-twice"), plant("tombstone-lost"))]
     runs = (RunFolder(tmp_path / f"20261121T084500-3f2{n}") for n in count())

@@ -1,7 +1,11 @@
-"""The whole thing as a person runs it: red and green cells under a real Airflow, on real brokers, through Spark and GX."""
+"""The whole thing as a person runs it: red and green cells under a real Airflow, on real brokers, through Spark and GX.
+
+It is interrupted when a trial has ended, and resumed.
+"""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,7 +16,9 @@ import pytest
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
+from onceproof.processes.waiting import await_condition
 from onceproof.results.database import CellRow
+from tests.homes import Home
 from tests.present import present
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
@@ -26,11 +32,14 @@ class Ran:
     result: dict[str, Any]
     said: str
     beside: subprocess.CompletedProcess[str]  # a second run, begun while it was under way
+    interrupted: int  # its exit code then
+    finished: list[dict[str, str]]  # digests of outcomes that say something: once it was interrupted, and in the end
 
 
 @pytest.fixture(scope="module")
-def ran(home):
+def ran(home, tmp_path_factory):
     """`onceproof run` of two scenarios on a fixed release; its positive controls come by themselves."""
+    runs = Home(home, tmp_path_factory.mktemp("output"), {})
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     command = [sys.executable, "-m", "onceproof.cli", "run", "--variant", "DEFAULT_CONFIG"]
     command += ["--scenario", "enumerator", "--scenario", "at-least-once"]
@@ -43,14 +52,34 @@ def ran(home):
     )
     said = present(first.stderr).readline()
     beside = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
-    out, err = first.communicate(timeout=1500)
-    assert out, said + err
-    return Ran(first.returncode, json.loads(out), said + err, beside)
+    await_condition("a trial to end", runs.finished, timeout=600, interval=0.2)
+    first.send_signal(signal.SIGINT)
+    said += "".join(first.communicate(timeout=120))
+    finished = [runs.finished()]
+    again = subprocess.run(
+        [*command[:4], "--resume", "last", "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=1500,
+        check=False,
+    )
+    said += again.stderr
+    assert again.stdout, said
+    finished.append(runs.finished())
+    return Ran(again.returncode, json.loads(again.stdout), said, beside, first.returncode, finished)
 
 
 def test_the_run_ends_as_the_registry_expects(ran):
     assert ran.code == ran.result["exit_code"] == 0, ran.said
     assert ran.result["failures"] == []
+
+
+def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
+    before, after = ran.finished
+    assert ran.interrupted == 130
+    assert 0 < len(before) < len(after)
+    assert before.items() <= after.items()
 
 
 def test_the_fixed_release_is_green_and_its_control_red(ran):

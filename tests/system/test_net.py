@@ -1,0 +1,236 @@
+"""The net of each change: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
+
+One small trial of each, two at once, beside one that mostly waits. One Spark application with the settings of
+production reads them all, and so does the independent reader. What the registry explains is asserted by its key.
+Some are struck by a fault, so that most faults meet real brokers here. A few are repeated with a bug planted, which
+both readers must see.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.model.cell import Cell, Trial
+from onceproof.model.errors import HarnessError
+from onceproof.model.files import Outcome, Reading
+from onceproof.model.json_file import write_json
+from onceproof.model.plants import plant
+from onceproof.model.published import NEWEST
+from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import steps
+from onceproof.results.judging import collection_errors, disagreements, spark_counts
+from onceproof.scenarios import SCENARIOS, app
+from onceproof.scenarios.explaining import concerned_in
+from onceproof.spark import collect_and_check, compiled_for
+from tests.conftest import HERE, UNDISTURBED, a_run_id
+from tests.present import present
+from tests.published import PUBLISHED
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(1800)]
+
+RELEASE = PUBLISHED.resolve(NEWEST)
+THREE = "three"  # the brokers of faults that strike one of several
+AT_ONCE = 2  # as in production
+
+
+@dataclass(frozen=True)
+class Small:
+    """A small trial.
+
+    Attributes:
+        scenario: its scenario.
+        variant: the one that shows most in little time.
+        parameters: beside the variant's.
+        known: the key of the issue that explains what it shows; None if it shows nothing.
+        anomalies: that it shows, if there are any.
+        planted: a bug that is planted into it.
+    """
+
+    scenario: str
+    variant: str = "DEFAULT_CONFIG"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    known: str | None = None
+    anomalies: frozenset[str] = frozenset()
+    planted: str | None = None
+
+    @property
+    def fault(self) -> str:
+        """The fault that strikes it."""
+        return str(SCENARIOS[self.scenario].values(self.trial("", 1)).get("fault", "none"))
+
+    def trial(self, run: str, number: int) -> Trial:
+        """As one of a run."""
+        cell = Cell(self.scenario, self.variant, RELEASE, RELEASE)
+        return Trial(run, cell, number, 1, self.parameters, self.planted)
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.scenario, self.variant, self.planted)))
+
+
+# What takes longest comes first.
+GREEN_OR_KNOWN = (
+    Small("quota", "SHORT_REQUEST_TIMEOUT", {"seconds": 24}),
+    Small("two-topics", parameters={"fault": "broker-pause", "nodes": 3}),
+    Small("dead-letters", parameters={"fault": "leader-election", "nodes": 3}),
+    Small("interactive-queries", "QUERY"),
+    Small("leaks"),
+    Small("endings"),
+    Small("migration"),
+    Small("enumerator", "STATE_RESTORED"),
+    Small("multirunner", "SEED_PROGRAM"),
+    Small("windows", parameters={"fault": "state-lost"}),
+    Small("table-join", parameters={"fault": "read-only"}),
+    Small("punctuators", parameters={"fault": "thread-removed"}),
+    Small("stream-join", "KILLED"),
+    Small("foreign-key-join", "LEFT", {"fault": "topology-pause"}),
+    Small("global-join", "BOUNCED"),
+    Small("as-of-join"),
+    Small("grouped-table", "OPTIMIZED"),
+    Small("grouped-stream"),
+    Small("crash"),
+    Small("corrupted-task"),
+    Small("at-least-once", known="by-design", anomalies=frozenset({"false-after-true", "changelog-output-mismatch"})),
+    Small("scan"),
+    Small("far-future"),
+    Small("idle-task"),
+    Small("split-batch"),
+)
+# A bug for code that other tests do not meet here: the moments of questions (two), stores, commits, joins.
+PLANTED = (
+    Small("interactive-queries", "QUERY", planted="position-shared"),
+    Small("interactive-queries", planted="any-store-answers"),
+    Small("foreign-key-join", planted="subscription-stays"),
+    Small("idle-task", planted="idle-task-commits"),
+    Small("global-join", planted="null-key-dropped"),
+)
+NET = (*GREEN_OR_KNOWN, *PLANTED)
+FAULTS = {  # that strike here
+    "bounce", "broker-pause", "instance-kill", "leader-election", "read-only", "state-lost", "state-restored",
+    "thread-removed", "topology-pause",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def net(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFolder]:
+    """The run, whose trials have ended, and which both readers have read; only what is asked for by `-k` is driven."""
+    run = RunFolder(tmp_path_factory.mktemp("net") / a_run_id())
+    asked = [item.callspec.params.get("small") for item in request.session.items if hasattr(item, "callspec")]
+    trials = [small.trial(run.run_id, 1) for small in NET if small in asked]
+    write_plan(run, trials)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(steps.OWNER_VARIABLE, str(os.getpid()))  # with which brokers die
+        try:
+            start_brokers(run, trials)
+            steps.prepare(run)
+            drive(run)
+            steps.end_trials(run)
+            collect_and_check(run, env=compiled_for(len(trials)))
+            yield run
+        finally:
+            steps.stop_clusters(run)
+
+
+def write_plan(run: RunFolder, trials: list[Trial]) -> None:
+    """Write what `steps.plan` would, for trials that have parameters and plants."""
+    cells = dict.fromkeys(trial.cell for trial in trials)
+    write_json(
+        run.run_file,
+        {
+            "run": run.run_id,
+            "brokers": [str(RELEASE)],
+            "cells": [{"key": cell.key, "title": cell.title, **cell.to_dict()} for cell in cells],
+            "trials": [trial.to_dict() for trial in trials],
+        },
+    )
+
+
+def start_brokers(run: RunFolder, trials: list[Trial]) -> None:
+    """Start those that most trials share, and three for the trials that need as many."""
+    steps.start_cluster(run, str(RELEASE))
+    striking = [trial for trial in trials if SCENARIOS[trial.cell.scenario].values(trial).get("nodes") == 3]
+    if striking:
+        three = EmbeddedCluster.start(HERE, RELEASE, run.cluster_folder(THREE), os.getpid(), nodes=3)
+        for trial in striking:
+            write_json(run.cluster_file(trial.key), three.to_dict())
+
+
+def drive(run: RunFolder) -> None:
+    """Drive all trials, as tasks of their own; one during which the machine stood still is made up for, as in a run."""
+    for _ in range(UNDISTURBED):
+        alone, tasks = (ProcessPoolExecutor(workers, get_context("spawn")) for workers in (1, AT_ONCE))
+        try:
+            waiting = alone.submit(steps.drive_waiting_cells, run)
+            driven = [tasks.submit(steps.drive, run, cell["key"]) for cell in steps.cells(run)]
+            list(map(told, [*driven, waiting]))
+        finally:
+            for pool in (alone, tasks):
+                pool.shutdown(cancel_futures=True)  # what has begun ends
+        trials = {trial.key: trial for trial in run.trials()}
+        void = [trial for trial in trials.values() if present(run.outcome(trial)).void]
+        lacking = [again for trial in void if (again := another(trial)).key not in trials]
+        if not lacking:
+            return
+        for trial in lacking:
+            run.add_trial(trial)
+        steps.prepare(run)
+
+
+def another(trial: Trial) -> Trial:
+    """The one that makes up for a trial."""
+    return replace(trial, number=trial.number + 1)
+
+
+def told(task: Future[None]) -> str:
+    """What a task ended with: that a trial has failed also stands in its outcome."""
+    try:
+        task.result()
+    except HarnessError as error:
+        return str(error)
+    return ""
+
+
+def last(run: RunFolder, small: Small) -> Trial:
+    """The trial of the run, or the last one that made up for it."""
+    first = small.trial(run.run_id, 1)
+    return [trial for trial in run.trials() if (trial.cell, trial.plant) == (first.cell, first.plant)][-1]
+
+
+def read(run: RunFolder, trial: Trial) -> tuple[Outcome, Reading]:
+    """How a trial ended, and what the independent reader saw; both readers saw the same."""
+    outcome, reading = present(run.outcome(trial)), Reading.read(run.trial(trial).reader_file)
+    assert (outcome.error, outcome.void) == (None, None)
+    assert collection_errors(run).get(trial.key) is None
+    assert list(disagreements(outcome, reading, spark_counts(run).get(trial.key))) == []
+    return outcome, reading
+
+
+def test_each_scenario_has_its_trial():
+    assert {small.scenario for small in GREEN_OR_KNOWN} == SCENARIOS.keys() - {app.SCENARIO.name}
+    assert {small.fault for small in NET} - {"none"} == FAULTS
+
+
+@pytest.mark.parametrize("small", GREEN_OR_KNOWN, ids=str)
+def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net, small):
+    trial = last(net, small)
+    outcome, reading = read(net, trial)
+    assert outcome.exercised, outcome.reason
+    assert (outcome.fault.name if outcome.fault else "none") == small.fault
+    assert reading.unexplained == {}
+    assert reading.anomalies.keys() == small.anomalies
+    assert {issue.key for issue in concerned_in(trial, reading.anomalies)} == ({small.known} if small.known else set())
+
+
+@pytest.mark.parametrize("small", PLANTED, ids=str)
+def test_both_readers_see_a_bug_that_is_planted_into_the_newest(net, small):
+    trial = last(net, small)
+    outcome, reading = read(net, trial)
+    assert present(outcome.plant).fired > 0
+    assert outcome.exercised, outcome.reason
+    claim = present(plant(present(small.planted)).claim(small.scenario))
+    assert claim.breaches(reading.unexplained), reading.anomalies
