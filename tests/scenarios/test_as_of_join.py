@@ -1,22 +1,9 @@
 """The join as of a time: the independent reader's judgement on the specimens, and what is generated."""
 
-from collections import Counter
-
 import pytest
 
-from onceproof.model.record import Record
-from onceproof.readers.checks import check_as_of_join as check
 from onceproof.scenarios.as_of_join import DELETION, SCENARIO, facts, generated, values, workload
 from tests.conftest import a_trial
-from tests.specimens.as_of_join import SPECIMENS
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
-    found = check(topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
 
 
 def an_as_of_trial(variant="DEFAULT_CONFIG", streams="4.3.1", **parameters):

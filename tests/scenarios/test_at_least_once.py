@@ -1,7 +1,7 @@
 """Reproduction 004: the independent reader's judgement on the specimens, and what the scenario may be run with."""
 
-from collections import Counter
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,9 @@ from onceproof.readers.answers import FALSE, TRUE
 from onceproof.readers.checks import check_deleter as check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.at_least_once import DELETE, PUT, VARIANTS, config, workload
+from tests.cases import check_each
 from tests.present import present
 from tests.published import NEWEST
-from tests.specimens.deleter import SPECIMENS
 
 SCENARIO = SCENARIOS["at-least-once"]
 
@@ -27,14 +27,6 @@ def trial(variant="DEFAULT_CONFIG", seed=7, parameters=None):
 
 
 # --- check ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    found = check(specimen.topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
-    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
 
 
 KEYS = st.lists(st.integers(-20, 20), unique=True, min_size=1, max_size=15)
@@ -153,14 +145,14 @@ def test_a_release_that_needs_its_state_updater_cannot_do_without_it():
     assert present(SCENARIO.refuse(newest)).startswith(f"Kafka Streams {NEWEST} has no switch for its state updater")
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+@check_each("variant", VARIANTS.values(), named=attrgetter("name"))
 def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     assert variant.description.endswith(".")
     assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
     SCENARIO.validate(trial(variant.name))
 
 
-@pytest.mark.parametrize("name", SCENARIO.settable)
+@check_each("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
     assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 

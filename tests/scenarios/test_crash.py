@@ -1,8 +1,8 @@
 """Reproduction 002: the independent reader's judgement on the specimens, and what is read off logs and checkpoints."""
 
 import time
-from collections import Counter
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -29,8 +29,8 @@ from onceproof.scenarios.crash import (
     observe,
     workload,
 )
+from tests.cases import check_each
 from tests.present import present
-from tests.specimens.dedup import SPECIMENS
 
 SCENARIO = SCENARIOS["crash"]
 
@@ -46,14 +46,6 @@ def trial(variant="DEFAULT_CONFIG", seed=7, streams="3.9.1"):
 
 
 # --- check ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    found = check_dedup(specimen.topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
-    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
 
 
 @st.composite
@@ -413,7 +405,7 @@ def test_only_a_static_member_gets_an_assignment_that_an_old_release_cannot_deco
     assert SCENARIO.refuse(cell("DYNAMIC_MEMBERSHIP", "3.6.2", restart_on="3.0.0")) is None
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+@check_each("variant", VARIANTS.values(), named=attrgetter("name"))
 def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     assert variant.description.endswith(".")
     assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
@@ -436,7 +428,7 @@ def test_transactional_stores_take_the_releases_that_have_them(variant, streams,
     assert refused is None if why is None else why in present(refused)
 
 
-@pytest.mark.parametrize("name", SCENARIO.settable)
+@check_each("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
     assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 

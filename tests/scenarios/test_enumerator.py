@@ -1,6 +1,7 @@
 """The independent reader's judgement, on the same specimens as the Spark transforms."""
 
 from collections import Counter
+from operator import attrgetter
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from onceproof.readers.enumerator import check
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.enumerator import FIRST, SECOND, VARIANTS, config, standbys_synced, workload
+from tests.cases import check_each
 from tests.present import present
 from tests.specimens.enumerator import SPECIMENS, Specimen
 
@@ -114,7 +116,7 @@ def test_the_cache_size_has_the_name_that_the_release_knows():
     assert config(trial("CACHE_SIZE_ZERO", streams="3.4.1"))["statestore.cache.max.bytes"] == "0"
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+@check_each("variant", VARIANTS.values(), named=attrgetter("name"))
 def test_every_variant_says_what_it_changes(variant):
     assert variant.description.endswith(".")
 

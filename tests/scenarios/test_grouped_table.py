@@ -1,6 +1,5 @@
 """KIP-904: the independent reader's judgement on the specimens, what is generated, and what counts as mixed."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,18 +10,11 @@ from onceproof.model.record import Record
 from onceproof.readers.checks import check_grouped_table as check
 from onceproof.scenarios.grouped_table import SCENARIO, mixed, thirds, workload
 from tests.conftest import a_trial
-from tests.specimens.grouped_table import HEALTHY, SPECIMENS, found
+from tests.specimens.grouped_table import HEALTHY, found
 
 
 def judged(topics, facts):
     return check({role: [Record(*record) for record in records] for role, records in topics.items()}, facts)
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    judgement = judged(specimen.topics, specimen.facts)
-    assert Counter(judgement.witnesses) == Counter(specimen.witnesses)
-    assert (judgement.records, judgement.outputs) == (len(specimen.input), len(specimen.output))
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,11 @@ from collections import Counter
 
 import pytest
 
-from onceproof.readers.checks import check_interactive_queries as check
 from onceproof.scenarios.interactive_queries import SCENARIO, config, observe, workload
 from onceproof.scenarios.routes import wrong_routes
 from tests.conftest import a_trial
-from tests.specimens.interactive_queries import SPECIMENS
 
 NAME = "interactive-queries"
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    found = check(specimen.topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert found.promises.get("queries", 0) == len(specimen.answers)
 
 
 def test_the_values_of_a_key_are_its_numbers():

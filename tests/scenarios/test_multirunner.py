@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
+from operator import attrgetter
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from onceproof.scenarios.multirunner import (
     refuse_program,
     workload,
 )
-from tests.specimens.counting import SPECIMENS
+from tests.cases import check_each
 
 SCENARIO = SCENARIOS["multirunner"]
 
@@ -49,14 +50,6 @@ def test_who_leaves_no_group_is_missed_soon():
 
 
 # --- check ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    found = check(specimen.topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
-    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
 
 
 class Application:
@@ -244,14 +237,14 @@ def test_the_configuration_follows_the_variant():
     assert config(trial("NO_STANDBY"))["num.standby.replicas"] == "0"
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+@check_each("variant", VARIANTS.values(), named=attrgetter("name"))
 def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     assert variant.description.endswith(".")
     assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
     SCENARIO.validate(trial(variant.name))
 
 
-@pytest.mark.parametrize("name", SCENARIO.settable)
+@check_each("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
     assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 

@@ -1,24 +1,13 @@
 """Punctuators: the independent reader's judgement on the specimens, and what is generated."""
 
-from collections import Counter
 from itertools import accumulate, pairwise
 
 import pytest
 
-from onceproof.model.record import Record
 from onceproof.readers.checks import check_outbox as check
 from onceproof.scenarios.base import partition_of_key, restored_anew
 from onceproof.scenarios.punctuators import SCENARIO, generated, released, workload
 from tests.conftest import a_trial
-from tests.specimens.outbox import SPECIMENS
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
-    found = check(topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
 
 
 def test_a_drive_that_failed_at_once_accuses_no_punctuator():

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from operator import attrgetter
 from types import SimpleNamespace
 
 import pytest
@@ -31,7 +32,7 @@ from onceproof.scenarios.quota import (
     values,
     workload,
 )
-from tests.specimens.values import SPECIMENS
+from tests.cases import check_each
 
 SCENARIO = SCENARIOS["quota"]
 
@@ -49,14 +50,6 @@ def test_a_stall_that_is_still_going_on_counts():
 
 
 # --- check ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    found = check(specimen.topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.changelog))
-    assert (found.keys, found.ids) == (len({record[2] for record in specimen.input}), 0)
 
 
 TRANSACTIONS = st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12)  # size, whether it is committed
@@ -312,14 +305,14 @@ def test_the_changelog_is_read_twice_with_values_of_their_size():
     }
 
 
-@pytest.mark.parametrize("variant", VARIANTS.values(), ids=lambda v: v.name)
+@check_each("variant", VARIANTS.values(), named=attrgetter("name"))
 def test_every_variant_says_what_it_changes_and_can_be_run(variant):
     assert variant.description.endswith(".")
     assert SCENARIO.parse(f"{name}={value}" for name, value in variant.parameters.items()) == variant.parameters
     SCENARIO.validate(trial(variant.name))
 
 
-@pytest.mark.parametrize("name", SCENARIO.settable)
+@check_each("name", SCENARIO.settable)
 def test_every_default_can_be_given(name):
     assert SCENARIO.parse([f"{name}={SCENARIO.settable[name].default}"]) == {name: SCENARIO.settable[name].default}
 

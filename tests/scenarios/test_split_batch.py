@@ -1,22 +1,7 @@
 """KAFKA-19479: the independent reader's judgement on the specimens, and what is generated."""
 
-from collections import Counter
-
-import pytest
-
-from onceproof.model.record import Record
-from onceproof.readers.checks import check_copy as check
 from onceproof.scenarios.split_batch import SCENARIO, splits_in, workload
 from tests.conftest import a_trial
-from tests.specimens.copy import SPECIMENS
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
-    found = check(topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
 
 
 def test_each_record_has_a_key_of_its_own():

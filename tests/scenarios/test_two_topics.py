@@ -1,22 +1,9 @@
 """A join of two topics: the independent reader's judgement on the specimens, what is generated, how long tasks wait."""
 
-from collections import Counter
-
 import pytest
 
-from onceproof.model.record import Record
-from onceproof.readers.checks import check_two_topics as check
 from onceproof.scenarios.two_topics import config, stream, table, workload
 from tests.conftest import a_trial
-from tests.specimens.two_topics import SPECIMENS
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: s.name)
-def test_specimen(specimen):
-    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
-    judgement = check(topics, specimen.facts)
-    assert Counter(judgement.witnesses) == Counter(specimen.witnesses)
-    assert (judgement.records, judgement.outputs) == (len(specimen.input), len(specimen.output))
 
 
 def test_no_two_records_have_the_same_time_and_each_topic_is_in_the_order_of_time():

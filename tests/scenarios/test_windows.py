@@ -1,24 +1,11 @@
 """Windows of time: the independent reader's judgement on the specimens, and what is generated."""
 
-from collections import Counter
-
 import pytest
 
-from onceproof.model.record import Record
 from onceproof.model.window_history import SEGMENT
-from onceproof.readers.checks import check_windows as check
 from onceproof.scenarios.base import partition_of_key
 from onceproof.scenarios.windows import SCENARIO, begins_at, facts, generated, values, workload
 from tests.conftest import a_trial
-from tests.specimens.windows import SPECIMENS
-
-
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda s: f"{s.kind} {s.name}")
-def test_specimen(specimen):
-    topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
-    found = check(topics, specimen.facts)
-    assert Counter(found.witnesses) == Counter(specimen.witnesses)
-    assert (found.records, found.outputs) == (len(specimen.input), len(specimen.output))
 
 
 def a_windows_trial(variant="DEFAULT_CONFIG", **parameters):
