@@ -24,7 +24,7 @@ from onceproof.model.explaining import Explanation
 from onceproof.model.known_issues import LATER, OF_BROKERS, Avoidance, KnownIssue, registry, url_of
 from onceproof.model.parameter import Parameter
 from onceproof.model.plants import plants
-from onceproof.model.promise import ANOMALIES, PROMISES, RULES
+from onceproof.model.promise import ANOMALIES, LOSSES, PROMISES, RULES
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import Settings
@@ -272,6 +272,11 @@ def promises() -> str:
             f"{RULES[least] if isinstance(least, str) else f'{least} in all'}: "
             f"{codes(name for name, own in counted.items() if own == least)}"
             for least in dict.fromkeys(counted.values())
+        ),
+        paragraph(
+            "What is lost is not compared. So a promise may be compared less often beside an anomaly of its suite, or "
+            f"beside one of these: {codes(sorted(LOSSES))}. The trial is red then, and says so. Without any of them it "
+            "is an `error`."
         ),
     ]
     return page("Promises and anomalies", "Onceproof checks these promises of Kafka Streams in each trial.", parts)
