@@ -363,6 +363,11 @@ def issues() -> str:
                     f"Condition: {literal(issue.condition)}",
                     f"Remedy: {literal(issue.remedy)}",
                     f"Shown by: {'; '.join(shown) or 'no scenario'}.",
+                    *(
+                        f"All of a trial or none, {codes(explanation.anomalies)}: {literal(explanation.whole_trial)}"
+                        for explanation in issue.explains
+                        if explanation.whole_trial
+                    ),
                 ]
             )
         )
@@ -370,7 +375,8 @@ def issues() -> str:
     return page(
         "Known issues by release",
         "The registry of known issues: a list, then each with its symptom, condition and remedy, and last the issues "
-        "of each release line. *Incidental* is a scenario that shows the issue now and then, and is not made for it.",
+        "of each release line. *Incidental* is a scenario that shows the issue now and then, and is not made for it. "
+        "*All of a trial or none*: why nothing about a witness says whether the issue explains it.",
         [*parts, "## By release line", lines_say, by_line],
     )
 
