@@ -24,7 +24,7 @@ from onceproof.model.explaining import Explanation
 from onceproof.model.known_issues import LATER, OF_BROKERS, Avoidance, KnownIssue, registry, url_of
 from onceproof.model.parameter import Parameter
 from onceproof.model.plants import plants
-from onceproof.model.promise import ANOMALIES, PROMISES, RULES
+from onceproof.model.promise import ANOMALIES, LOSSES, PROMISES, RULES
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import Settings
@@ -273,6 +273,11 @@ def promises() -> str:
             f"{codes(name for name, own in counted.items() if own == least)}"
             for least in dict.fromkeys(counted.values())
         ),
+        paragraph(
+            "What is lost is not compared. So a promise may be compared less often beside an anomaly of its suite, or "
+            f"beside one of these: {codes(sorted(LOSSES))}. The trial is red then, and says so. Without any of them it "
+            "is an `error`."
+        ),
     ]
     return page("Promises and anomalies", "Onceproof checks these promises of Kafka Streams in each trial.", parts)
 
@@ -358,6 +363,11 @@ def issues() -> str:
                     f"Condition: {literal(issue.condition)}",
                     f"Remedy: {literal(issue.remedy)}",
                     f"Shown by: {'; '.join(shown) or 'no scenario'}.",
+                    *(
+                        f"All of a trial or none, {codes(explanation.anomalies)}: {literal(explanation.whole_trial)}"
+                        for explanation in issue.explains
+                        if explanation.whole_trial
+                    ),
                 ]
             )
         )
@@ -365,7 +375,8 @@ def issues() -> str:
     return page(
         "Known issues by release",
         "The registry of known issues: a list, then each with its symptom, condition and remedy, and last the issues "
-        "of each release line. *Incidental* is a scenario that shows the issue now and then, and is not made for it.",
+        "of each release line. *Incidental* is a scenario that shows the issue now and then, and is not made for it. "
+        "*All of a trial or none*: why nothing about a witness says whether the issue explains it.",
         [*parts, "## By release line", lines_say, by_line],
     )
 

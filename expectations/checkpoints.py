@@ -29,7 +29,7 @@ from great_expectations.data_context.types.base import (
 
 from expectations import first_rows, tables
 from expectations.data_docs import localise
-from expectations.suites import SUITES, Suite, least
+from expectations.suites import FLOORS, SUITES, Suite, least
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, TrialPlan
@@ -234,6 +234,7 @@ def outcome(validated: dict[str, Any]) -> dict[str, object]:
         "failed": [
             {
                 "expectation": result["expectation_config"]["type"],
+                "floor": result["expectation_config"]["type"] in FLOORS,
                 "description": result["expectation_config"].get("description"),
                 "unexpected_count": result["result"].get("unexpected_count"),
                 "observed_value": result["result"].get("observed_value"),

@@ -17,6 +17,12 @@ from onceproof.model.promise import PROMISES, promises_of, suites_of
 
 ID_UNIQUENESS = "id_uniqueness"
 CHANGELOG_CONSISTENCY = "changelog_consistency"
+# Expectations that only fail where there are too few rows.
+FLOORS = (
+    "expect_column_sum_to_be_between",
+    "expect_column_unique_value_count_to_be_between",
+    "expect_table_row_count_to_be_between",
+)
 
 
 def id_uniqueness() -> ExpectationSuite:

@@ -41,6 +41,8 @@ PLANTED = {
 
 
 def failed(outcome):
+    failures = [failure for suite in outcome.values() for failure in suite["failed"]]
+    assert all(failure["floor"] is (failure["expectation"] in (BETWEEN, KEYS)) for failure in failures)
     return {name: {f["expectation"] for f in suite["failed"]} for name, suite in outcome.items()}
 
 

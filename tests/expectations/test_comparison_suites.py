@@ -66,6 +66,10 @@ def failures(made: tuple[RunFolder, str], suite: str, vendor: Path) -> list[str]
     run, trial = made
     outcome = validate(run, vendor)[trial][suite]
     assert outcome["error"] is None
+    floors = {
+        expectation.description for expectation in SUITES[suite].make().expectations[: len(SUITES[suite].promises)]
+    }
+    assert all(failure["floor"] is (failure["description"] in floors) for failure in outcome["failed"])
     return [failure["description"] for failure in outcome["failed"]]
 
 

@@ -105,7 +105,8 @@ def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
 
 
 def test_who_is_fenced_while_it_closes_stays_a_member():
-    stays = witness("wrong-membership", "instance-2, which left its group amid a rebalance")
+    left = "instance-2, which left its group amid a rebalance"
+    stays = witness("wrong-membership", left, observed="others have 0_1, 0_3")
     issue = "KIP-1153 (no JIRA)"
     assert explained(stays, scene(held=15), issue, "REBALANCING_FENCED")
     assert not explained(stays, scene(held=0), issue, "REBALANCING_FENCED")
@@ -151,7 +152,7 @@ def test_who_waits_for_its_own_member_has_not_left(observed, expected):
 
 
 def test_who_is_to_stay_leaves_under_the_streams_protocol():
-    left = witness("wrong-membership", "instance-2, which stayed in its group")
+    left = witness("wrong-membership", "instance-2, which stayed in its group", observed="others have 0_1, 0_3")
     by_broker = scene(**{"group.protocol": "streams"})
     assert explained(left, by_broker, "KAFKA-20167", "STREAMS_PROTOCOL_STAYING")
     assert not explained(left, by_broker, "KAFKA-20167", "STREAMS_PROTOCOL")

@@ -69,6 +69,9 @@ def test_a_row_says_of_each_scenario_which_variants_show_it():
         ),
         (ROW.replace('["JIRA"]', "[]"), "it has no source"),
         (ROW.replace(", returned = true", ""), "an explanation says nothing of its witnesses"),
+        (ROW.replace("returned = true", 'after = "crash"'), "it explains every duplicate-id of a trial"),
+        (ROW.replace("returned = true", 'returned = true, whole_trial = "w."'), "whole_trial is for explanations that"),
+        (ROW.replace("returned = true", "instance = true"), "instance is that of the event after"),
         (ROW.replace("returned = true", 'under = "crash"'), "there is no field 'under'"),
         (ROW.replace("returned = true", 'says = "["'), r'explains.1.says = "\[": it is no regular expression'),
         (
@@ -145,7 +148,8 @@ def test_an_issue_may_show_by_parameters_only():
     known = parse_registry(ROW.replace('variants.enumerator = ["DEFAULT_CONFIG"]', "variants.enumerator = []"))
     assert known.explaining(cell("3.1.0")) == ()
     assert known.explaining(cell("3.1.0"), varied=True) == known.issues
-    only_faults = parse_registry(ROW.replace("returned = true", 'faults = ["bounce"]')).issues[0].explains
+    by_faults = ROW.replace("returned = true", 'faults = ["bounce"], whole_trial = "w."')
+    only_faults = parse_registry(by_faults).issues[0].explains
     assert only_faults[0].faults == ("bounce",)
 
 
@@ -200,6 +204,16 @@ def test_an_explanation_is_told_in_the_words_of_the_registry():
     [issue] = [issue for issue in registry().issues if issue.key == "KIP-889, restored (no JIRA)"]
     [explanation] = issue.explanations("as-of-join", "REVIVED")
     assert explanation.summary == "wrong-value, wrong-entry (given ended; restored; version deleted)"
+
+
+def test_an_explanation_is_told_with_a_value_that_is_0():
+    [issue] = [issue for issue in registry().issues if issue.key == "KAFKA-19208"]
+    assert issue.explains[0].summary == "lost-record, torn-transaction (sent 0)"
+
+
+def test_of_a_witness_that_a_trial_has_once_conditions_of_the_trial_are_enough():
+    stuck = ROW.replace("duplicate-id", "stuck").replace("returned = true", 'after = "crash"')
+    assert parse_registry(stuck).issues[0].explains[0].is_of_trial
 
 
 def test_ranges_that_touch_do_not_overlap():

@@ -15,6 +15,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.decoding import decoded
 from onceproof.model.files import Outcome, Produced, VerdictRow
 from onceproof.model.json_file import read_json, write_json
+from onceproof.model.promise import seen_by_suite
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import judging
 from onceproof.results.judging import judge_run, spark_counts
@@ -245,6 +246,24 @@ def test_a_drive_that_kafka_ended_is_judged_by_what_was_committed(tmp_path):
     assert verdict(run) == ("regression", "1 thread-died: no known issue explains thread-died on 3.4.1.")
     beside, _ = make_run(tmp_path, "3.3.1", ["duplicate-id", "thread-died"], **died)
     assert verdict(beside)[0] == "regression"
+
+
+@pytest.mark.parametrize(
+    ("failures", "anomaly", "expected"),
+    [
+        pytest.param([True], "lost-record", "regression", id="too few rows, as some are lost"),
+        pytest.param([True], "duplicate-id", "error", id="too few rows, of which no loss is known"),
+        pytest.param([True, False], "lost-record", "error", id="another expectation failed, too"),
+        pytest.param([], "lost-record", "error", id="what failed is not known"),
+    ],
+)
+def test_a_suite_that_had_too_few_rows_may_have_failed_by_a_loss_that_another_one_saw(
+    tmp_path, failures, anomaly, expected
+):
+    short = {"success": False, "error": None, "evaluated": 5, "failed": [{"floor": floor} for floor in failures]}
+    suites = {**UNIQUENESS_FAILED, "changelog_consistency": short}
+    assert not {anomaly} & seen_by_suite()["changelog_consistency"]
+    assert verdict(make_run(tmp_path, "3.4.1", [anomaly], suites=suites)[0])[0] == expected
 
 
 def test_a_drive_that_went_to_its_end_hides_no_missing_records(tmp_path):

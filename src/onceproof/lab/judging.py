@@ -15,7 +15,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.oracle import Oracle, Outputs
-from onceproof.model.promise import PROMISES, seen_by_suite
+from onceproof.model.promise import LOSSES, PROMISES, seen_by_suite
 from onceproof.model.record import Record
 from onceproof.readers.application import check_application, declared_as, oracle_records
 from onceproof.readers.checks import CHECKS
@@ -78,20 +78,31 @@ def judge(
         return Reading.of(findings, odd), observed
 
 
-def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> None:
+def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> Outcome:
     """Have each promise of a topology of ours compared as often as its suite asks for: else it may be broken unseen.
 
-    Beside an anomaly that its suite sees there may be fewer: what is lost is not compared.
+    What is lost is not compared. So there may be fewer comparisons beside an anomaly that explains it.
+
+    Returns:
+        The outcome, whose reason says what was compared less often, if anything was.
 
     Raises:
-        HarnessError: one was not, although all that was delivered was processed and can be read.
+        HarnessError: nothing that was found explains it, although all that was delivered was processed and can be read.
     """
     if outcome.void or not reading.is_whole(outcome) or plan.check not in CHECKS:
-        return
-    for promise in plan.promises:
-        made, least = reading.promises.get(promise, 0), plan.least(promise, outcome.produced)
-        if made < least and not seen_by_suite()[PROMISES[promise].suite] & reading.anomalies.keys():
-            raise HarnessError(f"{plan.trial.key}: {promise} was compared {made:,} times, and {least:,} are the least.")
+        return outcome
+    short = {
+        promise: f"{promise} was compared {made:,} times, and {least:,} are the least"
+        for promise in plan.promises
+        if (made := reading.promises.get(promise, 0)) < (least := plan.least(promise, outcome.produced))
+    }
+    for promise, sentence in short.items():
+        if not (seen_by_suite()[PROMISES[promise].suite] | LOSSES) & reading.anomalies.keys():
+            found = ", ".join(f"{count:,} {name}" for name, count in reading.anomalies.items())
+            beside = f" Found were {found}, which explain that not." if found else ""
+            raise HarnessError(f"{plan.trial.key}: {sentence}.{beside}")
+    lacks = " ".join(f"Beside what was found, {sentence}." for sentence in short.values())
+    return replace(outcome, reason=f"{outcome.reason} {lacks}".strip())
 
 
 @contextmanager

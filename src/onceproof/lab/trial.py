@@ -131,8 +131,7 @@ def drive(
                 reading, observed = driver.judge()
             write_observations(folder.observations_file, observed)
             reading.write(folder.reader_file)
-            outcome = driver.outcome(exercise)
-            check_least(plan, outcome, reading)
+            outcome = check_least(plan, driver.outcome(exercise), reading)
         except (HarnessError, StoodStillError) as error:
             # A process without CPU time proves no fault of Kafka's, whatever it did.
             void = driver.context.void or (str(error) if isinstance(error, StoodStillError) else None)

@@ -21,6 +21,8 @@ from onceproof.model.timeline import Event, returns, stayed_beside_revoked
 from onceproof.model.window_history import WindowHistory, WindowWay
 
 _WHERE = ("scenarios", "variants")  # say where an explanation holds, and nothing of a witness
+_UNSAID = ("anomalies", "whole_trial", *_WHERE)  # are no conditions
+_OF_TRIAL = ("after", "faults", "given")  # are the same for all witnesses of a trial
 
 
 class Scene:
@@ -73,6 +75,10 @@ class Scene:
         """The partitions of which a store was restored, for which its changelog had records."""
         restores = (event for event in self.events if event["event"] == "restore")
         return frozenset(int(event["partition"]) for event in restores if event["end"] > event["from"])
+
+    def named_by(self, name: str | None) -> frozenset[str]:
+        """The instances that something happened to."""
+        return frozenset(e.get("instance", e["source"]) for e in self.events if e["event"] == name)
 
     @cached_property
     def reopened(self) -> bool:
@@ -172,10 +178,14 @@ class Explanation:
         version: a way in which a wrong version of a table may have come about (`model.history`); what was processed
             before the event `after`, or else before the fault was over, counts as there when the store was opened.
         window: a way in which a wrong number of results of a window may have come about (`model.window_history`).
+        instance: the event `after` is of an instance that its place names.
         sent: a value that its key came in with.
+        unsent: its key came in with no record at all.
         changed: its key came in with several values.
         values: a regular expression that is found in the values that its key came in with, in order, as in `1,20,3`.
         most: so many witnesses of a trial at most; of more it explains none.
+        whole_trial: why it explains all witnesses of a trial or none, in a sentence; due where all its conditions are
+            of the trial, and an anomaly may have several witnesses there.
         scenarios: in which it holds; None for all of the issue's.
         variants: in which it holds, beside trials that are varied; None for all of the issue's.
     """
@@ -198,6 +208,9 @@ class Explanation:
     struck: bool = False
     version: Way | None = None
     window: WindowWay | None = None
+    instance: bool = False
+    unsent: bool = False
+    whole_trial: str | None = None
     scenarios: tuple[str, ...] | None = None
 
     def holds_in(self, scenario: str, variant: str | None) -> bool:
@@ -206,17 +219,31 @@ class Explanation:
         return in_variant and (self.scenarios is None or scenario in self.scenarios)
 
     @property
+    def conditions(self) -> frozenset[str]:
+        """The names of its conditions."""
+        named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name not in _UNSAID)
+        return frozenset(
+            name for name, value in named if value is not False and value not in (None, ())
+        )  # 0 is a value
+
+    @property
+    def is_of_trial(self) -> bool:
+        """Whether all its conditions are of the trial, so that it explains all witnesses of its anomalies or none."""
+        return self.conditions <= set(_OF_TRIAL)
+
+    @property
     def summary(self) -> str:
         """Its anomalies and its conditions, in the words of the registry."""
-        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("anomalies", *_WHERE)}
-        given = {name: value for name, value in named.items() if value not in (None, False, ())}
-        words = [name.replace("_", " ") + _value_text(value) for name, value in given.items()]
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name in self.conditions}
+        words = [name.replace("_", " ") + _value_text(value) for name, value in named.items()]
         return f"{', '.join(self.anomalies)} ({'; '.join(words)})"
 
     def explains(self, witness: Witness, scene: Scene) -> bool:
         """Whether it explains a witness, if there are not too many."""
         places = witness.places
         if witness.anomaly not in self.anomalies or (self.after is not None and not scene.has(self.after)):
+            return False
+        if self.instance and scene.named_by(self.after).isdisjoint(re.findall(r"[\w-]+", witness.offsets[0])):
             return False
         if self.says is not None and not re.search(self.says, witness.observed):
             return False
@@ -235,6 +262,8 @@ class Explanation:
         if self.stayed and witness.partition not in scene.stayed:
             return False
         if self.sent is not None and (witness.key, self.sent) not in scene.sent:
+            return False
+        if self.unsent and witness.key in scene.values:
             return False
         if self.changed and witness.key not in scene.changed:
             return False

@@ -316,7 +316,7 @@ def _checked(issue: KnownIssue) -> KnownIssue:
         for scenario, of_variants in issue.must_show.items()
         for of_variant in of_variants.items()
     ]
-    named = {*issue.anomalies, *(name for _, _, names in due for name in names)}
+    named = {name for _, _, names in due for name in names}
     if unknown := sorted(named - ANOMALIES.keys()):
         raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them")
     if unknown := sorted(variant for scenario, variant, _ in due if not issue.concerns(scenario, variant)):
@@ -325,14 +325,23 @@ def _checked(issue: KnownIssue) -> KnownIssue:
 
 
 def _check_explanation(explanation: Explanation) -> None:
-    of_trial = (explanation.after, explanation.faults, explanation.given, explanation.open_at)
-    of_partition = (explanation.returned, explanation.stayed, explanation.restored, explanation.struck)
-    of_key = (explanation.changed, explanation.values, explanation.sent is not None, explanation.version)
-    if not any((*of_trial, *of_partition, *of_key, explanation.says, explanation.window)):
+    if not explanation.conditions - {"most"}:
         raise ValueError(
             "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
-            "stayed, restored, struck, sent, changed, values, version or window"
+            "stayed, restored, struck, instance, sent, unsent, changed, values, version or window"
         )
+    if explanation.instance and explanation.after is None:
+        raise ValueError("instance is that of the event after; give both, or none")
+    if unknown := sorted(set(explanation.anomalies) - ANOMALIES.keys()):
+        raise ValueError(f"there is no anomaly {unknown[0]!r}; docs/reading-a-verdict.md lists them")
+    several = sorted(name for name in explanation.anomalies if ANOMALIES[name].per != "trial")
+    if explanation.is_of_trial and several and explanation.whole_trial is None:
+        raise ValueError(
+            f"it explains every {several[0]} of a trial, however many there are; give it a condition on the witness, "
+            "or say in whole_trial why there is none"
+        )
+    if explanation.whole_trial is not None and not (explanation.is_of_trial and several):
+        raise ValueError("whole_trial is for explanations that hold of a whole trial; leave it out")
 
 
 @cache

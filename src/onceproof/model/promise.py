@@ -315,6 +315,16 @@ ANOMALIES = {
     )
 }
 
+# Breaches by which records, entries or threads are missing, or are not what they should be: beside one of them other
+# promises have less to compare.
+LOSSES = frozenset(
+    (
+        *("lost-record", "unexpected-record", "wrong-value", "wrong-partition", "lost-alone", "unreleased"),
+        *("changelog-output-mismatch", "lost-state", "lost-entry", "torn-transaction", "hanging-transaction"),
+        *("isolation-breach", "wrong-assignment", "thread-died", "stuck", "unclean-close", "corrupt-record"),
+    )
+)
+
 # Breaches of a log that is held against the replay of the input, record by record.
 _CONTENTS = (
     "lost-record",
