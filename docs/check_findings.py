@@ -1,12 +1,13 @@
 """Check the findings: their tests on released and on patched Kafka, their patches, and Kafka's own tests.
 
-`KAFKA=/path/to/kafka make findings` prints a table with a row for each finding of `docs/findings/findings.toml`. KAFKA is
-a clone of Kafka, bare or not. KAFKA_BRANCHES names the branches to apply the patches to (default "4.4 trunk"); the first
-one is compiled with the patches, and Kafka's own tests of the classes that they touch are run on it, without and with
+`KAFKA=/path/to/kafka make findings` prints a table with a row for each finding of `docs/findings/findings.toml`. KAFKA
+is a clone of Kafka, bare or not. KAFKA_BRANCHES names the branches to apply the patches to (default "4.4 trunk"). Each
+is compiled with the patches; Kafka's own tests of the classes that they touch run on the first one, without and with
 them. Without KAFKA these columns say "not looked at". `make findings ARGS="NAME ..."` checks some findings only.
 
-Kafka's build takes Gradle, which no registry of Maven serves. So `javac` compiles the sources of Kafka Streams and of the
-clients; what Kafka's build generates comes from the published jars of 4.4.0. The classes stay in `.onceproof/findings`.
+Kafka's build takes Gradle, which Maven's repositories do not serve. So `javac` compiles the sources of Kafka Streams
+and of the clients; what Kafka's build generates comes from the published jars of 4.4.0. The classes stay in
+`.onceproof/findings`, so that a branch is compiled once.
 """
 
 import hashlib
@@ -27,6 +28,7 @@ from xml.etree import ElementTree
 from onceproof.lab.artifacts import remembered, replay_class_path
 from onceproof.lab.java import FAST_START
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
+from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
@@ -132,8 +134,11 @@ def tools(profile: str = "pytest") -> list[Path]:
     if jars := remembered(out):
         return jars
     options = (f"-Dkafka={NEWEST if profile == 'kafka' else AFFECTED}", f"-P{profile}", f"-Dmdep.outputFile={out}")
-    answer = maven(HERE.maven, pom, f"{DEPENDENCY_PLUGIN}:build-classpath", *options, to="resolve the tests of findings")
-    assert answer.succeeded, answer.reason
+    answer = maven(
+        HERE.maven, pom, f"{DEPENDENCY_PLUGIN}:build-classpath", *options, to="resolve the tests of findings"
+    )
+    if not answer.succeeded:
+        raise HarnessError(answer.reason)
     return remembered(out)
 
 
@@ -167,7 +172,8 @@ def run_tests(class_path: str, reports: Path, *selected: str, jvm: Sequence[str]
         [*command, f"--reports-dir={reports}"], capture_output=True, text=True, errors="replace", check=False
     )
     report = reports / "TEST-junit-jupiter.xml"
-    assert report.exists(), done.stdout + done.stderr
+    if not report.exists():
+        raise HarnessError(done.stdout + done.stderr)
     return dict(_results(report))
 
 
@@ -240,7 +246,9 @@ class Branch:
     @cached_property
     def classes(self) -> Path:
         """Its classes; those of the clients as far as Kafka Streams or their own tests need them."""
-        return self._compiled("classes", [self.sources / "kafka" / "streams" / MAIN], (MAIN,), joined(*_generated(), *_own_tools()))
+        return self._compiled(
+            "classes", [self.sources / "kafka" / "streams" / MAIN], (MAIN,), joined(*_generated(), *_own_tools())
+        )
 
     def tests_of_kafka(self, names: Iterable[str]) -> Path:
         """Kafka's own test classes of these names, with all that they need."""
@@ -267,7 +275,7 @@ class Branch:
         folder = self.sources / f"patched-{key}"
         if not (folder / ".whole").exists():
             shutil.rmtree(folder, ignore_errors=True)
-            for path in {path for patch in patches for path in _touched(patch)}:
+            for path in {path for patch in patches for path in touched(patch)}:
                 source = self.sources / "kafka" / path
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, folder / path)
@@ -300,7 +308,9 @@ class Patched:
         """The tests of the findings."""
         first = (self.folder / "main", self.branch.classes, *_generated())
         tests = compile_java(
-            [test for finding in self.findings for test in finding.tests], joined(*first, *launcher()), reports / "tests"
+            [test for finding in self.findings for test in finding.tests],
+            joined(*first, *launcher()),
+            reports / "tests",
         )
         return run_tests(joined(tests, *first, *launcher()), reports, f"--scan-classpath={tests}")
 
@@ -331,7 +341,8 @@ def _own_tools() -> list[Path]:
     return [jar for jar in tools("kafka") if "slf4j-nop" not in jar.name]
 
 
-def _touched(patch: Path) -> list[str]:
+def touched(patch: Path) -> list[str]:
+    """The files that a patch changes."""
     return re.findall(r"^\+\+\+ b/(\S+)$", patch.read_text(), re.MULTILINE)
 
 
@@ -345,6 +356,12 @@ def _said(finding: Finding, results: Mapping[str, str], red: Mapping[str, str]) 
     if failed != red.keys() or any(said not in own[name] for name, said in red.items()):
         return f"**not as expected**: {', '.join(sorted(failed ^ red.keys())) or 'another message'}"
     return f"red: {len(red)} of {len(own)}" if red else f"green: {len(own)}"
+
+
+def _of_patches(finding: Finding, branch: Branch) -> str:
+    """Which patches of a finding apply to a branch as it is."""
+    refused = [patch.name for patch in finding.patches if not branch.takes(patch)]
+    return f"**no**: {', '.join(refused)}" if refused else "yes"
 
 
 def _of_kafka(finding: Finding, before: Mapping[str, str], after: Mapping[str, str]) -> str:
@@ -361,24 +378,31 @@ def _of_kafka(finding: Finding, before: Mapping[str, str], after: Mapping[str, s
     return f"{passed} passed{failing}" + (f", **broken: {', '.join(broken)}**" if broken else "")
 
 
-def check_findings(chosen: Sequence[Finding], repository: Path | None, branches: Sequence[str], work: Path) -> list[str]:
+def check_findings(
+    chosen: Sequence[Finding], repository: Path | None, branches: Sequence[str], work: Path
+) -> list[str]:
     """The rows of the table, with its head."""
-    on = {release: run_on_release(release, compile_tests(release, chosen, work / f"tests-{release}"), work / f"{release}")
-          for release in (AFFECTED, NEWEST)}
+    on = {
+        release: run_on_release(release, compile_tests(release, chosen, work / f"tests-{release}"), work / f"{release}")
+        for release in (AFFECTED, NEWEST)
+    }
     kafka = [Branch(repository, name) for name in branches] if repository else []
-    patched = kafka[0].patched(chosen) if kafka else None
+    patched, *_ = [branch.patched(chosen) for branch in kafka] or [None]  # the others are only to compile
     own = patched.run_findings(work / "patched") if patched else {}
     without = patched.run_kafkas(work / "kafka", is_patched=False) if patched else {}
     with_them = patched.run_kafkas(work / "kafka-patched", is_patched=True) if patched else {}
-    head = ["finding", *(f"released {release}" for release in on), f"patched {branches[0]}",
-            *(f"applies to {name}" for name in branches), "Kafka's own tests"]
+    head = [
+        "finding",
+        *(f"released {release}" for release in on),
+        f"patched {branches[0]}",
+        *(f"applies to {name}" for name in branches),
+        "Kafka's own tests",
+    ]
     rows = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for finding in chosen:
         cells = [finding.name, *(_said(finding, on[release], finding.red_on(release)) for release in on)]
         cells.append(_said(finding, own, {}) if patched else UNSEEN)
-        cells += ["yes" if all(map(branch.takes, finding.patches)) else "**no**" for branch in kafka] or (
-            [UNSEEN] * len(branches)
-        )
+        cells += [_of_patches(finding, branch) for branch in kafka] or ([UNSEEN] * len(branches))
         cells.append(_of_kafka(finding, without, with_them) if patched else UNSEEN)
         rows.append(f"| {' | '.join(cells)} |")
     return rows
