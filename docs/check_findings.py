@@ -160,7 +160,17 @@ def compile_java(sources: Iterable[Path], class_path: str, into: Path, *options:
     """
     compiler = Path(HERE.java).with_name("javac") if "/" in HERE.java else Path("javac")
     into.mkdir(parents=True, exist_ok=True)
-    plain = ("-nowarn", "-proc:none", "--release", "17", "-J-Xmx2g", "-encoding", "UTF-8")
+    plain = (
+        "-nowarn",
+        "-proc:none",
+        "--release",
+        "17",
+        "-J-Xmx2g",
+        "-J-XX:TieredStopAtLevel=1",
+        "-J-XX:+UseSerialGC",
+        "-encoding",
+        "UTF-8",
+    )
     subprocess.run([compiler, *plain, *options, "-cp", class_path, "-d", into, *sources], check=True)
     return into
 
