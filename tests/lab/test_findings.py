@@ -136,6 +136,18 @@ RED = {
     "KStreamSlidingWindowAggregateOldValueTest.shouldCountReducedWindows()": "expected: <{all=3}> but was: <{all=2}>",
     "KStreamSlidingWindowAggregateOldValueTest.shouldCountReducedWindowsByTheirValue()": "but was: <{1=1, 2=1}>",
     "KStreamAggregateFirstValueTest.shouldDeleteRowThatFilterNoLongerAccepts()": "<{a=null}> but was: <{a=10}>",
+    **{
+        f"KStreamWindowAggregateOldValueTest.{name}()": said
+        for name, said in {
+            "shouldCountTumblingWindows": "expected: <{all=4}> but was: <{all=1}>",
+            "shouldCountHoppingWindows": "expected: <{all=7}> but was: <{all=1}>",
+            "shouldCountWindowsOfCogroupedStream": "expected: <{all=4}> but was: <{all=1}>",
+            "shouldSumWindowsWithInitialValue": "expected: <{all=33}> but was: <{all=12}>",
+            "shouldTakeOffWindowThatFilterNoLongerAccepts": "expected: <{all=0}> but was: <{all=1}>",
+        }.items()
+    },
+    "KTableSuppressOldValueTest.shouldSumFinalCounts(boolean)[1]": "expected: <{k=12}> but was: <{k=6}>",
+    "KTableSuppressOldValueTest.shouldSumFinalCounts(boolean)[2]": "expected: <{k=12}> but was: <{k=6}>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordOnceItsWindowHasClosed()": "but was: <[385 by 440]>",
     "KStreamKStreamLeftJoinLateResultTest.shouldEmitNonJoinedRecordsOfSteadyStreamOnceTheirWindowsHaveClosed()": (
         "but was: <[0 by 60, 10 by 110, 20 by 110, 30 by 110, 40 by 110, 50 by 110, 60 by 160, "
@@ -248,6 +260,8 @@ def patched(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("sources")
     changed = []
     for patch in sorted(FINDINGS.glob("*/*.patch")):
+        if patch.name == "fix.patch" and patch.with_name("4.3.patch").exists():  # that is for 4.4 and later only
+            continue
         for path in re.findall(r"^\+\+\+ b/(\S+)$", patch.read_text(), re.MULTILINE):
             source = folder / path
             source.parent.mkdir(parents=True, exist_ok=True)
