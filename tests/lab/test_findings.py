@@ -32,8 +32,7 @@ pytestmark = pytest.mark.broker  # no brokers, but a JVM and Kafka's jars
 
 JAVA = {("IllegalArgumentException", "")}
 TICKETS = sorted(FINDINGS.glob("*/ticket.md"))
-# Patches of what 4.4 has changed since 4.3.1 do not apply to the published sources, and one is for 4.3 alone.
-BACKPORT = FINDINGS / "corrupted-task-keeps-its-store" / "backport-4.3.patch"
+BACKPORT = "backport-4.3.patch"  # in place of the patches for the newest branch
 
 
 def source_jar(module: str) -> Path:
@@ -55,7 +54,7 @@ def patched(tmp_path_factory) -> tuple[Path, set[str]]:
     subprocess.run([GIT, "init", "--quiet"], cwd=folder, check=True)  # without one of its own `apply` would take ours
     applied = set()
     for finding in findings():
-        patches = [BACKPORT] if finding.folder == BACKPORT.parent else finding.patches
+        patches = [*finding.folder.glob(BACKPORT)] or finding.patches
         paths = {path for patch in patches for path in touched(patch) if "/src/main/" in path}
         for path in paths:
             if not (folder / path).exists():
@@ -136,7 +135,7 @@ def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
         assert finding.tests, finding.name
         assert finding.patches, finding.name
         assert bool(finding.filing) != bool(finding.instead), finding.name
-        for named in (*finding.tests, *finding.patches):
+        for named in (*finding.tests, *finding.patches, *finding.folder.glob(BACKPORT)):
             assert (named.stem if named.suffix == ".java" else f"({named.name})") in ticket, named
 
 
