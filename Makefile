@@ -26,7 +26,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-java benchmarks lock release clean prerequisites docs docs-serve pictures
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-java benchmarks lock release clean prerequisites findings docs docs-serve pictures
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ format: $(VENV)/.installed ## Format the Python code and the pages
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/mdformat $(PAGES)
+
+findings: setup ## Check the tests and patches of docs/findings; KAFKA=/path/to/kafka for the columns that need Kafka's sources
+	@$(BIN)/python -m docs.check_findings $(ARGS)
 
 reference: $(VENV)/.installed ## Write the pages of docs/ that follow from the code
 	@$(BIN)/python docs/generate.py

@@ -422,10 +422,14 @@ def known_failures() -> str:
         seen = failure.seen if failure.seen == "nowhere yet" else code(failure.seen)
         cells = (f"{_linked(failure.key)}: {failure.title}", failure.affected, seen, failure.since, failure.note)
         table.append(f"| {' | '.join(map(str, cells))} |")
-    findings = sorted((ROOT / "docs" / "findings").glob("*.md"))
-    titles = [(file.name, file.read_text().partition("\n")[0].removeprefix("# ")) for file in findings]
-    found = ["## Findings", "Onceproof found these. Each has a unit test in Kafka's own terms, a patch and a ticket."]
-    found.append(bullets(f"[{title}](findings/{name})" for name, title in titles))
+    found = [
+        "## Findings",
+        paragraph(
+            "Onceproof found these, the most harmful first. [The page of findings](findings/README.md) says of each "
+            "how it was found, since when it is there, and which command shows it."
+        ),
+        bullets(f"[{_title(row['name'])}](findings/{row['name']}.md)" for row in _found()["finding"]),
+    ]
     return page(
         "Known failures",
         "Each failure of released Kafka Streams that Onceproof knows, and where it can be seen. "
@@ -433,6 +437,70 @@ def known_failures() -> str:
         "`onceproof run --matrix known` runs them on their last bad and first good releases. *No JIRA* means that we "
         "found no issue.",
         [*parts, "\n".join(table), *found],
+    )
+
+
+def _found() -> dict[str, Any]:
+    """What Onceproof has found: `docs/findings/findings.toml`."""
+    return tomllib.loads((ROOT / "docs" / "findings" / "findings.toml").read_text())
+
+
+def _title(name: str) -> str:
+    """The title of the page of a finding."""
+    return (ROOT / "docs" / "findings" / f"{name}.md").read_text().partition("\n")[0].removeprefix("# ")
+
+
+def found() -> str:
+    """The findings by the damage that they do, with how each was found and how it is shown."""
+    rows = _found()
+    head = ("", "finding", "damage", "found by", "introduced in", "reproduced on", "report")
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    commands = []
+    for number, row in enumerate(rows["finding"], 1):
+        name, filing = row["name"], row.get("filing", 0)
+        by = ", ".join(filter(None, (row.get("by", ""), row.get("culprit", ""))))
+        ticket = f"[ticket {filing}]({name}/ticket.md)" if filing else f"[{row['instead']}]({name}/ticket.md)"
+        cells = (
+            number,
+            f"[{literal(_title(name))}]({name}.md). {literal(row['harm'])}.",
+            f"{row['damage']}, {'silent' if row['silent'] else 'loud'}",
+            row["discovered"],
+            row["introduced"] + (f" ({by})" if by else ""),
+            f"{row['release']}, {row['date']}",
+            ticket,
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+        commands.append(f"{number}. {code(row['command'])}")
+    releases = [f"Kafka {release} is commit {code(commit)}" for release, commit in rows["commits"].items()]
+    tickets = {row["filing"] for row in rows["finding"] if row.get("filing")}
+    return page(
+        "Findings",
+        "Failures of released Kafka that Onceproof has found, and for which we found no report: "
+        f"{len(rows['finding'])}, of which {sum(row['damage'] == 'critical' for row in rows['finding'])} are critical. "
+        "The most harmful come first. Each has a unit test in Kafka's own terms and a patch. "
+        f"{len(tickets)} tickets are ready to be filed, in the order of their numbers.",
+        [
+            "\n".join(lines),
+            "## What shows each",
+            paragraph(
+                f"So each was reproduced last, on the release that the table names. {'; '.join(releases)}. A command "
+                "of `mvn` needs no brokers."
+            ),
+            "\n".join(commands),
+            "## All at once",
+            paragraph(
+                "`KAFKA=/path/to/kafka make findings` runs the unit tests of all findings on both releases, applies "
+                "the patches to the branches 4.4 and trunk of a clone of Kafka, and runs the unit tests and Kafka's "
+                "own tests of the touched classes with them. Without `KAFKA` it runs the unit tests on the releases "
+                "alone. `docs/check_findings.py` says how Kafka is built without Gradle."
+            ),
+            "## Taken back",
+            paragraph("What looked like a failure, and is none."),
+            bullets(
+                f"[{literal(_title(row['name']))}]({row['name']}.md): {literal(row['why'])}"
+                for row in rows["taken_back"]
+            ),
+        ],
     )
 
 
@@ -531,6 +599,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/settings.md": settings,
     "docs/compared-releases.md": compared,
     "docs/known-failures.md": known_failures,
+    "docs/findings/README.md": found,
     "docs/reference/scenarios.md": scenarios,
     "docs/reference/faults.md": faults,
     "docs/reference/promises.md": promises,

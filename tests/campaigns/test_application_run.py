@@ -4,6 +4,7 @@ import json
 import shutil
 import stat
 import subprocess
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,24 @@ def test_a_foreign_key_join_keeps_none_before(examples):
     code, [good] = app_run(examples / "foreign-key-join", "--streams", "3.8.1", "--seed", "1")
     assert (code, good["judgement"]) == (0, "green"), good["reason"]
     assert good["promises"]["replay"] > 3_000
+
+
+@pytest.mark.night
+@pytest.mark.broker
+@pytest.mark.parametrize("streams", ["4.4.0"])
+def test_a_table_behind_suppress_takes_off_what_never_came_out_and_a_stream_of_the_same_counts_is_right(
+    examples, streams
+):
+    code, [bad] = app_run(examples / "final-counts", "--streams", streams, "--seed", "1")
+    assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
+    assert "without any fault" in bad["reason"]
+    assert bad["anomalies"].keys() == {"wrong-value"}
+    assert [issue["key"] for issue in bad["issues"]] == ["KIP-328, old value (no JIRA)"], bad
+    assert bad["unexplained"] == {}
+    records = json.loads((Path(bad["folders"][0]) / "outputs.json").read_text())["records"]
+    sums, right = ({key: int(b64decode(sum_)) for _, key, sum_ in records[name]} for name in ("sums", "sums-of-stream"))
+    assert sums.keys() == right.keys()
+    assert all(sums[key] < right[key] for key in right)
 
 
 def red_by_chance(folder, streams):

@@ -151,6 +151,9 @@ WINDOW = (f"{KAFKA}KStreamWindowAggregate$KStreamWindowAggregateProcessor", ("s"
 SESSION = (f"{KAFKA}KStreamSessionWindowAggregate$KStreamSessionWindowAggregateProcessor", ("s",))
 
 
+GROUP = (f"{KAFKA}KTableRepartitionMap$KTableMapProcessor", ("s",))
+HELD_BACK = ("InMemoryTimeOrderedKeyValueChangeBuffer", "in memory")
+FINAL_SUMS = topology_of(GROUP, kinds={"s": HELD_BACK}, internal=["sums-repartition"])
 MOVED = topology_of(OWN, internal=["moved-repartition"])
 HELD = {"t": 2, "source": "driver", "event": "fault", "name": "held-rebalance", "action": "applied"}
 
@@ -184,6 +187,9 @@ def of(name):
         ("KIP-562 (no JIRA)", "3.7.2", STALE, [DEDUP], STANDBYS, {"config": EXACTLY}),
         ("KIP-562 (no JIRA)", "3.7.2", STALE, [DEDUP], STANDBYS, {"witness": replace(STALE, observed="1, instance-1 stale")}),
         ("KIP-825, retention (no JIRA)", "4.4.0", LOST, [store(ON_CLOSE, WINDOW)], EXACTLY, {"events": [store(WINDOWED, WINDOW)]}),
+        ("KIP-328, old value (no JIRA)", "4.4.0", WRONG, [FINAL_SUMS], EXACTLY, {"events": [topology_of(GROUP, kinds={"s": WINDOWED}, internal=["sums-repartition"])]}),
+        ("KIP-328, old value (no JIRA)", "3.0.0", WRONG, [FINAL_SUMS], EXACTLY, {"events": [topology_of(OWN, kinds={"s": HELD_BACK}, internal=["sums-repartition"])]}),
+        ("KIP-328, old value (no JIRA)", "4.4.0", WRONG, [FINAL_SUMS], EXACTLY, {"witness": LOST}),
     ],
 )  # fmt: skip
 def test_a_mechanism_shows_where_its_store_is_and_the_nearest_other_bug_is_unknown(

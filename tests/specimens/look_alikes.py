@@ -430,6 +430,20 @@ CASES = (
         place="instance-1",
         unlike=({"instance": False}, {"place": "instance-12"}),
     ),
+    Case("KAFKA-19629, in memory", "stuck", after="deadlock", place="instance-1"),
+    Case(
+        "KAFKA-19629, in memory",
+        "unclean-close",
+        after="deadlock",
+        place="instance-1",
+        unlike=({"instance": False}, {"place": "instance-12"}),
+    ),
+    Case(
+        "KIP-796, closed store (no JIRA)",
+        "stale-answer",
+        observed="0, instance-1 standby bounded",
+        unlike=({"observed": "0, instance-1 standby stale"}, {"observed": "10, instance-1 standby bounded"}),
+    ),
     Case("KAFKA-20254", "stuck", after="refused"),
     Case(
         "KAFKA-15770",

@@ -14,15 +14,11 @@ import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
-import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
-import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.state.SessionStore;
 
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 import java.time.Duration;
 import java.util.List;
@@ -36,39 +32,27 @@ public class KStreamSessionWindowAggregateClosedSessionTest {
     private static final Duration GRACE = Duration.ofMillis(5);
     private static final List<String> FINAL = List.of("100 to 100: 1", "108 to 116: 2");
 
-    @ParameterizedTest
-    @ValueSource(booleans = {true, false})
-    public void shouldNotMergeClosedSessionWithDefaultRetention(final boolean suppressed) {
-        assertEquals(FINAL, finals(suppressed, GAP.plus(GRACE), false));
-    }
-
-    @ParameterizedTest
-    @ValueSource(booleans = {true, false})
-    public void shouldNotMergeClosedSessionWithLongerRetention(final boolean suppressed) {
-        assertEquals(FINAL, finals(suppressed, Duration.ofDays(1), false));
+    @Test
+    public void shouldNotMergeClosedSessionWithDefaultRetention() {
+        assertEquals(FINAL, finals(GAP.plus(GRACE)));
     }
 
     @Test
-    public void shouldNotMergeClosedSessionThatIsCached() {
-        assertEquals(FINAL, finals(true, GAP.plus(GRACE), true));
+    public void shouldNotMergeClosedSessionWithLongerRetention() {
+        assertEquals(FINAL, finals(Duration.ofDays(1)));
     }
 
     /** Sessions that came out, with the number of their records: at 116 that of 100 closes, then a record of 108 comes. */
-    private static List<String> finals(final boolean suppressed, final Duration retention, final boolean cached) {
+    private static List<String> finals(final Duration retention) {
         final Materialized<String, Long, SessionStore<Bytes, byte[]>> store =
             Materialized.<String, Long, SessionStore<Bytes, byte[]>>as("store")
                 .withKeySerde(Serdes.String()).withValueSerde(Serdes.Long()).withRetention(retention);
-        if (!cached) {
-            store.withCachingDisabled();
-        }
         final StreamsBuilder builder = new StreamsBuilder();
-        final SessionWindowedKStream<String, Integer> sessions =
+        final KTable<Windowed<String>, Long> counts =
             builder.stream("input", Consumed.with(Serdes.String(), Serdes.Integer()))
                 .groupByKey(Grouped.with(Serdes.String(), Serdes.Integer()))
-                .windowedBy(SessionWindows.ofInactivityGapAndGrace(GAP, GRACE));
-        final KTable<Windowed<String>, Long> counts = suppressed
-            ? sessions.count(store).suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()))
-            : sessions.emitStrategy(EmitStrategy.onWindowClose()).count(store);
+                .windowedBy(SessionWindows.ofInactivityGapAndGrace(GAP, GRACE))
+                .emitStrategy(EmitStrategy.onWindowClose()).count(store);
         counts.toStream((key, count) -> key.window().start() + " to " + key.window().end() + ": " + count)
             .mapValues(count -> "")
             .to("output", Produced.with(Serdes.String(), Serdes.String()));

@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.function.Consumer;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 /** A changelog must keep windows for as long as their store does, whether the supplier or Materialized says it. */
@@ -52,6 +53,16 @@ public class WindowedStoreSupplierRetentionTest {
     public void shouldKeepChangelogAsLongAsRetentionOfMaterialized() {
         assertKept(grouped -> grouped.windowedBy(TimeWindows.ofSizeWithNoGrace(SIZE))
             .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("store").withRetention(KEPT)));
+    }
+
+    @Test
+    public void shouldBuildWithSuppliedStoreThatKeepsLessThanSizeAndGrace() {
+        final StreamsBuilder builder = new StreamsBuilder();
+        builder.stream("input", Consumed.with(Serdes.String(), Serdes.String()))
+            .groupByKey(Grouped.with(Serdes.String(), Serdes.String()))
+            .windowedBy(TimeWindows.ofSizeAndGrace(SIZE, KEPT))
+            .count(Materialized.as(Stores.persistentWindowStore("store", SIZE, SIZE, false)));
+        assertDoesNotThrow(() -> builder.build(), "it builds since 2.0");
     }
 
     private static void assertKept(final Consumer<KGroupedStream<String, String>> counted) {

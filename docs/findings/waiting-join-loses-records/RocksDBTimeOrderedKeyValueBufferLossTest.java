@@ -122,6 +122,17 @@ public class RocksDBTimeOrderedKeyValueBufferLossTest {
         assertEquals(List.of("b", "c"), evict());
     }
 
+    @Test
+    public void shouldNotOverwriteRecordOfBeforeReopen() {
+        put("a", 0);
+
+        reopen();
+
+        put("a", 0);
+        put("b", 1_000);
+        assertEquals(List.of("a", "a"), evict());
+    }
+
     private void restore() {
         buffer.close();
         open(restoredDir);
