@@ -145,12 +145,13 @@ def _looked_at(context: TrialContext, read: Read) -> dict[str, int]:
 
 def _check_ends(context: TrialContext) -> None:
     """Check the facts about topics by what their brokers say."""
-    plan, sizes = context.plan, context.topics.sizes()
-    role_of = {plan.topic(role): role for role in plan.roles}
-    ends = {(role_of[topic], partition): end for (topic, partition), end in context.ends().items()}
-    present = {role_of[topic]: size for topic, size in sizes.items() if topic in role_of}
+    plan, sizes, ends = context.plan, context.topics.sizes(), context.ends()
+    present = {role: sizes[topic] for role in plan.roles if (topic := plan.topic(role)) in sizes}
+    ended = {
+        (role, number): ends.get((plan.topic(role), number), 0) for role in present for number in range(present[role])
+    }
     declared = {role for role, planned in plan.roles.items() if planned.declared}
-    check_brokers(context.facts, present, ends, set(plan.inputs) - declared)
+    check_brokers(context.facts, present, ended, set(plan.inputs) - declared)
 
 
 def _as_far_as_committed(context: TrialContext, read: Read) -> Mapping[str, list[Record]]:

@@ -18,7 +18,7 @@ EVENT = "built"
 CACHING = "caching"  # a setting
 GUARANTEE = "processing.guarantee"
 QUEUE = "errors.dead.letter.queue.topic.name"
-END = re.compile(r"(?P<role>.+)_(end|read)(/(?P<partition>\d+))?")  # a fact of how far somebody came
+END = re.compile(r"(?P<of>.+)_(end|read)(/(?P<partition>\d+))?")  # a fact of how far somebody came
 JOINS = ("inner", "left", "outer")
 WINDOWS = ("tumbling", "hopping", "session", "sliding")
 CLOCKS = ("stream-time", "wall-clock")
@@ -185,13 +185,19 @@ def check_brokers(
                 f"{sizes[role]}: the plan of the trial is not what was run."
             )
     for fact, taken in facts.items():
-        match = END.fullmatch(fact)
-        if match is None or match["role"] not in sizes:
+        if (match := END.fullmatch(fact)) is None or (role := _log_of(match["of"], sizes)) is None:
             continue
-        role, partition = match["role"], match["partition"]
-        end = sum(ends[role, number] for number in ([int(partition)] if partition else range(sizes[role])))
+        numbers = [int(match["partition"])] if match["partition"] else range(sizes[role])
+        end = sum(ends[role, number] for number in numbers)
         if not 0 <= taken <= end:
             raise HarnessError(
-                f"The checks take {fact}={taken:,}, but the brokers say that this log ends at {end:,}: that is no end "
-                "that it had."
+                f"The checks take {fact}={taken:,}, but the brokers say that {role} ends at {end:,}: it never ended "
+                "there."
             )
+
+
+def _log_of(name: str, roles: Iterable[str]) -> str | None:
+    """The role of the topic that a fact of an end names: by the role, by the store, or as the changelog."""
+    return next((role for role in sorted(roles) if name in (role, role.removesuffix("-changelog"))), None) or next(
+        (role for role in sorted(roles) if role.endswith(f"-{name}")), None
+    )
