@@ -6,6 +6,7 @@ So less is compared than suites ask for. An `error` is only what nothing explain
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,11 @@ from tests.conftest import HERE, a_trial
 from tests.published import NAMES
 from tests.specimens.files import a_reading
 from tests.specimens.mutations import Clean
-from tests.specimens.trials import kept_trials
+from tests.specimens.trials import REAL, kept_trials
 
 Topics = Mapping[str, Sequence[Record]]
 Lost = Callable[[Sequence[Record]], list[Record]]
 OURS = EmbeddedCluster(HERE, Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
-KEPT = kept_trials()
-CHECKED = {clean.name: CHECKS[clean.check](clean.topics, clean.facts) for clean in KEPT}
 LOSE: Mapping[str, Lost] = {
     "all": lambda _: [],
     "a key in three": lambda records: [record for record in records if (record.key or 0) % 3],
@@ -55,9 +54,22 @@ def planned(scenario: str) -> TrialPlan:
 PLANS = [planned(scenario) for scenario in SCENARIOS]
 
 
+@cache
+def kept() -> Mapping[str, Clean]:
+    """The kept trials by name."""
+    return {clean.name: clean for clean in kept_trials()}
+
+
+@cache
+def sound(name: str) -> Findings:
+    """What is found in a kept trial of which nothing is lost."""
+    clean = kept()[name]
+    return CHECKS[clean.check](clean.topics, clean.facts)
+
+
 def judged(clean: Clean, plan: TrialPlan, found: Findings) -> Outcome:
     """The outcome of a kept trial in which this was found, and all that is in no topic was compared often enough."""
-    of_topics = CHECKED[clean.name].promises
+    of_topics = sound(clean.name).promises
     keys = len({record.key for name in plan.inputs for record in clean.topics.get(name, ())})
     produced = Produced(found.records, keys)
     plan = replace(plan, preloaded=of_topics.get("state", plan.preloaded))
@@ -77,12 +89,13 @@ def lose(clean: Clean, topic: str, way: str) -> dict[str, Sequence[Record]]:
     }
 
 
-@pytest.mark.parametrize("clean", KEPT, ids=lambda clean: clean.name)
-def test_what_is_lost_of_a_topic_is_a_witness_and_no_failure_of_ours(clean: Clean) -> None:
+@pytest.mark.parametrize("name", sorted(file.stem for file in REAL.glob("*.parquet")))
+def test_what_is_lost_of_a_topic_is_a_witness_and_no_failure_of_ours(name: str) -> None:
+    clean = kept()[name]
     plans = [plan for plan in PLANS if plan.check == clean.check]
     assert plans
     for plan in plans:
-        assert judged(clean, plan, CHECKED[clean.name]).reason == "-"
+        assert judged(clean, plan, sound(name)).reason == "-"
     for topic in clean.topics.keys() - {name for plan in plans for name in plan.inputs} - OF_OURS:
         for way in () if topic.endswith(("-all", "-contents")) else LOSE:
             found = CHECKS[clean.check](lose(clean, topic, way), clean.facts)
@@ -91,7 +104,7 @@ def test_what_is_lost_of_a_topic_is_a_witness_and_no_failure_of_ours(clean: Clea
 
 
 def test_a_changelog_that_lacks_records_is_told_with_what_was_compared_less_often() -> None:
-    [clean] = [clean for clean in KEPT if clean.name == "crash-DEFAULT_CONFIG"]
+    clean = kept()["crash-DEFAULT_CONFIG"]
     [plan] = [plan for plan in PLANS if plan.trial.cell.scenario == "crash"]
     for way in LOSE:
         found = CHECKS[clean.check](lose(clean, "seen-changelog", way), clean.facts)
