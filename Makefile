@@ -26,7 +26,7 @@ export UV_COMPILE_BYTECODE = 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-java benchmarks lock release clean prerequisites findings docs docs-serve pictures
+.PHONY: help run test test-night test-repeat up down secrets setup lint lint-github lint-prose format reference test-unit test-plain coverage test-mutants test-java benchmarks lock release clean prerequisites findings docs docs-serve pictures
 
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ test-plain: $(VENV)/.installed ## Tests that need no Airflow and Spark, with a p
 coverage: setup ## The tests that need no broker, in Python and Java, and which lines they do not reach, the least covered first
 	@$(BIN)/pytest -n 2 -m "$(UNIT)" --cov --cov-report=term $(ARGS)
 	@$(BIN)/python -m tests.java_coverage
+
+test-mutants: $(VENV)/.installed ## Alter the code of verdicts, mutant by mutant, and see that a test fails; goes on where it was
+	@$(BIN)/python -m tests.mutants --survivors $(ARGS)
 
 test-java: prerequisites $(VENV)/.installed ## The application's topology tests, on its oldest and newest Kafka Streams
 	@for release in 3.0.0 $$($(BIN)/python -m tests.published); do rm -rf streams_app/target/surefire-reports; \

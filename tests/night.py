@@ -86,6 +86,11 @@ STEPS = (
             *("--results", str(folder / "chaos.jsonl"), "--keep", str(folder / "failed")),
         ),
     ),
+    Step(
+        "mutants",
+        "tests fail if the code of verdicts is altered: nine of ten mutants of each group are killed",
+        lambda folder: (sys.executable, "-m", "tests.mutants", "--survivors", "--sessions", str(folder / "sessions")),
+    ),
     _run("brokers", "each variant and release meets each line of brokers"),
 )
 

@@ -818,3 +818,71 @@ def test_a_session_that_grew_after_it_had_closed_explains_that_it_went(seen, exp
     inputs = [(0, 0, 1, 5, 1_000), (0, 1, 2, 5, 1_071), (0, 2, 1, 5, 1_050)]
     trial = Scene([], lambda: inputs, {"kind": "session", "size": 60, "grace": 10, "kept.longer": True})
     assert explained(seen, trial, "KIP-825, sessions (no JIRA)", "SESSION_KEPT") is expected
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (Explanation(("lost-record", "stuck"), after="crash"), "lost-record, stuck (after crash)"),
+        (
+            Explanation(("stuck",), open_at="crash", returned=True, given=("late", "kept.longer"), most=3),
+            "stuck (open at crash; returned; given late, kept.longer; most 3)",
+        ),
+        (Explanation(("stuck",), scenarios=("scan",), variants=("SCAN",)), "stuck ()"),
+        (Explanation(("stuck",), sent=12), "stuck (sent 12)"),
+    ],
+)
+def test_an_explanation_is_told_by_its_anomalies_and_its_conditions(row, words):
+    assert row.summary == words
+
+
+def test_who_explains_only_few_counts_all_of_the_trial_also_those_that_another_explains():
+    few = Explanation(("lost-record",), most=1)
+    stuck, first, second = (
+        witness("stuck", "instance-1"),
+        witness("lost-record", "input/0@1", key=1),
+        witness("lost-record", "input/0@2", key=2),
+    )
+    of_first = Explanation(("lost-record",), values="^1$")
+    there = Scene([], lambda: [(0, 1, 1, 1, 0), (0, 2, 2, 2, 0)])
+    assert unexplained([stuck, first, second], [of_first, few], there) == {"stuck": 1, "lost-record": 1}
+    assert unexplained([stuck, first], [few], there) == {"stuck": 1}
+
+
+def test_values_come_in_the_order_of_their_offsets_whatever_their_times():
+    records = [(0, 1, 7, 2, 100), (0, 0, 7, 1, 200), (1, 5, 8, 3, 0), (0, 2, 7, 3, 50)]
+    assert Scene([], lambda: records).values == {7: "1,2,3", 8: "3"}
+
+
+def healed(name, on="a"):
+    return {"t": 6, "source": "driver", "event": "fault", "name": name, "action": "healed", "on": on}
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([*HELD, struck("bounce")], {0}, id="the task that it had"),
+        pytest.param([*HELD, struck("bounce"), RETURNED[0] | {"source": "a"}], {0, 1}, id="and that it got meanwhile"),
+        pytest.param([*HELD, struck("bounce"), healed("bounce"), RETURNED[0] | {"source": "a"}], {0}, id="not later"),
+        pytest.param([*HELD, {**assigned(2, [], []), "source": "a"}, struck("bounce")], {0}, id="between assignments"),
+        pytest.param([*HELD, {**assigned(2, ["0_4"], []), "source": "a"}, struck("bounce")], {4}, id="the last one"),
+        pytest.param(HELD, set(), id="no fault"),
+        pytest.param([*HELD, {**struck("bounce"), "on": None}], set(), id="of no instance"),
+    ],
+)
+def test_a_fault_strikes_the_tasks_that_its_instance_has_while_it_lasts(events, expected):
+    assert Scene(events, tuple).struck == expected
+
+
+@pytest.mark.parametrize(
+    ("did", "expected"),
+    [
+        ([("a", "started"), ("a", "closed"), ("a", "started")], True),
+        ([("a", "started"), ("a", "closed"), ("b", "started")], False),
+        ([("a", "started"), ("a", "killed"), ("a", "started")], False),
+        ([("a", "closed")], False),
+    ],
+)
+def test_an_instance_is_reopened_if_it_starts_again_after_a_clean_close(did, expected):
+    events = [{"event": "instance", "name": name, "action": action} for name, action in did]
+    assert Scene([{"event": "crash", "name": "a"}, *events], tuple).reopened is expected

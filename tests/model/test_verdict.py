@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
+from onceproof.model.sensitivity import Tally
 from onceproof.model.verdict import Sighting, TrialEvidence, Verdict, exit_code, judge, sighting
 
 
@@ -114,6 +117,49 @@ def test_trials_that_count_are_red_or_exercised():
     assert (verdict.red, verdict.counted, verdict.trials) == (1, 2, 3)
     assert verdict.issues == ("KAFKA-14172",)
     assert dict(verdict.anomalies) == {"duplicate-id": 3}
+
+
+def test_a_rate_is_taken_of_planned_trials_and_a_control_counts_what_was_provoked_there():
+    added, void = replace(GREEN, key="t6", planned=False), trial("t7", is_void=True)
+    verdict = judge(cell("3.3.1"), [RED, replace(RED, key="t8"), GREEN, IDLE, added, void], registry())
+    assert (verdict.rated, verdict.hits, verdict.greens, verdict.tried) == (Tally(2, 3), 2, 2, 5)
+
+
+def test_of_a_trial_that_says_nothing_more_nothing_is_taken_for_granted():
+    verdict = judge(cell("3.3.1", "NO_LAG_ACCEPTABLE"), [TrialEvidence("t1", 1, reason="It ended.")], registry())
+    assert (verdict.verdict, verdict.sentence) == (Verdict.INCONCLUSIVE, "Not all steps were tried: It ended.")
+    counted = judge(cell("3.4.1"), [TrialEvidence("t1", 1, exercised=True)], registry())
+    assert (counted.rated, counted.tried) == (Tally(0, 1), 1)
+
+
+FIRST, LATE = trial("t6", exercised=True, reason="It came back."), trial("t7", error="It took too long.")
+
+
+@pytest.mark.parametrize(
+    ("where", "trials", "sentence"),
+    [
+        (cell("3.4.1"), [], "No trial was run."),
+        (cell("3.4.1"), [BROKEN, LATE], "A broker ended."),
+        (cell("3.4.1"), [replace(IDLE, reason="It did not bite."), IDLE], "It did not bite."),
+        (
+            cell("3.3.1", "NO_LAG_ACCEPTABLE"),
+            [replace(IDLE, reason="It ended early.", all_steps_tried=False), IDLE],
+            "Not all steps were tried: It ended early.",
+        ),
+        (cell("3.4.1"), [FIRST], "No anomaly in 1 exercised trial. It came back."),
+        (cell("3.4.1"), [FIRST, GREEN], "No anomaly in 2 exercised trials. It came back."),
+        (
+            cell("3.3.1"),
+            [RED, BROKEN, LATE],
+            "3 duplicate-id, as KAFKA-14172 (fixed in 3.4.1 and 3.5.0) explains; but 2 of its trials failed: "
+            "A broker ended.",
+        ),
+    ],
+)
+def test_the_first_trial_that_says_it_gives_the_reason(where, trials, sentence):
+    verdict = judge(where, trials, registry())
+    assert verdict.sentence == sentence
+    assert verdict.errors == {trial.key: trial.error for trial in trials if trial.error}
 
 
 INFORMATIONAL_AND_RED = {"stale-checkpoint": 1, "thread-died": 1}
