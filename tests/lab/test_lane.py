@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.check_findings import compile_java, joined, launcher, run_tests
 from onceproof.campaigns.fuzz.fuzzing import Finding, Fuzzed, Fuzzer
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, NEVER, ROCKSDB, SHORT, VERSIONED, Case, Record, Step, draw
 from onceproof.campaigns.fuzz.known import causes_in, explained
@@ -21,7 +22,6 @@ from onceproof.lab.lane import Lane
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from tests.conftest import HERE
-from tests.lab.test_findings import compiled, joined, launcher, ran
 from tests.published import NEWEST
 
 pytestmark = pytest.mark.broker  # it needs Kafka Streams, though no broker
@@ -299,8 +299,9 @@ def printed(case: Case, topic: str, release: Release, folder: Path) -> str:
             turns = lane.run(case.encoded)["turns"]
     source.write_text(unit_test(case, topic, "Written by hand.", turns))
     class_path = joined(*replay_class_path(HERE, release), *launcher())
-    classes = compiled([source], class_path, folder / str(release))
-    [said] = ran(release, classes, folder / f"report {release}").values()
+    classes = compile_java([source], class_path, folder / str(release))
+    on = joined(classes, *replay_class_path(HERE, release), *launcher())
+    [said] = run_tests(on, folder / f"report {release}", f"--scan-classpath={classes}").values()
     return said
 
 
@@ -365,7 +366,7 @@ def test_every_case_of_the_snapshot_is_printed_so_that_it_compiles(tmp_path):
         sources.append(tmp_path / f"{NAME}{number}.java")
         text = unit_test(case, case.leaves[0].name, "Drawn.")
         sources[-1].write_text(text.replace(f"class {NAME} ", f"class {NAME}{number} "))
-    compiled(sources, joined(*replay_class_path(HERE, NEWEST), *launcher()), tmp_path / "classes")
+    compile_java(sources, joined(*replay_class_path(HERE, NEWEST), *launcher()), tmp_path / "classes")
 
 
 @pytest.mark.night
