@@ -573,6 +573,36 @@ def compared() -> str:
     )
 
 
+def track_record() -> str:
+    """Where each known issue was last reproduced, as `tests/track_record.py` recorded it."""
+    introduction = (
+        "The matrix `known` looks for each known issue in real trials. This is its last run that passed: each cell in "
+        "which an issue is expected was red by it, and no cell showed what no issue explains. CI refuses a change if that was too "
+        "long ago or on no ancestor ([Contributing](../CONTRIBUTING.md#stages-of-tests))."
+    )
+    file = ROOT / "tests" / "track_record.json"
+    if not file.exists():
+        return page("Track record", introduction, ["No run is recorded yet."])
+    record = json.loads(file.read_text())
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(record["verdicts"].items()))
+    facts = [
+        f"Commit {code(record['commit'])}, {record['date'][:10]}, on brokers {', '.join(record['brokers'])}.",
+        f"{record['cells']} cells: {counts}.",
+        "Command: `onceproof run --matrix known`, as run " + code(record["run"]) + ".",
+    ]
+    lines = ["| issue | has it | last reproduced in | red trials | seeds | seen |", "|---|---|---|---|---|---|"]
+    for issue in record["issues"]:
+        for cell in issue["cells"]:
+            seen = ", ".join(f"{count} {code(name)}" for name, count in sorted(cell["anomalies"].items()))
+            seeds = ", ".join(map(str, cell["seeds"]))
+            key, ranges = literal(issue["key"]), ", ".join(issue["affected"])
+            red = f"{cell['red']} of {cell['counted']}"
+            lines.append(f"| {key} | {ranges} | {code(cell['cell'])} | {red} | {seeds} | {seen} |")
+    left = [f"{code(cell)}: {literal(sentence)}" for cell, sentence in record["inconclusive"].items()]
+    undecided = ["## Cells that came out inconclusive", bullets(left)] if left else []
+    return page("Track record", introduction, [bullets(facts), "\n".join(lines), *undecided])
+
+
 def _of_change(change: Mapping[str, Any]) -> str:
     """A change that several topologies have in common, with those that show it."""
     where = " All of them are optimized (`topology.optimization=all`)." if change["optimized"] else ""
@@ -606,6 +636,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/registry.md": keys,
     "docs/reference/issues.md": issues,
     "docs/reference/plants.md": planted,
+    "docs/track-record.md": track_record,
 }
 
 

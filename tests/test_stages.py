@@ -20,6 +20,7 @@ from onceproof.results.nights import read_nights
 from tests import durations, lanes, night, tools
 from tests.docker import inputs
 from tests.docker.conftest import CONTAINERS, Noting
+from tests.present import present
 
 Outcome = Literal["passed", "failed", "skipped"]
 
@@ -246,3 +247,71 @@ def test_short_units_come_first_then_the_longest_and_what_shares_a_session_is_on
     order = sorted(by_unit, key=by_unit.__getitem__)
     assert order[:2] == ["tests/lab/test_d.py", "tests/lab/test_e.py"]
     assert order[2:] == ["a Spark session", "tests/lab/test_new.py", "tests/lab/test_a.py"]
+
+
+NEEDED = ("bash", "dirname", "id", "sed")
+
+
+@pytest.fixture
+def ci(tmp_path, project):
+    """CI's script in a folder, with the programs that are given and stand-ins for make and go; what it came to.
+
+    There is no apt-get, so it installs nothing; PostgreSQL it finds where it is.
+    """
+
+    def run(*programs, due=False, makes=0, record="exit 0"):
+        folder, bin_ = tmp_path / "project", tmp_path / "bin"
+        shutil.copytree(project / ".ci", folder / ".ci")
+        (folder / "tests" / "docker").mkdir(parents=True)
+        (folder / "tests" / "docker" / "inputs.py").write_text(f"raise SystemExit({int(due)})\n")
+        (folder / "src" / "onceproof" / "lab").mkdir(parents=True)
+        (folder / "src" / "onceproof" / "lab" / "toxiproxy.py").touch()
+        bin_.mkdir()
+        for name in NEEDED:
+            (bin_ / name).symlink_to(present(shutil.which(name)))
+        (bin_ / "python3").symlink_to(Path(sys.executable).resolve())
+        scripts = {
+            "make": f'echo "make $1 without $ONCEPROOF_TEST_SKIP"; [ $1 = setup ] || exit {makes}',
+            "go": "exit 1",
+        }
+        for name, script in {**dict.fromkeys(programs, "exit 0"), **scripts}.items():
+            (bin_ / name).write_text(f"#!{bin_}/bash\n{script}\n")
+            (bin_ / name).chmod(0o755)
+        (folder / ".venv" / "bin").mkdir(parents=True)
+        (folder / ".venv" / "bin" / "python").write_text(f"#!{bin_}/bash\n{record}\n")
+        (folder / ".venv" / "bin" / "python").chmod(0o755)
+        environment = {"PATH": str(bin_), "ONCEPROOF_TEST_SKIP": ""}
+        done = subprocess.run(
+            [folder / ".ci" / "run"], env=environment, capture_output=True, text=True, check=False, cwd=folder
+        )
+        return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+    return run
+
+
+HAS_POSTGRESQL = bool(list(Path("/usr/lib/postgresql").glob("*/bin/initdb")))
+NO_POSTGRESQL = [] if HAS_POSTGRESQL else ["postgresql"]
+
+
+def test_ci_fails_after_all_else_ran_if_something_that_is_due_was_left_out(ci):
+    code, ran, said = ci(due=True)
+    assert code == 1
+    assert ran[-1] == f"make test without {','.join([*NO_POSTGRESQL, 'browser', 'toxiproxy', 'docker'])}"
+    assert said[-3:] == [
+        "Chromium could not be installed, so the tests that need it did not run.",
+        "Toxiproxy could not be installed, so the tests that need it did not run.",
+        "The tests in containers are due, and there is no container engine, so the tests that need it did not run.",
+    ]
+
+
+@pytest.mark.parametrize(("makes", "code"), [(0, 0), (2, 2)])
+@pytest.mark.postgresql
+def test_ci_ends_as_the_tests_do_if_nothing_was_left_out(ci, makes, code):
+    ended, ran, said = ci("chromium", "toxiproxy-server", makes=makes)
+    assert (ended, ran[-1], said) == (code, "make test without ", [])
+
+
+@pytest.mark.postgresql
+def test_ci_fails_without_a_track_record_after_all_else_ran(ci):
+    code, ran, said = ci("chromium", "toxiproxy-server", record="echo There is none. >&2; exit 1")
+    assert (code, ran[-1], said) == (1, "make test without ", ["There is none."])

@@ -1,7 +1,7 @@
 """The track record: which run of matrix `known` has last shown every known issue, on which commit.
 
     python -m tests.track_record RUN_FOLDER    record that run, if it passed; the folder lies in the checkout that ran it
-    python -m tests.track_record               whether the record is of an ancestor and not too old: `make test`
+    python -m tests.track_record               whether the record is of an ancestor and not too old: `.ci/run`
 
 A run has passed if each cell has a verdict, none is a regression or an error, each cell in which an issue is expected
 is `known` by an expected issue, and each expected issue explains a cell. Other cells that came out inconclusive are

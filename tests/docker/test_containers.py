@@ -4,6 +4,8 @@ PostgreSQL, Redis and Kafka are stand-ins where no image can be pulled (see `*/D
 `docker-compose.yml`.
 """
 
+from collections import Counter
+
 import httpx
 import pytest
 
@@ -129,11 +131,12 @@ def test_what_had_ended_before_the_kills_is_not_lost_and_not_repeated(deployment
 
 
 def test_the_bad_release_is_known_and_the_good_ones_are_green_at_a_first_look(deployment, judged):
-    verdicts = {streams: verdict["verdict"] for streams, verdict in judged.items()}
-    assert verdicts == {"3.3.1": "known", "3.4.1": "provisional", "4.3.1": "provisional"}
-    assert judged["3.3.1"]["issues"] == ["KAFKA-14172"]
+    shown = {streams: (verdict["verdict"], verdict["issues"]) for streams, verdict in judged.items()}
+    assert shown["4.3.1"] == ("provisional", [])
+    assert shown["3.4.1"] in [("provisional", []), ("known", ["KAFKA-18943"])]  # which tears a transaction by chance
+    assert shown["3.3.1"] == ("known", ["KAFKA-14172"])
     assert judged["3.3.1"]["anomalies"]["duplicate-id"] > 100
-    assert deployment.history() == {RUN: {"known": 1, "provisional": 2}}
+    assert deployment.history() == {RUN: Counter(verdict for verdict, _ in shown.values())}
 
 
 def test_page_and_data_docs_are_behind_the_login(deployment, judged):

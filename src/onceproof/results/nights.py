@@ -22,7 +22,7 @@ class NightStep:
 
     @property
     def became(self) -> str:
-        """What became of it."""
+        """The result, for people."""
         return "passed" if self.code == 0 else f"failed (exit code {self.code})"
 
 
