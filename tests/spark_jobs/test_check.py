@@ -179,3 +179,9 @@ def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tm
     found = [(row["anomaly"], row["offsets"]) for row in read(spark, run_folder, "findings")[trial]]
     assert ("hanging-transaction", ["output/0@0"]) in found
     assert ("isolation-breach", ["output/0@0"]) in found
+
+
+def test_log_segments_are_those_of_their_trial_below_whatever_folder(spark: SparkSession, tmp_path: Path) -> None:
+    run_folder, [trial] = run_folder_of(tmp_path / "trials" / "home", [HEALTHY])
+    write_segments(run_folder.trial(trial).segments_file, [Entry("data", "output", 0, 0, 1, 7, 0, 0, 1)])
+    assert [row["name"] for row in tables.read_segments(spark, run_folder, [trial]).collect()] == [trial]
