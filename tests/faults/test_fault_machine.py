@@ -122,5 +122,5 @@ class Struck(RuleBasedStateMachine):
 
 TestStruck = Struck.TestCase
 TestStruck.settings = settings(
-    max_examples=40, stateful_step_count=4, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=16, stateful_step_count=3, deadline=None, suppress_health_check=list(HealthCheck)
 )
