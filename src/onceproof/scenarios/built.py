@@ -78,7 +78,7 @@ def _cached(built: Built) -> int | None:
 
 
 def _history(built: Built) -> int | None:
-    return built.settings.get("retention.ms") if built.has_layer("Versioned") else 0
+    return int(built.settings["retention.ms"]) if built.has_layer("Versioned") else 0
 
 
 def _table_join(built: Built) -> int | None:
@@ -96,17 +96,12 @@ def _kind_of_windows(built: Built) -> int | None:
 
 
 def _only_finals(built: Built) -> int | None:
-    return built.settings["suppressed"] or built.settings["on.close"]
+    return bool(built.settings["suppressed"] or built.settings["on.close"])
 
 
 def _is_suppressed(built: Built) -> int | None:
     """Whether there is a processor that holds windows back, where nothing else does."""
     return None if built.settings["on.close"] else built.first_class(r"\bKTable(Suppress)Processor") is not None
-
-
-def _waits_for_matches(built: Built) -> int | None:
-    """Whether results may come without a match, for which a store is kept (KAFKA-10847)."""
-    return built.has_layer("ListValue") if "window.ms" in built.settings else None
 
 
 # By fact, what says its value, and in which words.
@@ -156,6 +151,7 @@ def contradictions(facts: Mapping[str, int], built: Built) -> Iterator[str]:
                     f"The checks take {fact}={taken}, but of {built.instance} {by} says {fact}={int(said)}: the "
                     "plan of the trial is not what was run."
                 )
+    # A join of streams whose results may come without a match keeps those that wait (KAFKA-10847).
     if "join" in facts and "window.ms" in built.settings and built.has_layer("ListValue") != (facts["join"] > 0):
         yield (
             f"The checks take join={facts['join']}, {JOINS[facts['join']]}, but the stores of {built.instance} are "
