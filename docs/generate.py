@@ -274,7 +274,7 @@ def promises() -> str:
             for least in dict.fromkeys(counted.values())
         ),
         paragraph(
-            "What is lost is not compared. So a promise may be compared less often beside an anomaly of its suite, or "
+            "A lost record is not compared. So a promise may be compared less often beside an anomaly of its suite, or "
             f"beside one of these: {codes(sorted(LOSSES))}. The trial is red then, and says so. Without any of them it "
             "is an `error`."
         ),

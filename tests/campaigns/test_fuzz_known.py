@@ -371,3 +371,35 @@ def test_what_does_not_build_with_a_filter_for_each_use_stays_red():
     assert (known.keys, known.judged) == ((), UNBUILT)
     other = red("failed", "n", "StreamsException: in a processor")
     assert explained(case, other, causes_in(NEWEST), red_if(is_shared, other)).keys == ()
+
+
+# --- joins of streams that come late ---------------------------------------------------------------------------------
+
+
+def joined_streams(kind: str) -> Case:
+    steps = (Step("l", "stream", ("in",)), Step("r", "stream", ("others",)))
+    join = Step("j", "streamJoin", ("l", "r"), {"kind": kind, "size": 50, "grace": 0})
+    return Case((*steps, join), (Record("in", BEGIN, "a", "a|0"),))
+
+
+def ends_early(case: Case) -> bool:
+    return len(case.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("join", "anomaly", "release", "keys"),
+    [
+        ("left", "missing", NEWEST, ("KAFKA-15417, late (no JIRA)",)),
+        ("inner", "missing", NEWEST, ()),  # nothing waits
+        ("left", "unexpected", NEWEST, ()),
+        ("left", "missing", Release(3, 7, 2), ()),
+    ],
+)
+def test_a_join_of_streams_that_waits_too_long_lacks_what_more_records_bring(join, anomaly, release, keys):
+    judged = red(anomaly)
+    assert explained(joined_streams(join), judged, causes_in(release), red_if(ends_early, judged)).keys == keys
+
+
+def test_what_comes_late_comes_in_the_end():
+    judged = red("missing")
+    assert explained(joined_streams("left"), judged, causes_in(NEWEST), lambda _: judged).keys == ()

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onceproof.campaigns.fuzz.known import CAUSES
+from onceproof.model.application_issues import application_issues
 from onceproof.model.explaining import Explanation
 from onceproof.model.history import Input
 from onceproof.model.known_issues import KnownIssue, registry
@@ -81,6 +83,13 @@ def test_each_explanation_has_a_case_and_each_issue_that_explains_something_a_lo
         cases = [case for case in CASES if case.issue == row.key]
         shown = [of_case(case) for case in cases]
         assert [e.summary for e in row.explains if e not in shown] == []
+
+
+def test_what_explains_nothing_in_a_scenario_is_of_applications_or_fuzz() -> None:
+    """Their look-alikes are in test_application_issues.py and in tests/campaigns/test_fuzz_known.py."""
+    of_fuzz = {key for cause in CAUSES for key in cause.shows.values()}
+    silent = {row.key for row in ROWS.values() if not row.explains}
+    assert silent <= of_fuzz | {row.issue for row in application_issues()}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -1,4 +1,4 @@
-"""What is missing is a witness, and no failure of ours: of each topic of each kept trial some is lost, or all of it.
+"""A record that is missing is a witness, and no failure of ours: of each topic of each kept trial some are lost, or all.
 
 So less is compared than suites ask for. An `error` is only what nothing explains.
 """
@@ -62,7 +62,7 @@ def kept() -> Mapping[str, Clean]:
 
 @cache
 def sound(name: str) -> Findings:
-    """What is found in a kept trial of which nothing is lost."""
+    """The findings in a kept trial of which nothing is lost."""
     clean = kept()[name]
     return CHECKS[clean.check](clean.topics, clean.facts)
 
