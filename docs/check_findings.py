@@ -128,7 +128,11 @@ def kafka_commits() -> Mapping[str, str]:
 
 @cache
 def tools(profile: str = "pytest") -> list[Path]:
-    """What the pom of the findings names in a profile."""
+    """What the pom of the findings names in a profile.
+
+    Raises:
+        HarnessError: Maven did not find it.
+    """
     pom = FINDINGS / "pom.xml"
     out = HERE.artifacts / f"findings-{profile}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:8]}.classpath"
     if jars := remembered(out):
@@ -176,7 +180,11 @@ def compile_java(sources: Iterable[Path], class_path: str, into: Path, *options:
 
 
 def run_tests(class_path: str, reports: Path, *selected: str, jvm: Sequence[str] = ()) -> dict[str, str]:
-    """Tests, run in one JVM: what was wrong with each, or an empty text."""
+    """Tests, run in one JVM: what was wrong with each, or an empty text.
+
+    Raises:
+        HarnessError: they did not run to the end.
+    """
     command = [HERE.java, *FAST_START, "-Xmx1g", *jvm, "-cp", class_path, *LAUNCHER, *selected]
     done = subprocess.run(
         [*command, f"--reports-dir={reports}"], capture_output=True, text=True, errors="replace", check=False

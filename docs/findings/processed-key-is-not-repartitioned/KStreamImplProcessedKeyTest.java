@@ -22,9 +22,11 @@ import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+import java.io.File;
 import java.util.HashSet;
 import java.util.Properties;
 import java.util.Set;
@@ -42,6 +44,9 @@ public class KStreamImplProcessedKeyTest {
             context().forward(record.withKey(record.value()));
         }
     };
+
+    @TempDir
+    File stateDir;
 
     private final Properties config = new Properties();
 
@@ -111,6 +116,7 @@ public class KStreamImplProcessedKeyTest {
     /** The keys in a topic after two records of the values a and b; the aggregates always have these. */
     private Set<String> keysOf(final StreamsBuilder builder, final String topic) {
         config.put(StreamsConfig.APPLICATION_ID_CONFIG, APPLICATION);
+        config.put(StreamsConfig.STATE_DIR_CONFIG, stateDir.getPath());
         final Topology topology = builder.build(config);
         try (TopologyTestDriver driver = new TopologyTestDriver(topology, config)) {
             final TestInputTopic<String, String> input =
