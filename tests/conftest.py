@@ -2,7 +2,7 @@
 
 import gc
 import secrets
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -39,6 +39,7 @@ HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
 SLOW, GUESS = ("broker", "system"), 10.0  # markers of tests that take so many seconds, until they are measured
 ROOT = Path(__file__).parents[1]
+NOT_QUICK = tuple(ROOT / "tests" / name for name in ("dags", "expectations", "spark_jobs", "system"))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,8 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     measured = durations()
     if config.getoption("quick"):
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in measured])
-        items[:] = [item for item in items if item.nodeid not in measured]
+        config.hook.pytest_deselected(items=[item for item in items if not is_quick(item, measured)])
+        items[:] = [item for item in items if is_quick(item, measured)]
     for item in items:
         if item.get_closest_marker("docker") and containers_passed():
             item.add_marker("night")
@@ -67,6 +68,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return item.get_closest_marker("docker") is not None, by_unit.get(unit_of(item.nodeid), 0.0)
 
     items.sort(key=place)
+
+
+def is_quick(item: pytest.Item, measured: Mapping[str, float]) -> bool:
+    """Whether a test, or each of its cases (`tests.cases`), takes less than a second."""
+    cases: int = getattr(getattr(item, "function", None), "cases", 0)
+    return measured.get(item.nodeid, 0.0) <= cases
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the folders whose modules import Airflow, Spark or Great Expectations, where quick tests are asked for."""
+    return True if config.getoption("quick") and collection_path in NOT_QUICK else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -93,7 +105,7 @@ def pytest_make_collect_report(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One that measures how long tests take, and one that leaves out those that took long."""
     parser.addoption("--keep-durations", action="store_true", help=f"write {DURATIONS.name}")
-    parser.addoption("--quick", action="store_true", help=f"leave out the tests of {DURATIONS.name}")
+    parser.addoption("--quick", action="store_true", help=f"leave out the tests of {DURATIONS.name}, and folders")
 
 
 def pytest_configure(config: pytest.Config) -> None:

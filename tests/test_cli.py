@@ -270,7 +270,7 @@ def test_git_bisect_stops_at_all_that_says_nothing_of_a_commit(code, for_git):
 
 @pytest.mark.parametrize("what", [["--streams", "/dev"], ["--no-such-option"], []])
 def test_a_usage_error_is_no_bad_commit(what, tmp_path):
-    done = onceproof("trial", "enumerator", *what, "--git-bisect", ONCEPROOF_HOME=str(tmp_path))
+    done = commands.onceproof(tmp_path, "trial", "enumerator", *what, "--git-bisect")
     assert done.returncode == 130
     assert done.stderr
 
@@ -278,11 +278,11 @@ def test_a_usage_error_is_no_bad_commit(what, tmp_path):
 def test_a_failure_of_the_harness_is_no_bad_commit(tmp_path):
     (tmp_path / "file").write_text("")
     words = ("trial", "enumerator", "--streams", "3.3.1", "--git-bisect")
-    assert onceproof(*words, ONCEPROOF_HOME=str(tmp_path / "file")).returncode in (130, 132)
+    assert commands.onceproof(tmp_path / "file", *words).returncode in (130, 132)
 
 
 def test_with_json_an_error_is_one_object_too(tmp_path):
-    done = onceproof("trial", "enumerator", "--streams", "3.3.x", "--json", ONCEPROOF_HOME=str(tmp_path))
+    done = commands.onceproof(tmp_path, "trial", "enumerator", "--streams", "3.3.x", "--json")
     assert done.returncode == 2
     assert "'3.3.x'" in json.loads(done.stdout)["error"]
 
@@ -326,29 +326,30 @@ def test_an_output_that_is_full_is_no_anomaly():
     assert done.stderr.startswith(b"onceproof: The output could not be written (No space left on device)")
 
 
-def test_a_missing_option_is_a_usage_error():
-    assert onceproof("trial", "enumerator").returncode == 2
+def test_a_missing_option_is_a_usage_error(tmp_path):
+    assert commands.onceproof(tmp_path, "trial", "enumerator").returncode == 2
 
 
 @pytest.mark.parametrize(
     "command",
     [["trial", "enumerator", "--streams", "3.3.1"], ["explore", "--streams", "3.3.1"], ["run", "--streams", "3.3.1"]],
 )
-def test_no_java_is_told_before_anything_starts(tmp_path, command):
-    done = onceproof(*command, ONCEPROOF_HOME=str(tmp_path), ONCEPROOF_JAVA="/no/java")
+def test_no_java_is_told_before_anything_starts(tmp_path, command, monkeypatch):
+    monkeypatch.setenv("ONCEPROOF_JAVA", "/no/java")
+    done = commands.onceproof(tmp_path, *command)
     assert done.returncode == 2
     assert "No Java" in done.stderr
 
 
 def test_a_home_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    done = onceproof("trial", "enumerator", "--streams", "3.3.1", ONCEPROOF_HOME=str(tmp_path / "file"))
+    done = commands.onceproof(tmp_path / "file", "trial", "enumerator", "--streams", "3.3.1")
     assert done.returncode in (2, 4)
     assert "ONCEPROOF_HOME" in done.stderr
 
 
 def test_a_sweep_of_nothing_says_nothing(tmp_path):
-    done = onceproof("sweep", ONCEPROOF_HOME=str(tmp_path))
+    done = commands.onceproof(tmp_path, "sweep")
     # The scratch of killed replays is the machine's, not the home's: other tests may have left some.
     assert (done.returncode, [line for line in done.stdout.splitlines() if SCRATCH not in line]) == (0, [])
 
@@ -360,14 +361,14 @@ def test_a_sweep_tells_which_run_it_kept_and_how_to_let_go_of_it(tmp_path):
     os.utime(topics, (0, 0))
     (run / "run.json").write_text("{}")
     text = f"`onceproof run --resume {run.name}` goes on with it, `onceproof sweep --all` removes them"
-    done = onceproof("sweep", ONCEPROOF_HOME=str(tmp_path))
+    done = commands.onceproof(tmp_path, "sweep")
     assert (done.returncode, done.stdout) == (0, f"kept the topics of run {run.name}: {text}\n")
-    done = onceproof("sweep", "--all", ONCEPROOF_HOME=str(tmp_path))
+    done = commands.onceproof(tmp_path, "sweep", "--all")
     assert (done.returncode, done.stdout) == (0, f"removed {topics}\n")
 
 
 @pytest.mark.broker
 def test_a_release_that_is_not_published_is_refused(tmp_path):
-    done = onceproof("trial", "enumerator", "--streams", "9.9.9", ONCEPROOF_HOME=str(tmp_path))
+    done = commands.onceproof(tmp_path, "trial", "enumerator", "--streams", "9.9.9")
     assert done.returncode == 2
     assert "Kafka 9.9.9 is not published" in done.stderr

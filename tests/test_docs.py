@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,17 @@ from onceproof.model.known_issues import registry
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.verdict import Verdict
 from onceproof.scenarios import CATALOGUE
+from tests.cases import check_each
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [path for path in ROOT.rglob("*.md") if not {".venv", ".onceproof", "target"} & set(path.parts)]
+NOT_OURS = {".venv", ".venv-plain", ".onceproof", ".git"}
+DOCUMENTS = [
+    path
+    for top in ROOT.iterdir()
+    if top.name not in NOT_OURS
+    for path in ([top] if top.suffix == ".md" else top.rglob("*.md"))
+    if "target" not in path.parts
+]
 
 INHERITED = {
     "changelog-output-mismatch",
@@ -34,7 +43,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in dict.fromkeys(found)]
 
 
-@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+@check_each("arguments", commands(), named=" ".join)
 def test_a_command_that_is_shown_is_one(arguments):
     group = get_command(app)
     assert isinstance(group, TyperGroup)
@@ -43,16 +52,21 @@ def test_a_command_that_is_shown_is_one(arguments):
     group.commands[name].make_context(name, rest)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_what_a_document_links_to_is_there(document):
-    for target in re.findall(r"\]\(([^)]+)\)", document.read_text()):
-        if not target.startswith("http"):
-            file, _, anchor = target.partition("#")
-            linked = document.parent / file if file else document
-            assert linked.exists(), target
-            assert not anchor or anchor in anchors(linked), target
+def links() -> list[tuple[Path, str]]:
+    texts = ((document, document.read_text()) for document in DOCUMENTS)
+    found = [(document, target) for document, text in texts for target in re.findall(r"\]\(([^)]+)\)", text)]
+    return [(document, target) for document, target in found if not target.startswith("http")]
 
 
+@check_each("document, target", links(), named=lambda link: f"{link[0].relative_to(ROOT)}: {link[1]}")
+def test_what_a_document_links_to_is_there(document, target):
+    file, _, anchor = target.partition("#")
+    linked = document.parent / file if file else document
+    assert linked.exists()
+    assert not anchor or anchor in anchors(linked)
+
+
+@cache
 def anchors(document: Path) -> set[str]:
     """The anchors that GitHub gives to the headings of a document."""
     headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
@@ -60,7 +74,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", text.strip().lower()).replace(" ", "-") for text in texts}
 
 
-@pytest.mark.parametrize("name", PAGES)
+@check_each("name", PAGES)
 def test_a_page_that_follows_from_the_code_is_up_to_date(name):
     assert (ROOT / name).read_text() == PAGES[name](), f"{name} is not what the code says: run `make reference`"
 
@@ -139,7 +153,7 @@ def test_every_scenario_and_every_decision_is_in_the_list_of_its_folder():
                 assert f"]({page.name})" in listed, page
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@check_each("name", CATALOGUE)
 def test_every_scenario_has_a_page_with_its_variants_and_anomalies(name):
     page = (ROOT / "docs" / "scenarios" / f"{name}.md").read_text()
     for variant in CATALOGUE[name].variants:

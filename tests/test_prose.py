@@ -3,10 +3,11 @@
 import pytest
 
 from docs.prose import check, check_code, main, rules
+from tests.cases import check_each
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@check_each(
+    "text, message",
     [
         ("The trial tells its rate.", "Write 'reports, shows or says', not 'tells'."),
         ("Its rate is told.", "Write 'is reported', not 'is told'."),
@@ -21,7 +22,7 @@ def test_a_sentence_that_is_hard_to_read_is_found(text, message):
     assert message in [finding.message for finding in check(text, rules())]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "text",
     [
         "The trials could not tell.",
@@ -38,8 +39,8 @@ def test_a_look_alike_is_not(text):
     assert check(text, rules()) == []
 
 
-@pytest.mark.parametrize(
-    ("source", "line"),
+@check_each(
+    "source, line",
     [
         ('"""A module.\n\nIts rate is told.\n"""', 3),
         ("x = 1  # which nobody reads", 1),
@@ -53,7 +54,7 @@ def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
     assert [finding.line for finding in check_code(source, rules())][:1] == [line]
 
 
-@pytest.mark.parametrize(
+@check_each(
     "source",
     [
         '"""Its rate is reported, and `told` is its name."""',

@@ -21,6 +21,7 @@ def words(project, tmp_path):
     return folder, folder / "src" / "wordcount" / "WordCount.java"
 
 
+@pytest.mark.timeout(120)  # a change that is not seen is awaited for ever
 def test_it_runs_at_once_and_when_a_source_changes_also_during_a_round(words):
     folder, source = words
     running = rounds(folder)

@@ -1,16 +1,15 @@
 """What cells use and look at is what their scenarios configure and promise."""
 
-import pytest
-
 from onceproof.advice.uses import features_of, needs_of, never_used, promises_looked_at, unused
 from onceproof.model.application import FEATURES
 from onceproof.model.promise import PROMISES
 from onceproof.scenarios import CATALOGUE
+from tests.cases import check_each
 
 VARIANTS = [(name, variant) for name, offer in CATALOGUE.items() for variant in offer.variants]
 
 
-@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+@check_each("name, variant", VARIANTS)
 def test_every_variant_tells_every_feature_and_its_promises(name, variant):
     own = features_of(name, variant)
     assert list(own) == list(FEATURES)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -35,7 +36,12 @@ from tests.published import NEWEST
 
 OLDER = Release(3, 4, 0)
 STORE = {"store": MEMORY, "cached": False}
-DRAWN = [draw(1, number, NEWEST) for number in range(300)]
+
+
+@cache
+def draw_300() -> list[Case]:
+    """Cases that several tests look at."""
+    return [draw(1, number, NEWEST) for number in range(300)]
 
 
 def a_case(*steps: Step, records: str) -> Case:
@@ -72,8 +78,8 @@ def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None, int | None
 
 
 def test_the_same_seed_draws_the_same_and_another_one_does_not():
-    assert [draw(1, number, NEWEST) for number in range(300)] == DRAWN
-    assert [draw(2, number, NEWEST) for number in range(300)] != DRAWN
+    assert [draw(1, number, NEWEST) for number in range(300)] == draw_300()
+    assert [draw(2, number, NEWEST) for number in range(300)] != draw_300()
 
 
 def test_an_operation_that_is_left_out_is_not_drawn():
@@ -86,14 +92,15 @@ def test_uniform_draws_have_the_same_operations_and_fewer_of_the_weighted_ones()
     uniform = [draw(1, number, NEWEST, uniform=True) for number in range(300)]
     assert {step.operation for case in uniform for step in case.steps} == {*OPERATIONS, *SOURCES}
     joins, others = (
-        sum(step.operation == "foreignKeyJoin" for case in cases for step in case.steps) for cases in (DRAWN, uniform)
+        sum(step.operation == "foreignKeyJoin" for case in cases for step in case.steps)
+        for cases in (draw_300(), uniform)
     )
     assert joins > 2 * others
 
 
 def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
-    assert {step.operation for case in DRAWN for step in case.steps} == {*OPERATIONS, *SOURCES}
-    assert any(step.is_versioned for case in DRAWN for step in case.steps)
+    assert {step.operation for case in draw_300() for step in case.steps} == {*OPERATIONS, *SOURCES}
+    assert any(step.is_versioned for case in draw_300() for step in case.steps)
     assert not any(step.is_versioned for number in range(300) for step in draw(1, number, OLDER).steps)
 
 
@@ -119,7 +126,7 @@ def test_a_clock_of_records_takes_them_in_order_where_its_time_is_forgotten():
 
 
 def test_no_stream_looks_into_a_table_that_a_clock_changes_at_the_same_record():
-    drawn = [*DRAWN, *(draw(441, number, NEWEST, ("foreignKeyJoin",)) for number in (41631, 41954))]
+    drawn = [*draw_300(), *(draw(441, number, NEWEST, ("foreignKeyJoin",)) for number in (41631, 41954))]
     for case in drawn:
         for step in case.steps:
             if step.operation == "lookup":
@@ -128,14 +135,14 @@ def test_no_stream_looks_into_a_table_that_a_clock_changes_at_the_same_record():
 
 
 def test_several_tasks_are_drawn_only_where_no_order_of_theirs_matters():
-    several = [case for case in DRAWN if case.partitions > 1]
+    several = [case for case in draw_300() if case.partitions > 1]
     assert len(several) > 30
     assert all(step.is_source or step.operation in BY_TASKS for case in several for step in case.steps)
     assert not any(case.reopened for case in several)
 
 
 def test_a_case_of_several_tasks_is_tried_as_one_of_one_task_and_smaller_ones_by_other_schedules_too():
-    case = next(case for case in DRAWN if case.partitions > 1 and len(case.records) > 3)
+    case = next(case for case in draw_300() if case.partitions > 1 and len(case.records) > 3)
     first, settled, *others = smaller(case)
     assert (first.partitions, first.steps, first.records) == (1, case.steps, case.records)
     assert settled == replace(case, settled=True)
@@ -152,12 +159,12 @@ def test_a_case_that_takes_its_records_in_order_keeps_them_so_when_it_is_shrunk(
 
 
 def test_a_case_is_read_back_as_it_was_written():
-    for case in DRAWN:
+    for case in draw_300():
         assert Case.decoded(json.loads(json.dumps(case.encoded))) == case
 
 
 def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
-    for case in DRAWN[:100]:
+    for case in draw_300()[:100]:
         for one in smaller(case):
             made: dict[str, Kind] = {}
             for step in one.steps:
@@ -169,7 +176,7 @@ def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
 
 
 def test_no_case_on_the_disk_is_shrunk_into_memory_where_it_is_opened_again():
-    reopened = next(case for case in DRAWN if case.is_on_disk)
+    reopened = next(case for case in draw_300() if case.is_on_disk)
     stores = {step.options.get("store") for one in smaller(reopened) if one.reopened for step in one.steps}
     assert MEMORY not in stores
 
@@ -571,6 +578,6 @@ def test_what_only_differs_from_another_release_gets_no_ticket(tmp_path):
 
 
 def test_a_test_is_printed_for_each_case_that_can_be_drawn():
-    for case in DRAWN:
+    for case in draw_300():
         for leaf in case.leaves:
             assert f'"{leaf.name}", Produced' in unit_test(case, leaf.name, "drawn")

@@ -1,13 +1,12 @@
 """Which cells prove a fix."""
 
-import pytest
-
 from onceproof.campaigns.verify_fix.verbs import Question, issue_of, last_bad
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, KnownIssue, registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.scenarios import scenario
+from tests.cases import check_each
 
 
 def is_accepted(issue: KnownIssue) -> bool:
@@ -27,7 +26,7 @@ def a_question(issue: KnownIssue, before: str, build: str) -> Question:
     return Question(issue, Release.parse(before), Release.parse(build), Release.parse(brokers), trials=60, seed=1)
 
 
-@pytest.mark.parametrize("key", ACCEPTED)
+@check_each("key", ACCEPTED)
 def test_every_issue_that_can_be_asked_for_is_expected_in_the_cells_before(key):
     issue = ACCEPTED[key]
     first, last = max(issue.affected)
@@ -37,9 +36,7 @@ def test_every_issue_that_can_be_asked_for_is_expected_in_the_cells_before(key):
     assert all(issue in registry().affecting(before) for before, _ in pairs)
 
 
-@pytest.mark.parametrize(
-    ("key", "build"), [(key, str(fixed)) for key, issue in ACCEPTED.items() for fixed in issue.fixed]
-)
+@check_each("key, build", [(key, str(fixed)) for key, issue in ACCEPTED.items() for fixed in issue.fixed])
 def test_a_fix_that_is_released_can_be_proven(key, build):
     issue = ACCEPTED[key]
     pairs = list(a_question(issue, last_bad(issue), build).cells())

@@ -36,11 +36,6 @@ def test_it_takes_turns_with_the_trials_of_regression(bag, dag):
     assert dag.get_task("bisect").pool == bag.dags["regression"].get_task("drive").pool == "drive"
 
 
-def test_its_docstring_is_the_runbook(dag):
-    for name in ("bisect", "drive", "bisect.json"):
-        assert f"`{name}`" in dag.doc_md
-
-
 @pytest.mark.parametrize(
     ("param", "bad"),
     [

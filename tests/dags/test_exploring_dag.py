@@ -43,11 +43,6 @@ def test_it_takes_turns_with_the_trials_of_regression_and_comes_last(bag, dag):
         assert all(task.priority_weight > search.priority_weight for task in tasks)
 
 
-def test_its_docstring_is_the_runbook(dag):
-    for name in ("releases", "search", "drive", "exploration.jsonl"):
-        assert f"`{name}`" in dag.doc_md
-
-
 @pytest.mark.parametrize(
     ("param", "bad"),
     [

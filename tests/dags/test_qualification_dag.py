@@ -36,11 +36,6 @@ def test_it_goes_before_the_trials_of_regression(bag, dag):
     assert task.priority_weight > trial.priority_weight
 
 
-def test_its_docstring_is_the_runbook(dag):
-    for name in ("releases", "qualify", "drive", "qualification.json"):
-        assert f"`{name}`" in dag.doc_md
-
-
 @pytest.mark.parametrize(
     ("param", "bad"), [("streams", []), ("streams", ["three"]), ("scenario", ["elevator"]), ("broker", "latest")]
 )

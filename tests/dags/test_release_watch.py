@@ -47,11 +47,6 @@ def test_what_else_it_triggers_goes_by_the_same_releases(bag, dag, task):
     assert reported["conf"].keys() <= triggered.params.keys()
 
 
-def test_its_docstring_is_the_runbook(dag):
-    for task in dag.task_ids:
-        assert f"`{task}`" in dag.doc_md
-
-
 @pytest.mark.parametrize(("param", "bad"), [("matrix", "all"), ("pre_releases", "yes"), ("catch_up", 1)])
 def test_params_that_cannot_be_are_refused(dag, param, bad):
     from airflow.sdk.definitions.param import ParamValidationError

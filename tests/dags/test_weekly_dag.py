@@ -30,11 +30,6 @@ def test_it_runs_on_sundays_one_at_a_time_and_makes_up_for_nothing(dag):
     assert {task.retries for task in dag.tasks} == {0}
 
 
-def test_its_docstring_is_the_runbook(dag):
-    for task in dag.task_ids:
-        assert f"`{task}`" in dag.doc_md
-
-
 def test_what_it_triggers_exists_and_takes_its_matrix(bag, dag):
     trigger = dag.get_task("trigger")
     triggered = bag.dags[trigger.trigger_dag_id]

@@ -18,6 +18,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import CATALOGUE
 from onceproof.scenarios.prepared import PreparedTrial
+from tests.cases import check_each
 from tests.conftest import HERE, a_trial
 from tests.specimens.brokers import external_cluster
 
@@ -41,7 +42,7 @@ def test_external_brokers_are_known_by_what_they_call_their_machines(monkeypatch
     assert OURS.hosts() == ()
 
 
-@pytest.mark.parametrize(("scenario", "variant"), VARIANTS)
+@check_each("scenario, variant", VARIANTS)
 def test_a_plan_is_read_as_it_was_written(tmp_path, scenario, variant):
     plan = plan_of(PreparedTrial(a_trial("4.3.1", variant, scenario=scenario)), OURS)
     plan.write(tmp_path / "trial.json")

@@ -1,7 +1,5 @@
 """The independent reader goes on where a consumer of it fell silent."""
 
-import time
-
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -63,7 +61,5 @@ def test_a_consumer_that_falls_silent_is_replaced_and_nothing_is_read_twice(clus
 
 def test_ends_that_are_not_reached_are_an_error(cluster, topic, monkeypatch):
     monkeypatch.setattr(reader, "FINISH_TIMEOUT", 2.0)
-    begin = time.monotonic()
     with pytest.raises(HarnessError, match=r"^Waited 2 s for the ends"):
         Reader(cluster, topic, [Source(topic, "input", 4, 2)]).finish({(topic, 0): 1})
-    assert time.monotonic() - begin < 30

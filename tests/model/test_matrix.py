@@ -9,6 +9,7 @@ from onceproof.model.matrices import BUDGET, MATRICES
 from onceproof.model.matrix import Request, expand, with_controls
 from onceproof.model.release import Release
 from onceproof.scenarios import CATALOGUE
+from tests.cases import check_each
 from tests.published import NEWEST, expanded
 
 
@@ -173,7 +174,7 @@ def test_every_broker_has_its_controls():
     assert controlled(asked)[2:] == ["quota-DEFAULT_CONFIG-s3.8.1-b3.9.1", "quota-DEFAULT_CONFIG-s3.8.1-b4.1.2"]
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@check_each("name", CATALOGUE)
 def test_every_control_must_be_red(name):
     variant, release, *to = CATALOGUE[name].positive_control
     brokers = tuple(filter(None, [CATALOGUE[name].control_broker]))

@@ -1,6 +1,7 @@
 """The parameters of scenarios and faults: declared once, by a class."""
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Annotated, Literal
 
 import pytest
@@ -13,6 +14,7 @@ from onceproof.model.parameter import BaseParameters, OneOf, Share, named
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, app
 from onceproof.scenarios.base import Scenario, Variant
+from tests.cases import check_each
 
 
 class Base(BaseParameters):
@@ -94,7 +96,7 @@ def test_a_search_tries_what_is_declared() -> None:
 ALL = {**SCENARIOS, app.NAME: app.SCENARIO}
 
 
-@pytest.mark.parametrize("one", ALL.values(), ids=ALL)
+@check_each("one", ALL.values(), named=attrgetter("name"))
 def test_a_scenario_and_its_faults_say_what_each_parameter_is(one: Scenario) -> None:
     for name, parameter in one.settable.items():
         assert parameter.name == name
@@ -109,7 +111,7 @@ def test_no_two_faults_have_a_parameter_of_the_same_name() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("one", SCENARIOS.values(), ids=SCENARIOS)
+@check_each("one", SCENARIOS.values(), named=attrgetter("name"))
 def test_each_variant_sets_values_that_there_are(one: Scenario) -> None:
     for variant in one.variants.values():
         for name, value in variant.parameters.items():

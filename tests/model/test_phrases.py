@@ -2,14 +2,15 @@
 
 import random
 import re
+from operator import attrgetter
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onceproof.model.phrases import EVENTS, PHRASES, Phrase
 from onceproof.scenarios import SCENARIOS, scenario
+from tests.cases import check_each
 
 BY_NAME = {phrase.name: phrase for phrase in PHRASES}
 # Phrase, release and line, made of real trials: only application ids and UUIDs are shortened.
@@ -24,13 +25,11 @@ def phrases_in(text: str) -> set[str]:
     return {phrase.name for phrase in PHRASES if phrase.pattern.search(text)}
 
 
-@pytest.mark.parametrize(("name", "release", "line"), SPECIMENS, ids=lambda text: text[:30])
-def test_a_phrase_is_found_in_what_a_release_logged(name: str, release: str, line: str) -> None:
+@check_each("name, release, line", SPECIMENS)
+def test_a_phrase_is_found_in_what_a_release_logged_and_the_class_that_logged_it_is_named(
+    name: str, release: str, line: str
+) -> None:
     assert name in phrases_in(line), release
-
-
-@pytest.mark.parametrize(("name", "release", "line"), SPECIMENS, ids=lambda text: text[:30])
-def test_the_class_that_logged_it_is_named(name: str, release: str, line: str) -> None:
     logger = re.search(
         r"\((?:[\w$]+\.)+([A-Z]\w+)\)$", line
     )  # as log4j.properties has it; of an exception there is none
@@ -45,16 +44,12 @@ def test_a_name_stands_for_one_phrase() -> None:
     assert len(BY_NAME) == len(PHRASES)
 
 
-@pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.name)
+@check_each("phrase", PHRASES, named=attrgetter("name"))
 def test_a_phrase_that_no_trial_must_show_says_why(phrase: Phrase) -> None:
     assert (phrase.shown is None) == bool(phrase.unshown)
 
 
-@pytest.mark.parametrize(
-    "shown",
-    [shown for shown in (*(one.shown for one in PHRASES), *(one.shown for one in EVENTS)) if shown],
-    ids=lambda shown: str(shown).replace(" ", "-"),
-)
+@check_each("shown", [one.shown for one in (*PHRASES, *EVENTS) if one.shown])
 def test_the_trial_that_must_show_it_can_be_asked_for(shown) -> None:
     assert shown.scenario in SCENARIOS
     assert scenario(shown.scenario).variant(shown.variant)
@@ -67,7 +62,7 @@ def test_a_line_that_is_cut_off_says_nothing_else(line: str, end: int, start: in
     assert phrases_in(line[start:end]) <= phrases_in(line)
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:30])
+@check_each("line", LINES)
 def test_a_line_that_is_cut_off_behind_any_word_says_nothing_else(line: str) -> None:
     words = line.split(" ")
     for end in range(1, len(words)):

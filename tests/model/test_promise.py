@@ -1,9 +1,10 @@
 """The catalogue of promises is consistent: everything in it can fail, and some check can raise all that it names."""
 
-import pytest
+from operator import attrgetter
 
 from onceproof.model.promise import ANOMALIES, PROMISES, RULES, dated_by, promises_of, suites_of
 from onceproof.scenarios import SCENARIOS
+from tests.cases import check_each
 from tests.conftest import a_trial
 from tests.present import present
 
@@ -12,18 +13,15 @@ def test_every_anomaly_is_the_breach_of_a_promise_and_every_breach_has_its_sente
     assert {name for promise in PROMISES.values() for name in promise.anomalies} == set(ANOMALIES)
 
 
-@pytest.mark.parametrize("promise", PROMISES.values(), ids=lambda promise: promise.name)
+@check_each("promise", PROMISES.values(), named=attrgetter("name"))
 def test_every_promise_must_have_compared_something(promise):
     assert promise.least in RULES or int(promise.least) > 0
     assert promise.anomalies
 
 
-@pytest.mark.parametrize(
-    "variant", [(s, v) for s in SCENARIOS.values() for v in s.variants], ids=lambda v: f"{v[0].name}-{v[1]}"
-)
-def test_a_trial_makes_all_promises_of_a_suite_or_none(variant):
-    scenario, name = variant
-    made = scenario.system(a_trial("4.3.1", name, scenario=scenario.name)).promises
+@check_each("scenario, variant", [(name, v) for name, scenario in SCENARIOS.items() for v in scenario.variants])
+def test_a_trial_makes_all_promises_of_a_suite_or_none(scenario, variant):
+    made = SCENARIOS[scenario].system(a_trial("4.3.1", variant, scenario=scenario)).promises
     assert sorted(made) == sorted(p.name for suite in suites_of(made) for p in promises_of(suite))
 
 

@@ -109,6 +109,7 @@ def test_triggering_is_repeated_when_the_database_is_locked(api, fake):
 def test_a_run_that_exists_after_a_failed_attempt_was_triggered_by_it(api, fake):
     fake.on("POST", "/dags/d/dagRuns", (500, {"detail": "locked"}), (409, {"detail": "exists"}))
     api.trigger("d", "r", {})
+    assert len(fake.asked) == 2
 
 
 def test_a_run_that_existed_before_is_refused(api, fake):

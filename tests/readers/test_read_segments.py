@@ -1,9 +1,10 @@
 """Transactions are judged from the log exactly as each specimen says."""
 
-import pytest
+from operator import attrgetter
 
 from onceproof.model.anomaly import witnesses_of
 from onceproof.readers.segments import compare_segments
+from tests.cases import check_each
 from tests.specimens.segments import ANOMALOUS, HEALTHY, LOOK_ALIKES, SPECIMENS, Specimen
 
 
@@ -11,7 +12,7 @@ def compared(specimen: Specimen):
     return list(compare_segments(specimen.entries, specimen.topics, "counting", specimen.facts))
 
 
-@pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.name)
+@check_each("specimen", SPECIMENS, named=attrgetter("name"))
 def test_each_specimen_gives_its_witnesses_and_no_others(specimen: Specimen) -> None:
     found = witnesses_of(compared(specimen))
     assert sorted(found, key=str) == sorted(specimen.witnesses, key=str)

@@ -5,7 +5,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -248,12 +248,19 @@ def test_processes_store_their_runs_at_once_and_the_same_run_too(database_url, t
     assert rows(database_url) == [4] * 4
 
 
-def test_a_writer_waits_for_a_reader(database_url, tmp_path):
+def test_a_writer_is_not_refused_while_another_one_reads(database_url, tmp_path):
     store_run(make_judged(tmp_path), database_url)
+    second, begun = make_judged(tmp_path), Event()
+
+    def store():
+        begun.set()
+        store_run(second, database_url)
+
     with database(database_url) as engine, engine.connect() as reader, ThreadPoolExecutor(1) as pool:
         assert len(reader.execute(select(RunRow.id)).all()) == 1
-        stored = pool.submit(store_run, make_judged(tmp_path), database_url)
-        time.sleep(0.5)
+        stored = pool.submit(store)
+        assert begun.wait(60)
+        time.sleep(0.5)  # it comes to where SQLite has it wait
         reader.rollback()
         stored.result()
     assert rows(database_url) == [2] * 4

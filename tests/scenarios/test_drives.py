@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from onceproof.lab.driver import Driver
-from onceproof.model.errors import OnceproofError, StoodStillError
+from onceproof.model.errors import StoodStillError
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.liveness import compare_liveness
+from tests.cases import check_each
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
 from tests.fakes.world import fake_driver
@@ -784,12 +786,20 @@ def named(way: Way) -> str:
     return f"{way.scenario}: {way.name}"
 
 
+@contextmanager
+def stopped(driver: Driver) -> Iterator[Driver]:
+    """The driver, which is stopped in the end."""
+    try:
+        yield driver
+    finally:
+        driver.stop()
+
+
 @pytest.fixture
 def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
     """The driver in the world of a way."""
-    driver = request.param.driver(tmp_path)
-    yield driver
-    driver.stop()
+    with stopped(request.param.driver(tmp_path)) as driver:
+        yield driver
 
 
 @pytest.mark.parametrize(("driver", "way"), [(way, way) for way in WAYS], ids=map(named, WAYS), indirect=["driver"])
@@ -860,44 +870,30 @@ UNCLEAN = [
     Way(scenario, "unclean", False, r"^unclean-close: instance-\d", nature=Nature(closes=False))
     for scenario in SCENARIOS
 ]
-FAILING = [
-    *THROWS,
-    *HALTS,
-    *UNCLEAN,
-]
 
 
-@pytest.mark.parametrize(
-    ("driver", "way"), [(way, way) for way in FAILING], ids=map(named, FAILING), indirect=["driver"]
-)
-def test_what_ends_a_drive_is_named(driver: Driver, way: Way) -> None:
-    with pytest.raises(OnceproofError, match=way.reason):
-        driver.scenario.drive(driver.lab)
-    assert "drained" not in {event["event"] for event in driver.context.events} or way in UNCLEAN
+@check_each("way", [*THROWS, *HALTS, *UNCLEAN], named=named)
+def test_where_kafka_fails_the_driver_names_it_and_goes_on_to_what_was_committed(
+    way: Way, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with stopped(way.driver(tmp_path_factory.mktemp("trial"))) as driver:
+        exercise = driver.drive()
+        assert exercise.exercised is way.exercised
+        assert re.search(way.reason, exercise.reason)
+        assert "drained" not in {event["event"] for event in driver.context.events} or way in UNCLEAN
+        [breach] = [c for c in compare_liveness(driver.context.events) if c.anomaly]
+        assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
+        inputs = driver.context.plan.inputs
+        committed = [end for name, end in driver.context.facts.items() if name.partition("_end/")[0] in inputs]
+        assert sum(committed) == driver.lab.committed()
 
 
-KAFKAS = [*THROWS, *HALTS, *UNCLEAN]
-
-
-@pytest.mark.parametrize(("driver", "way"), [(way, way) for way in KAFKAS], ids=map(named, KAFKAS), indirect=["driver"])
-def test_where_kafka_fails_the_driver_goes_on_to_what_was_committed(driver: Driver, way: Way) -> None:
-    exercise = driver.drive()
-    assert exercise.exercised is way.exercised
-    assert re.search(way.reason, exercise.reason)
-    [breach] = [c for c in compare_liveness(driver.context.events) if c.anomaly]
-    assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
-    inputs = driver.context.plan.inputs
-    committed = [end for name, end in driver.context.facts.items() if name.partition("_end/")[0] in inputs]
-    assert sum(committed) == driver.lab.committed()
-
-
-@pytest.mark.parametrize(
-    "driver", [replace(way, nature=replace(way.nature, starves=True)) for way in HALTS], indirect=True
-)
-def test_an_application_that_gets_no_cpu_is_not_stuck(driver: Driver) -> None:
-    with pytest.raises(StoodStillError, match="too few CPUs"):
-        driver.drive()
-    assert not [c for c in compare_liveness(driver.context.events) if c.anomaly]
+@check_each("way", [replace(way, nature=replace(way.nature, starves=True)) for way in HALTS], named=named)
+def test_an_application_that_gets_no_cpu_is_not_stuck(way: Way, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with stopped(way.driver(tmp_path_factory.mktemp("trial"))) as driver:
+        with pytest.raises(StoodStillError, match="too few CPUs"):
+            driver.drive()
+        assert not [c for c in compare_liveness(driver.context.events) if c.anomaly]
 
 
 @pytest.mark.parametrize(
@@ -922,16 +918,14 @@ def test_why_a_trial_is_stuck_is_told_if_it_is_a_lock(driver: Driver, locked: bo
     assert exercise == ({("instance-1", "0_0"), ("instance-2", "0_0")} if locked else set())
 
 
-@pytest.mark.parametrize(
-    "driver",
-    [
-        Way(name, "", False, "", nature=Nature(stands_still_after=0.5, stands_still_for=one.stalled / 1_000 + 0.2))
-        for name, one in SCENARIOS.items()
-    ],
-    indirect=True,
-)
-def test_a_machine_that_stood_still_voids_the_trial(driver: Driver) -> None:
-    with pytest.raises(StoodStillError, match=r"^The machine stood still for (1|15)\.2 s \(driver\)"):
+@check_each("scenario", SCENARIOS)
+def test_a_machine_that_stood_still_voids_the_trial(scenario: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    nature = Nature(stands_still_after=0.5, stands_still_for=SCENARIOS[scenario].stalled / 1_000 + 0.2)
+    way = Way(scenario, "", False, "", nature=nature)
+    with (
+        stopped(way.driver(tmp_path_factory.mktemp("trial"))) as driver,
+        pytest.raises(StoodStillError, match=r"^The machine stood still for (1|15)\.2 s \(driver\)"),
+    ):
         driver.drive()
 
 

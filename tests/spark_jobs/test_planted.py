@@ -9,27 +9,26 @@ from onceproof.lab.cluster import EmbeddedCluster
 from tests.conftest import a_run_id
 from tests.specimens.catalogue import one_of_each_anomaly
 from tests.specimens.judging import judge
-from tests.specimens.mutations import Mutation, untouched
+from tests.specimens.mutations import untouched
 from tests.specimens.trials import kept_trials
-
-KEPT = kept_trials()
-# `benchmarks/mutations.py` plants all kinds at many places.
-ALL = [*map(untouched, KEPT), *one_of_each_anomaly(KEPT)]
-EACH_TRIAL_ONCE = list({mutation.clean.name: mutation for mutation in ALL}.values())  # planted into, where anything is
 
 
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.parametrize(
-    "mutations",
+    "how_many",
     [
-        pytest.param(EACH_TRIAL_ONCE, id="each trial once"),
-        pytest.param(ALL, id="all", marks=[pytest.mark.night, pytest.mark.timeout(1800)]),
+        "each trial once",  # it is planted into, where anything is
+        pytest.param("all", marks=[pytest.mark.night, pytest.mark.timeout(1800)]),
     ],
 )
 def test_all_witnesses_find_exactly_what_was_planted(
-    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path, mutations: list[Mutation]
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path, how_many: str
 ) -> None:
+    kept = kept_trials()
+    mutations = [*map(untouched, kept), *one_of_each_anomaly(kept)]  # `benchmarks/mutations.py` has all, at many places
+    if how_many == "each trial once":
+        mutations = list({mutation.clean.name: mutation for mutation in mutations}.values())
     vendor = project / ".onceproof" / "artifacts" / "data-docs-vendor"
     judged = judge(spark, cluster, tmp_path / a_run_id(), mutations, vendor)
     amiss = {f"{j.planted.mutation.clean.name}: {j.planted.mutation.kind}": j.amiss() for j in judged}

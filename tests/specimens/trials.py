@@ -9,6 +9,7 @@ headers STRING where these say something), its check, facts and what was produce
 import json
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -23,20 +24,28 @@ REAL = Path(__file__).parent / "real"
 EPOCH = 1_795_000_000_000  # ms: when the first record of an input was made
 
 
+def kept_names() -> list[str]:
+    """The names of the trials below `real/`."""
+    return sorted(file.stem for file in REAL.glob("*.parquet"))
+
+
 def kept_trials() -> list[Clean]:
     """The trials below `real/`."""
-    kept = []
-    for file in sorted(REAL.glob("*.parquet")):
-        read = pq.read_table(file)
-        stated = json.loads(read.schema.metadata[b"trial"])
-        topics: dict[str, list[Record]] = {role: [] for role in stated["roles"]}
-        columns = (read[name].to_pylist() for name in read.column_names)
-        for role, *record in zip(*columns, strict=True):
-            topics[role].append(Record(*record))
-        topics = {role: sorted(records) for role, records in topics.items()}
-        clean = Clean(file.stem, stated["check"], stated["facts"], topics)
-        kept.append(clean if "timestamp" in read.column_names else stamped(clean))
-    return kept
+    return [kept_trial(name) for name in kept_names()]
+
+
+@cache
+def kept_trial(name: str) -> Clean:
+    """The trial of that name."""
+    read = pq.read_table(REAL / f"{name}.parquet")
+    stated = json.loads(read.schema.metadata[b"trial"])
+    topics: dict[str, list[Record]] = {role: [] for role in stated["roles"]}
+    columns = (read[column].to_pylist() for column in read.column_names)
+    for role, *record in zip(*columns, strict=True):
+        topics[role].append(Record(*record))
+    topics = {role: sorted(records) for role, records in topics.items()}
+    clean = Clean(name, stated["check"], stated["facts"], topics)
+    return clean if "timestamp" in read.column_names else stamped(clean)
 
 
 def stamped(clean: Clean) -> Clean:
