@@ -498,8 +498,8 @@ def track_record() -> str:
     """Where each known issue was last reproduced, as `tests/track_record.py` recorded it."""
     introduction = (
         "The matrix `known` looks for each known issue in real trials. This is its last run that passed: each cell in "
-        "which an issue is expected was red by it, and no cell showed what no issue explains. CI refuses a change if that was too "
-        "long ago or on no ancestor ([Contributing](../CONTRIBUTING.md#stages-of-tests))."
+        "which an issue is expected was red by it, and no cell showed what no issue explains. CI refuses a change if "
+        "that was too long ago or on no ancestor ([Contributing](../CONTRIBUTING.md#stages-of-tests))."
     )
     file = ROOT / "tests" / "track_record.json"
     if not file.exists():
