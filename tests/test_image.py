@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import FOLDERS, INSIDE
 from tests.docker.image import build_image, copied, make_context
 from tests.docker.inputs import LOCKS
+from tests.present import present
 from tests.wheels import outside
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
@@ -50,6 +52,15 @@ def said_by(image, *command):
 
 def test_its_command_knows_the_scenarios(image):
     assert "enumerator" in said_by(image, "onceproof", "list")
+
+
+def test_it_has_all_that_is_shipped_with_the_package(image, project):
+    [inside] = image.glob(f".venv/lib/python3.*/site-packages/{INSIDE}")
+    command = [present(shutil.which("git")), "ls-files", "--", *FOLDERS]
+    files = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [file for file in files if not (inside / file).exists()] == []
+    assert {file.partition("/")[0] for file in files} >= {"dags", "expectations", "spark_jobs"}
+    assert len(list(inside.rglob("target/*.jar"))) == 3
 
 
 def test_its_dags_can_be_imported(image, project):

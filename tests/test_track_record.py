@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from onceproof.model.files import VerdictRow
 from onceproof.model.json_file import write_json
+from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from tests import track_record
@@ -19,7 +21,7 @@ CELLS = [cell for cell in expanded(Request("known")).cells if cell.scenario == "
 
 def judged(cell, **changed):
     """The verdict on a cell of a run that passed, red in the second of two trials where issues are expected."""
-    issues = tuple(issue.key for issue in track_record.registry().affecting(cell))
+    issues = tuple(issue.key for issue in registry().affecting(cell))
     red = {"red": 1, "anomalies": {"duplicate-id": 3}, "issues": issues} if issues else {}
     two = {"trials": 2, "counted": 2, "seeds": (7, 8), "folders": (f"trials/{cell.key}-t1", f"trials/{cell.key}-t2")}
     return a_verdict(cell, changed.pop("verdict", "known" if issues else "provisional"), **{**two, **red, **changed})
@@ -35,7 +37,7 @@ def a_run(tmp_path):
         asked = {"matrix": matrix, "created": BEGAN.isoformat(), "brokers": ["4.4.0"], "cells": named}
         write_json(run.run_file, asked)
         rows = [judged(cell, **(changed if where(cell) else {})) for cell in CELLS]
-        track_record.VerdictRow.write_all(run.verdicts_file, rows[left_out:])
+        VerdictRow.write_all(run.verdicts_file, rows[left_out:])
         for row in rows:
             for folder, is_red in zip(row.folders, (False, row.red > 0), strict=True):
                 a_reading(anomalies={"duplicate-id": 3} if is_red else {}).write(run.path / folder / "reader.json")
@@ -45,7 +47,7 @@ def a_run(tmp_path):
 
 
 def is_bad(cell):
-    return bool(track_record.registry().affecting(cell))
+    return bool(registry().affecting(cell))
 
 
 def test_a_run_that_passed_is_recorded_with_each_issue_and_where_it_was_seen(a_run):

@@ -109,8 +109,9 @@ def typed_newest(text):
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:
-            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-            pairs = zip(target.elts, node.value.elts, strict=True) if both else [(target, node.value)]
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=True))
             for name, value in pairs:
                 if "newest" in ast.unparse(name).lower() and TYPED.search(ast.unparse(value)):
                     yield f"{node.lineno}: {ast.unparse(node)}"
