@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.mutants import Score, table
+from tests.mutants import ROOT, Score, table
 
 TOY = """
 from functools import cache
@@ -54,7 +54,7 @@ print(json.dumps(seen))
 
 
 @pytest.fixture
-def toy(tmp_path, project):
+def toy(tmp_path):
     """What became of the mutants of the toy: by line, whether it was killed, and how."""
     for file, text in (("src/onceproof/toy.py", TOY), ("tests/test_toy.py", TESTS)):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def toy(tmp_path, project):
 
     def tried(*more):
         command = [sys.executable, "-c", DRIVER, str(tmp_path), *more]
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return {line: (is_killed, output) for line, is_killed, output in json.loads(done.stdout.splitlines()[-1])}
 
     return tried
