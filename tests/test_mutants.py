@@ -72,7 +72,7 @@ def test_a_test_kills_a_mutant_of_what_it_reaches_and_no_other(toy):
     assert len(toy("some")) == 2  # and the next call goes on
     seen = toy()
     assert seen["return number is not None and number <= LIMIT"] == (True, "")
-    assert seen["LIMIT =  4"] == (True, "")  # which is imported anew
+    assert seen["LIMIT = 4"] == (True, "")  # which is imported anew
     assert seen["return number - 1"] == (False, "")
     assert seen["left = left + 1"] == (True, "timeout")
     assert not any("&" in line for line in seen)  # annotations
