@@ -6,7 +6,7 @@ Cosmic Ray says what the mutants are, and keeps what became of each in a session
 one was cut short. The tests of a group are collected once. One process runs them and notes which lines each reaches and
 what it costs; each mutant is then tried in a process of its own, which has the code of that one function replaced and
 runs the tests that reach its line, the quickest first. A mutant of a line that runs at import is imported anew.
-Prints a table; exit code 1 if in any group fewer than 90 % are killed, or if `EQUIVALENT` names what is no mutant.
+Prints a table; exit code 1 if in any group fewer than 90 % are killed, or if `EQUIVALENT` names what does not survive.
 """
 
 import argparse
@@ -39,6 +39,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
+from parso.python.tree import Function
 from parso.tree import NodeOrLeaf
 from rich.console import Console
 from rich.table import Table
@@ -112,24 +113,10 @@ class Altered:
         """Its module, below `src/onceproof`, and its line."""
         return f"{self.file.relative_to(SOURCE)}: {self.line}"
 
-    @property
-    def is_equal(self) -> bool:
-        """Whether it differs in annotations alone, which nothing looks at."""
-        return _without_annotations(self._original) == _without_annotations(self.text)
-
     def codes(self) -> list[tuple[CodeType, CodeType]]:
         """The functions that differ, each with what it becomes; none if the line runs at import."""
         old, new = (compile(text, str(self.file), "exec") for text in (self._original, self.text))
         return _changed(old, new) if old != new else []
-
-
-def _without_annotations(text: str) -> str:
-    bare = ast.parse(text)
-    for node in ast.walk(bare):
-        for name in ("annotation", "returns"):
-            if getattr(node, name, None) is not None:
-                setattr(node, name, ast.Constant(None))
-    return ast.dump(bare)
 
 
 def _changed(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]]:
@@ -156,7 +143,7 @@ def _plain(code: CodeType) -> tuple[object, ...]:
 
 
 def mutants_of(files: Iterable[Path]) -> Iterator[WorkItem]:
-    """All mutants of modules but those that are known to be equal."""
+    """All mutants of modules."""
     for file in files:
         tree = get_ast(file.read_text())
         nodes = list(ast_nodes(tree))
@@ -165,13 +152,21 @@ def mutants_of(files: Iterable[Path]) -> Iterator[WorkItem]:
             for node in nodes:
                 for start, end in get_operator(name)().mutation_positions(node):
                     spec = MutationSpec(file.relative_to(ROOT), name, next(number), start, end)
-                    if not _is_decorator(node) and ("_Bit" not in name or not Altered(spec).is_equal):
+                    if not _is_idle(node):
                         yield WorkItem.single(uuid.uuid4().hex, spec)
 
 
-def _is_decorator(node: NodeOrLeaf) -> bool:
-    """Whether a node is within a decorator: what `frozen=True` forbids is never tried."""
-    return node.type == "decorator" or (node.parent is not None and _is_decorator(node.parent))
+def _is_idle(node: NodeOrLeaf) -> bool:
+    """Whether a node is within an annotation, which nothing looks at, or a decorator: what `frozen` forbids is not tried."""
+    above = node.parent
+    if above is None:
+        return False
+    is_annotation = (
+        above.type == "tfpdef"
+        or (above.type == "annassign" and node is above.children[1])
+        or (isinstance(above, Function) and node is above.annotation)
+    )
+    return is_annotation or node.type == "decorator" or _is_idle(above)
 
 
 @dataclass(frozen=True)
@@ -219,7 +214,7 @@ class Mutating:
         for found in gc.get_objects():
             if isinstance(found, FunctionType) and found.__code__.co_filename in files:
                 self._functions.append(found)
-            elif isinstance(found, functools._lru_cache_wrapper) and found.__module__.startswith("onceproof"):
+            elif isinstance(found, functools._lru_cache_wrapper) and (found.__module__ or "").startswith("onceproof"):
                 self._caches.append(found)
         gc.freeze()
 
@@ -413,6 +408,11 @@ def _completed(sessions: Path, name: str) -> Iterator[tuple[MutationSpec, WorkRe
             yield item.mutations[0], result
 
 
+def survivors(sessions: Path, name: str) -> list[Altered]:
+    """The mutants of a group that no test kills, equivalent ones among them."""
+    return [Altered(mutation) for mutation, result in _completed(sessions, name) if not result.is_killed]
+
+
 def table(by_group: Mapping[str, Mapping[str, Score]]) -> Table:
     """The scores as people read them."""
     shown = Table("group", "module", *("mutants", "killed", "survived", "timeout", "equivalent", "score"))
@@ -444,12 +444,17 @@ def main() -> int:
             return 1
     by_group = scores(asked.sessions, names)
     console.print(table(by_group))
+    stay = {name: survivors(asked.sessions, name) for name in names}
     if asked.survivors:
-        for name in names:
-            for mutation, result in _completed(asked.sessions, name):
-                if not result.is_killed and (mutant := Altered(mutation)).name not in EQUIVALENT:
-                    print(f"{mutant.lines.start:4} {mutant.name}")
-    return int(any(sum(by_module.values(), Score()).share < LEAST for by_module in by_group.values()))
+        for mutant in (mutant for of_group in stay.values() for mutant in of_group if mutant.name not in EQUIVALENT):
+            print(f"{mutant.name} (line {mutant.lines.start})")
+    seen = {mutant.name for of_group in stay.values() for mutant in of_group}
+    modules = {str(file.relative_to(SOURCE)) for name in names for file in GROUPS[name].files}
+    stale = [name for name in EQUIVALENT if name.partition(":")[0] in modules and name not in seen]
+    if stale and not asked.most:
+        print("These do not survive, so they are not equivalent:", *stale, sep="\n")
+    low = any(sum(by_module.values(), Score()).share < LEAST for by_module in by_group.values())
+    return int(low or bool(stale and not asked.most))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.mutants import Score, table
+from tests.mutants import ROOT, Score, table
 
 TOY = """
 from functools import cache
@@ -54,7 +54,7 @@ print(json.dumps(seen))
 
 
 @pytest.fixture
-def toy(tmp_path, project):
+def toy(tmp_path):
     """What became of the mutants of the toy: by line, whether it was killed, and how."""
     for file, text in (("src/onceproof/toy.py", TOY), ("tests/test_toy.py", TESTS)):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def toy(tmp_path, project):
 
     def tried(*more):
         command = [sys.executable, "-c", DRIVER, str(tmp_path), *more]
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return {line: (is_killed, output) for line, is_killed, output in json.loads(done.stdout.splitlines()[-1])}
 
     return tried
@@ -72,7 +72,7 @@ def test_a_test_kills_a_mutant_of_what_it_reaches_and_no_other(toy):
     assert len(toy("some")) == 2  # and the next call goes on
     seen = toy()
     assert seen["return number is not None and number <= LIMIT"] == (True, "")
-    assert seen["LIMIT =  4"] == (True, "")  # which is imported anew
+    assert seen["LIMIT = 4"] == (True, "")  # which is imported anew
     assert seen["return number - 1"] == (False, "")
     assert seen["left = left + 1"] == (True, "timeout")
     assert not any("&" in line for line in seen)  # annotations

@@ -284,3 +284,13 @@ def test_too_few_reds_are_those_of_scipy(counted, before, data):
 
 def test_one_in_twenty_is_too_few():
     assert is_too_few(0, 3, 3, 3)  # 1 / C(6, 3) = 1 / 20
+
+
+def test_intervals_are_given_with_four_digits_and_stay_within_0_and_1():
+    assert [wilson_interval(red, 10) for red in (0, 5, 10)] == [(0.0, 0.2775), (0.2366, 0.7634), (0.7225, 1.0)]
+
+
+def test_a_thousand_greens_are_none():
+    least = probability_missed(1, 1, 999)
+    assert greens_needed(1, 1, least) == 999
+    assert greens_needed(1, 1, least * 0.9999) == 1000

@@ -1,5 +1,6 @@
 """What a green is worth: rule 3 of the verdict."""
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,15 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import Place, PlantedTrial, Tally, sensitivities
 from onceproof.model.verdict import TrialEvidence, Verdict, judge
-from onceproof.results.controls import Past, control_of, control_trials_lacking, past_of, weighed
+from onceproof.results.controls import (
+    Past,
+    control_of,
+    control_trials_lacking,
+    past_of,
+    plants_in,
+    tally_of,
+    weighed,
+)
 from onceproof.results.database import store_run
 from onceproof.results.sensitivity import store_planted
 from tests.specimens.files import a_reading, a_verdict, an_outcome
@@ -183,7 +192,74 @@ def test_controls_with_the_same_broker_and_restart_come_first():
         assert controlled_by(green, of_run) == control
 
 
+@pytest.mark.parametrize(
+    ("green", "before", "is_sick"),
+    [(1, Tally(40, 40), True), (19, Tally(1, 1), True), (18, Tally(1, 1), False), (19, Tally(), False)],
+)
+def test_a_single_trial_now_or_before_shows_that_a_control_is_sick_if_chance_does_not(green, before, is_sick):
+    control = judged(CONTROL, green=green, added_red=1)  # which was red, but in no planned trial
+    of_run = {verdict.cell: verdict for verdict in (control, judged(GREEN, green=1))}
+    found = control_of(GREEN, of_run, registry(), Past({place(CONTROL): before}), 0.05)
+    assert (found.is_sick, found.is_alive) == (is_sick, not is_sick)
+
+
+def test_of_two_with_as_many_trials_the_first_is_taken():
+    first, second = judged(CONTROL, red=2), judged(cell("3.3.2"), red=2)
+    assert controlled_by(GREEN, [first, second]) == CONTROL
+    assert controlled_by(GREEN, [second, first]) == cell("3.3.2")
+
+
+def test_a_cell_whose_machine_is_not_known_has_its_control_and_is_one():
+    unknown = {"machine": ""}
+    for control, green in ((judged(CONTROL, red=7), unknown), (judged(CONTROL, red=7, **unknown), {})):
+        of_run = {control.cell: control, GREEN: judged(GREEN, green=1, **green)}
+        assert control_of(GREEN, of_run, registry(), NOTHING, 0.05).cell == CONTROL
+
+
+def test_a_control_with_a_trial_that_failed_weighs_nothing():
+    trials = [TrialEvidence("r", 1, exercised=True, anomalies=SHOWN["enumerator"]), TrialEvidence("e", 2, error="No.")]
+    broken = judge(CONTROL, trials, registry())
+    assert (broken.verdict, broken.rated, tally_of(broken)) == (Verdict.ERROR, Tally(1, 1), Tally())
+    assert tally_of(judged(CONTROL, red=2, green=1)) == Tally(2, 3)
+    assert tally_of(judged(GREEN, red=2)) == Tally(0, 2)  # not as the registry expects
+
+
+def test_a_red_that_no_rate_can_be_taken_from_has_no_arithmetic():
+    [red] = weighed([judged(GREEN, idle_red=1)], registry(), NOTHING, 0.05)
+    assert (red.verdict, red.interval, red.arithmetic) == (Verdict.REGRESSION, None, "")
+
+
+@pytest.mark.parametrize(
+    ("red", "green", "sentence"),
+    [
+        (3, 1, "That takes 2 trials, and there is 1. No anomaly in 1 exercised trial. It came back."),
+        (1, 2, "That takes 7 trials, and there are 2. No anomaly in 2 exercised trials. It came back."),
+    ],
+)
+def test_too_few_greens_say_how_many_it_takes(red, green, sentence):
+    said = weighed([judged(CONTROL, red=red), judged(GREEN, green=green)], registry(), NOTHING, 0.05)[1]
+    assert (said.verdict, said.sentence) == (Verdict.INCONCLUSIVE, sentence)
+
+
+def test_a_first_look_says_how_many_there_are_and_the_arithmetic_what_was_before():
+    past = Past({place(CONTROL): Tally(0, 1)})
+    of_run = [judged(CONTROL, red=2), judged(GREEN, green=2)]
+    first = weighed(of_run, registry(), past, 0.25)[1]
+    assert first.verdict is Verdict.PROVISIONAL
+    assert re.match(
+        r"A first look: with this control `clean` takes \d+ trials, and there are 2\. No anomaly", first.sentence
+    )
+    assert "was red in 2 of 2 trials and before in 0 of 1 trial. If this cell had" in first.arithmetic
+
+
 # --- plants on the very release
+
+
+def test_plants_in_a_place_are_those_of_any_commit_of_its_release():
+    here = planted(GREEN, "stale-cache", 1, 2, commit="abad1dea")
+    other, older = planted(cell("3.9.1"), "put-lost", 1, 1), planted(GREEN, "read-lost", 1, 1, harness="0.1.0+2")
+    found = sensitivities([*here, *other, *older])
+    assert [plant.plant for plant in plants_in(GREEN, HARNESS, MACHINE, found)] == ["stale-cache"]
 
 
 def test_plants_on_its_own_release_carry_a_green_and_are_named():

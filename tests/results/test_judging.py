@@ -13,8 +13,10 @@ import pytest
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
 from onceproof.model.decoding import decoded
+from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Produced, VerdictRow
 from onceproof.model.json_file import read_json, write_json
+from onceproof.model.matrices import RISK
 from onceproof.model.promise import seen_by_suite
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import judging
@@ -304,3 +306,75 @@ def test_what_came_in_is_given_with_its_time_in_milliseconds(tmp_path):
     ]
     spark_table(run, "records", rows, trial.key)
     assert list(judging._inputs(run, trial)) == [(1, 7, 3, 0, 1_795_140_900_123)]
+
+
+def test_of_several_suites_that_see_an_anomaly_one_must_fail(tmp_path):
+    of_all = [name for name, names in seen_by_suite().items() if "lost-record" in names][:2]
+    assert len(of_all) == 2
+    suites = {**PASSED, **dict.fromkeys(of_all, PASSED["id_uniqueness"])}
+    run, _ = make_run(tmp_path, anomalies=["lost-record"], suites=suites)
+    judged, sentence = verdict(run)
+    assert judged == "error"
+    assert f"none of the suites {', '.join(name for name in suites if name in of_all)} did fail." in sentence
+    for name in of_all:
+        failed = {**suites, name: UNIQUENESS_FAILED["id_uniqueness"]}
+        assert verdict(make_run(tmp_path, anomalies=["lost-record"], suites=failed)[0])[0] == "regression"
+
+
+def test_an_empty_input_topic_is_an_error(tmp_path):
+    nothing = dict.fromkeys(COUNTS, 0)
+    run, trial = make_run(tmp_path, counts=nothing, produced=(0, 0))
+    a_reading(**nothing).write(run.trial(trial).reader_file)
+    assert verdict(run) == ("error", f"{trial.key}: The input topic is empty, so nothing was checked.")
+
+
+@pytest.mark.parametrize("name", ["records", "keys"])
+def test_what_was_produced_must_be_there(tmp_path, name):
+    made = {"records": (1_006, 4), "keys": (5, 1_006)}[name]
+    judged, sentence = verdict(make_run(tmp_path, produced=made)[0])
+    assert judged == "error"
+    assert sentence.endswith(f": 1,006 {name} were produced, but {COUNTS[name]} are in the input topic.")
+
+
+def test_a_planted_trial_is_no_evidence(tmp_path):
+    run, trial = make_run(tmp_path)
+    add_trial(run, replace(a_trial("3.4.1", seed=2), run=trial.run, number=2, plant="put-lost"))
+    with pytest.raises(HarnessError, match="ran with the planted bug put-lost: it is no evidence about Kafka"):
+        judge_run(run, NO_DATABASE)
+
+
+def test_anomalies_without_witnesses_are_an_error(tmp_path):
+    run, trial = make_run(tmp_path, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
+    assert judging._unexplained(run, trial, {"duplicate-id": 1}) == {}
+    shutil.rmtree(run.table("findings"))
+    with pytest.raises(HarnessError, match="its witnesses cannot be read"):
+        judging._unexplained(run, trial, {"duplicate-id": 1})
+    assert judging._unexplained(run, trial, {}) == {}
+
+
+def test_a_verdict_has_what_tables_for_people_need(tmp_path):
+    run, trial = make_run(tmp_path)
+    second = replace(a_trial("3.4.1", seed=2), run=trial.run, number=2)
+    add_trial(run, second, compared=[{"promise": "output-order", "comparisons": 4}])
+    a_reading(**COUNTS, promises={"output-order": 4}).write(run.trial(second).reader_file)
+    for of_cell, total in ((trial, 2.0), (second, 3.005)):
+        an_outcome(of_cell, produced=Produced(5, 4), exercised=True, seconds={"total": total}).write(
+            run.trial(of_cell).outcome_file
+        )
+    [judged] = judge_run(run, NO_DATABASE)
+    assert (judged.records, judged.keys, judged.ids, judged.promises) == (10, 8, 8, {"output-order": 4})
+    assert (judged.seeds, judged.seconds, judged.trials, judged.counted) == ((trial.seed, 2), 2.5, 2, 2)
+    assert [run.path / folder for folder in judged.folders] == [run.trial(t).path for t in (trial, second)]
+
+
+def test_a_run_without_a_risk_of_its_own_has_that_of_clean(tmp_path):
+    run, _ = make_run(tmp_path)
+    assert judging.risk_of(run) == 0.25
+    write_json(run.run_file, {"matrix": "seed", "created": "now", "trials": []})
+    assert judging.risk_of(run) == RISK
+
+
+def test_without_a_file_of_errors_all_was_collected(tmp_path):
+    run, _ = make_run(tmp_path)
+    run.table("errors.json").unlink()
+    assert judging.collection_errors(run) == {}
