@@ -466,8 +466,8 @@ def found() -> str:
         "Findings",
         "Failures of released Kafka that Onceproof has found, and for which we found no report: "
         f"{len(rows['finding'])}, of which {sum(row['damage'] == 'critical' for row in rows['finding'])} are critical. "
-        f"The most harmful come first. Each has a unit test in Kafka's own terms and a patch. {len(tickets)} tickets are ready to be "
-        "filed, in the order of their numbers.",
+        "The most harmful come first. Each has a unit test in Kafka's own terms and a patch. "
+        f"{len(tickets)} tickets are ready to be filed, in the order of their numbers.",
         [
             "\n".join(lines),
             "## What shows each",
