@@ -63,6 +63,7 @@ class Finding:
         instead: what is to be done if it has no place there.
         kafka_tests: Kafka's own test classes of what its patches touch.
         compiles_from: the first release on which its tests compile.
+        cases: how many its tests have, red and green.
         mended: tests that are red only before a release.
         red: its tests that are red on a release that has the bug, and what they say.
     """
@@ -81,6 +82,7 @@ class Finding:
     filing: int = 0
     instead: str = ""
     kafka_tests: tuple[str, ...] = ()
+    cases: int = 0
     compiles_from: str = str(AFFECTED)
     mended: Mapping[str, str] = field(default_factory=dict)
     red: Mapping[str, str] = field(default_factory=dict)
@@ -371,6 +373,8 @@ def _said(finding: Finding, results: Mapping[str, str], red: Mapping[str, str]) 
     failed = {name for name, said in own.items() if said}
     if not own:
         return "does not compile" if not finding.is_run_on(AFFECTED) else "no test"
+    if len(own) != finding.cases:
+        return f"**not as expected**: {len(own)} cases, not {finding.cases}"
     if failed != red.keys() or any(said not in own[name] for name, said in red.items()):
         return f"**not as expected**: {', '.join(sorted(failed ^ red.keys())) or 'another message'}"
     return f"red: {len(red)} of {len(own)}" if red else f"green: {len(own)}"
