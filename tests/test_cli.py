@@ -142,7 +142,7 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         ),
         (
             ["trial", "crash", "--streams", "4.3.1", "--roll-to", "3.9.1"],
-            "4.3.1 → 3.9.1 × ROLLING (crash, broker 3.9.1) cannot be run: 4.3.1 keeps the offsets of its stores",
+            "4.3.1 → 3.9.1 × ROLLING (crash, broker 3.9.2) cannot be run: 4.3.1 keeps the offsets of its stores",
         ),
         (
             ["trial", "crash", "--streams", "3.9.1", "--roll-to", "4.3.1", "--variant", "TWO_KILLS"],

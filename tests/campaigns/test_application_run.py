@@ -435,7 +435,7 @@ def test_external_brokers_are_asked_before_an_application_is_run_on_them(example
     published, (_, prefix), *rest = done
     assert published == {NEWEST}  # whatever the brokers are
     assert prefix.startswith("onceproof.")
-    assert rest == [("asked", 1), ("run on", "127.0.0.1:1", "3.9.1-claimed"), ("left", "127.0.0.1:1")]
+    assert rest == [("asked", 1), ("run on", "127.0.0.1:1", "3.9.2-claimed"), ("left", "127.0.0.1:1")]
 
 
 @pytest.mark.broker

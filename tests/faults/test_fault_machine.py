@@ -108,8 +108,9 @@ class Struck(RuleBasedStateMachine):
         led = [event["leaders"] for event in self.driver.context.events if event["event"] == "leaders"]
         for event in self.driver.context.events:
             if event["event"] == "broker":
-                for undoing, undone in UNDOES.items():
-                    away[undoing, event["node"]] += (event["action"] in undone) - (event["action"] == undoing)
+                for undoing, undone in UNDOES.items():  # to undo what was not done is harmless
+                    place = undoing, event["node"]
+                    away[place] = max(0, away[place] + (event["action"] in undone) - (event["action"] == undoing))
         assert {place for place, times in away.items() if times} == set()
         assert [leaders for leaders in led[-1:] if set(leaders) != {1}] == []
         for folder in (folder for folder in self.driver.context.folder.state.rglob("*") if folder.is_dir()):

@@ -12,7 +12,7 @@ from onceproof.pipeline import steps
 from onceproof.pipeline.progress import Display, Progress, failed_tasks, progress_of
 from tests.specimens.files import an_outcome
 
-TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.1)"
+TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.2)"
 
 
 @pytest.fixture
