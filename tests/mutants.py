@@ -333,7 +333,7 @@ def _imported(mutant: Altered, tests: Sequence[str]) -> bool:
             return compile(mutant.text, loader.path, "exec")
         return get_code(loader, name)
 
-    SourceFileLoader.get_code = mutated  # type: ignore[method-assign]
+    SourceFileLoader.get_code = mutated  # type: ignore[method-assign, assignment]
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None) or ""
         if file.startswith((str(SOURCE), str(ROOT / "tests"))):

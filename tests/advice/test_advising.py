@@ -1,6 +1,7 @@
 """The answer: from the registry, the scenarios and what was measured."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -140,7 +141,7 @@ needs = {{}}
 
 def few_issues() -> Registry:
     """A registry of seven issues, by their numbers."""
-    affected = {
+    affected: dict[int, Any] = {
         1: ("restarted", ("3.0.0", "3.4.0"), ("4.1.0", "4.1.1")),
         2: ("restarted", ("3.5.0", None)),
         3: ("restarted", ("3.0.0", None)),

@@ -59,7 +59,8 @@ def trial_with(name: str) -> Any:
     if name == "rolling-bounce":
         return a_trial("4.2.1", "ROLLING", restart_on="4.3.1")
     where = next(scenario for scenario, what in SCENARIOS.items() if fault(name) in what.faults)
-    return a_trial("4.3.1", scenario=where, fault=name, **({"nodes": 3} if fault(name).nodes > 1 else {}))
+    several: dict[str, Any] = {"nodes": 3} if fault(name).nodes > 1 else {}
+    return a_trial("4.3.1", scenario=where, fault=name, **several)
 
 
 class Struck(RuleBasedStateMachine):

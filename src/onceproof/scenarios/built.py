@@ -174,11 +174,11 @@ def check_brokers(
     Raises:
         HarnessError: one is not.
     """
-    for role in inputs:
-        if role in sizes and sizes[role] != facts["partitions"]:
+    for name in inputs:
+        if name in sizes and sizes[name] != facts["partitions"]:
             raise HarnessError(
-                f"The checks take partitions={facts['partitions']}, but the brokers say that the topic {role} has "
-                f"{sizes[role]}: the plan of the trial is not what was run."
+                f"The checks take partitions={facts['partitions']}, but the brokers say that the topic {name} has "
+                f"{sizes[name]}: the plan of the trial is not what was run."
             )
     for fact, taken in facts.items():
         if (match := END.fullmatch(fact)) is None or (role := _log_of(match["of"], sizes)) is None:
