@@ -489,13 +489,13 @@ def found() -> str:
             "\n".join(commands),
             "## All at once",
             paragraph(
-                "`KAFKA=/path/to/kafka make findings` runs the unit tests of all findings on both releases, applies "
-                "the patches to the branches 4.4 and trunk of a clone of Kafka, and runs the unit tests and Kafka's "
-                "own tests of the touched classes with them. Without `KAFKA` it runs the unit tests on the releases "
+                "`KAFKA=/path/to/kafka make findings` runs the unit tests of all findings on both releases. It applies "
+                "the patches to the branches 4.4 and trunk of a clone of Kafka. With them it runs the unit tests and "
+                "Kafka's own tests of the touched classes. Without `KAFKA` it runs the unit tests on the releases "
                 "alone. `docs/check_findings.py` says how Kafka is built without Gradle."
             ),
             "## Taken back",
-            paragraph("What looked like a failure, and is none."),
+            paragraph("This looked like a failure, and is none."),
             bullets(
                 f"[{literal(_title(row['name']))}]({row['name']}.md): {literal(row['why'])}"
                 for row in rows["taken_back"]

@@ -164,7 +164,7 @@ def advise(question: Question) -> Advice:
 def _gained(question: Question, having: Release, lacking: Release | None = None) -> list[KnownIssue]:
     """The issues that one release has and the other (the current one, if not given) does not.
 
-    Without those of a feature that the other one lacks, as nobody who comes from there uses it.
+    Without those of a feature that the other one lacks, as no application there uses it.
     """
     other = lacking or question.current
     return [i for i in question.issues if i.is_in(having) and not i.is_in(other) and can_have(i.needs, other)]

@@ -26,7 +26,7 @@ CLOCKS = ("stream-time", "wall-clock")
 
 @dataclass(frozen=True)
 class Built:
-    """What an instance has built.
+    """An instance's own report of what it has built.
 
     Attributes:
         instance: its name.

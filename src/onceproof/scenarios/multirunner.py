@@ -355,8 +355,8 @@ SYSTEM = System(
     promises=("reads", "assertions", "deliveries", "output-order", "changelog", "stores"),
 )
 # A cached store writes the last value of a key before each commit, and which one that is hangs on when it commits. So a
-# value that is missing in the store and its changelog cannot be told from one that the cache replaced, as long as a
-# later one follows before the task moves: `reads` and `changelog` see what somebody reads, and what is last.
+# value that is missing in the store and its changelog looks like one that the cache replaced, as long as a later one
+# follows before the task moves: `reads` and `changelog` see what somebody reads, and what is last.
 REPLACED = (
     "a cached store need not write each value, so it is not seen whether it lost one that a later value of its key "
     "replaced before the task moved; what is read, and what the store ends with, are compared"
