@@ -1,4 +1,4 @@
-"""The net of each change: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
+"""The net of each night: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
 
 One small trial of each, two at once, beside one that mostly waits. One Spark application with the settings of
 production reads them all, and so does the independent reader. What the registry explains is asserted by its key.
@@ -32,7 +32,7 @@ from tests.conftest import HERE, UNDISTURBED, a_run_id
 from tests.present import present
 from tests.published import PUBLISHED
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.night, pytest.mark.timeout(1800)]
 
 RELEASE = PUBLISHED.resolve(NEWEST)
 THREE = "three"  # the brokers of faults that strike one of several
