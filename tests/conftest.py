@@ -17,7 +17,6 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 from onceproof.spark import QUICKLY_COMPILED
-from tests.docker.inputs import passed as containers_passed
 from tests.durations import FILE as DURATIONS
 from tests.durations import Durations
 from tests.durations import read as durations
@@ -52,14 +51,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes long, if that is asked for, and order the others for the workers, before markers are applied.
 
-    The containers come last, as their images are built meanwhile; they are for the night if they passed as they are.
+    The containers come last, as their images are built meanwhile; they are for the night.
     """
     measured = durations()
     if config.getoption("quick"):
         config.hook.pytest_deselected(items=[item for item in items if not is_quick(item, measured)])
         items[:] = [item for item in items if is_quick(item, measured)]
     for item in items:
-        if item.get_closest_marker("docker") and containers_passed():
+        if item.get_closest_marker("docker"):
             item.add_marker("night")
     asked = [item for item in items if not item.get_closest_marker("night")]
     by_unit = places({item.nodeid: GUESS * any(map(item.get_closest_marker, SLOW)) for item in asked}, measured)

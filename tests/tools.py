@@ -14,7 +14,6 @@ from functools import cache
 
 from onceproof.lab.toxiproxy import MODULE
 from onceproof.settings import get_settings
-from tests.docker.inputs import passed
 from tests.specimens.postgresql import INITDB
 
 SKIP = "ONCEPROOF_TEST_SKIP"
@@ -94,7 +93,7 @@ def missing(needed: Iterable[str]) -> list[str]:
 def main() -> int:
     """Print what is missing."""
     try:
-        said = missing(TOOLS if "--night" in sys.argv or not passed() else TOOLS.keys() - {"docker"})
+        said = missing(TOOLS if "--night" in sys.argv else TOOLS.keys() - {"docker"})
     except ValueError as error:
         said = [str(error)]
     print(*said, sep="\n", end="\n" if said else "", file=sys.stderr)
