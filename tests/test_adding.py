@@ -79,7 +79,7 @@ open_at = "cold"
             ),
             ("*(10_000,", "*(2_000, 10_000,"),
         ],
-        "tests/system/test_net.py": [("GREEN_OR_KNOWN = (\n", 'GREEN_OR_KNOWN = (\n    Small("toy"),\n')],
+        "tests/system/test_each_scenario.py": [("GREEN_OR_KNOWN = (\n", 'GREEN_OR_KNOWN = (\n    Small("toy"),\n')],
         "streams_app/src/main/java/onceproof/streams/Toy.java": "package onceproof.streams;\n\nfinal class Toy {}\n",
         "streams_app/src/main/java/onceproof/streams/Topologies.java": [
             ("Map.ofEntries(\n", 'Map.ofEntries(\n                    Map.entry("toy", Scans::topology),\n')
@@ -102,7 +102,7 @@ assert not registry().affecting(fixed)
 assert [log["promise"] for log in stated("t", 1, "toy", 2, {})["logs"]] == ["output-order", "changelog"]
 assert CHECKS["toy"]({role: [] for role in ("input", "output", "records-changelog")}, {"exactly_once": 1}).records == 0
 tests("tests/test_docs.py", "tests/scenarios/test_drives.py", only="toy")
-tests("tests/system/test_net.py", only="has_its_trial")
+tests("tests/system/test_each_scenario.py", only="has_its_trial")
 """,
     registered="src/onceproof/scenarios/__init__.py",
     stands_for={"<name>": "toy", "<Name>": "Toy"},

@@ -209,12 +209,12 @@ def test_what_to_do_about_a_red_is_said(fields, advice):
     [
         (
             an_app_answer(on_release(streams="4.1.2"), on_release()),
-            "onceproof app run folder/shop --streams 4.1.2 --streams 4.3.1 --fault pause --broker 3.9.1 --seed 1 "
+            "onceproof app run folder/shop --streams 4.1.2 --streams 4.3.1 --fault pause --broker 3.9.2 --seed 1 "
             "--set pause.seconds=7",
         ),
         (
             an_app_answer(on_release(restart_on="4.4.0", plant=Planted("put-lost", (), 1)), parameters={}),
-            "onceproof app run folder/shop --streams 4.3.1 --roll-to 4.4.0 --broker 3.9.1 --seed 1 --plant put-lost",
+            "onceproof app run folder/shop --streams 4.3.1 --roll-to 4.4.0 --broker 3.9.2 --seed 1 --plant put-lost",
         ),
         (
             an_app_answer(on_release(), parameters={}, broker="3.9.1-claimed"),
@@ -223,7 +223,7 @@ def test_what_to_do_about_a_red_is_said(fields, advice):
         ),
         (
             an_app_answer(on_release(controls=(Control("batch-lost", 1, {}, "b"),)), parameters={}),
-            "onceproof app run folder/shop --streams 4.3.1 --fault pause --broker 3.9.1 --seed 1 --controls",
+            "onceproof app run folder/shop --streams 4.3.1 --fault pause --broker 3.9.2 --seed 1 --controls",
         ),
     ],
 )

@@ -840,7 +840,7 @@ def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
     text = file.read_text()
     phase = '\n[[phase]]\nstart = 2\nsources = ["later"]\nclass = "wordcount.{}"\n'
     file.write_text(text + phase.format("Latter"))
-    with pytest.raises(UsageError, match=r"on Kafka Streams 4\.3\.1, from start 2 on: .* no class wordcount\.Latter"):
+    with pytest.raises(UsageError, match=rf"on Kafka Streams {NEWEST}, from start 2 on: .* no class wordcount\.Latter"):
         check_topology(HERE, Application.read(folder), NEWEST)
     (later / "Later.java").write_text(source.replace("WordCount", "Later").replace('"counts"', '"sums"'))
     file.write_text(text + phase.format("Later"))

@@ -14,7 +14,7 @@ from tests.specimens.files import an_answer_about_a_fix
 MARKDOWN = """\
 ## ✔ KAFKA-14172: proven
 
-State stores lose state. Before: 3.4.0, after: 3.4.1@ab12cd3, broker 3.9.1.
+State stores lose state. Before: 3.4.0, after: 3.4.1@ab12cd3, broker 3.9.2.
 
 |  | scenario | variant | red before | rate, 95 % | red after | missed |
 |---|---|---|---|---|---|---|

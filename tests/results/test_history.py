@@ -34,7 +34,7 @@ from onceproof.settings import get_settings
 from tests.specimens.files import a_verdict
 
 
-def cell(streams="3.8.1", scenario="quota", variant="DEFAULT_CONFIG", restart_on=None, broker="3.9.1"):
+def cell(streams="3.8.1", scenario="quota", variant="DEFAULT_CONFIG", restart_on=None, broker="3.9.2"):
     restart = Release.parse(restart_on) if restart_on else None
     return Cell(scenario, variant, Release.parse(streams), Release.parse(broker), restart)
 
@@ -156,8 +156,8 @@ def test_changes_are_told_the_worst_first_and_one_a_line():
         ("quota", True),
         ("3.8.1 Quota", True),
         ("default 3.8", True),
-        ("quota-DEFAULT_CONFIG-s3.8.1-b3.9.1", True),
-        ("3.9.1", False),  # the broker, which most cells have in common
+        ("quota-DEFAULT_CONFIG-s3.8.1-b3.9.2", True),
+        ("3.9.2", False),  # the broker, which most cells have in common
         ("3.8.1 crash", False),
     ],
 )
