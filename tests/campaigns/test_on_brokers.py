@@ -19,7 +19,7 @@ from onceproof.model.sensitivity import Tally
 from tests.conftest import HERE, a_run_id
 from tests.published import PUBLISHED
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.night]
 RELEASE = PUBLISHED.resolve(NEWEST)
 ISSUE, LAST_BAD, FIRST_GOOD = "KAFKA-18943", "3.9.0", "3.9.1"  # a trial of it takes seconds, and always shows it
 

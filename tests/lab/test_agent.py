@@ -86,6 +86,7 @@ def database_url(tmp_path, monkeypatch):
 
 
 @pytest.mark.spark
+@pytest.mark.night
 def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_path, database_url):
     cell = a_trial(str(NEWEST)).cell
     # The enumerator deletes nothing, so no tombstone is lost.
