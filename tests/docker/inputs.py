@@ -1,11 +1,11 @@
 """What the deployment in containers is made of, and whether its tests passed with exactly that.
 
-When all tests in containers have passed, they write the digest of these files to `passed.txt`, which is committed. As
-long as it is still the digest, only `make test-night` runs them. What the image copies is not among the files: it
+When all tests in containers have passed, which `make test-night` runs, they write the digest of these files to
+`passed.txt`, which is committed. What the image copies is not among the files: it
 changes with each commit, and `tests/test_image.py` builds it each time, without an engine. Nor are the tests: who
 corrects one need not run them all.
 
-    python3 tests/docker/inputs.py    exit code 1 if the tests in containers are due; needs nothing but Python
+    python3 tests/docker/inputs.py    exit code 1 if one of them has changed since; needs nothing but Python
 """
 
 import hashlib

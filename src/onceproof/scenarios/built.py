@@ -72,7 +72,7 @@ def _place(name: str, choices: Sequence[str]) -> Says:
     return lambda built: choices.index(built.settings[name]) if name in built.settings else None
 
 
-def _cached(built: Built) -> int | None:
+def _is_cached(built: Built) -> int | None:
     # Without the setting the stores are somebody's own, or there are none.
     return built.has_layer("Caching") if CACHING in built.settings else None
 
@@ -107,7 +107,7 @@ def _is_suppressed(built: Built) -> int | None:
 # By fact, what says its value, and in which words.
 SAYINGS: Mapping[str, Mapping[str, Says]] = {
     "exactly_once": {GUARANTEE: lambda built: built.config[GUARANTEE] == "exactly_once_v2"},
-    "cached": {"the class of a store": _cached, CACHING: _setting(CACHING)},
+    "cached": {"the class of a store": _is_cached, CACHING: _setting(CACHING)},
     "punctuated": {"punctuate.ms": lambda built: "punctuate.ms" in built.settings},
     "clock": {"clock": _place("clock", CLOCKS)},
     "interval": {"punctuate.ms": _setting("punctuate.ms")},
