@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from onceproof.lab.cluster import free_ports
+from onceproof.model.matrices import BROKER
 from tests.dags.test_regression import RUN, cardboard, dag, run_it, verdicts
 
 __all__ = ["cardboard", "dag", "verdicts"]
 pytestmark = pytest.mark.system
 
-RED = "enumerator-DEFAULT_CONFIG-s3.4.1-b3.9.1"
-GREEN = "enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1"
+RED = f"enumerator-DEFAULT_CONFIG-s3.4.1-b{BROKER}"
+GREEN = f"enumerator-DEFAULT_CONFIG-s3.3.1-b{BROKER}"
 SECOND = "20261122T084500-3f2a"
 CONNECTION = "AIRFLOW_CONN_ONCEPROOF_NOTIFY"
 NOT_SENT = "The notification by onceproof_notify was not sent"

@@ -148,6 +148,7 @@ def cardboard(lab: FakeLab, home, verdicts, monkeypatch):
 
     def judge_run(run: RunFolder, *_: object) -> None:
         outcomes = {trial.cell: run.outcome(trial) for trial in run.trials()}
+        assert verdicts.keys() <= {cell.key for cell in outcomes}, "no such cell was run"
         trials = {cell: ended.error if ended else "No trial was run." for cell, ended in outcomes.items()}
         text = f"The judge's word; see {run.path}/trials, password=hunter2"
         rows = [
