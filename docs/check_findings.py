@@ -177,6 +177,8 @@ def compile_java(sources: Iterable[Path], class_path: str, into: Path, *options:
         "-encoding",
         "UTF-8",
     )
+    sources = list(sources)
+    print(f"compile {len(sources)} files", file=sys.stderr)
     subprocess.run([compiler, *plain, *options, "-cp", class_path, "-d", into, *sources], check=True)
     return into
 
@@ -187,6 +189,7 @@ def run_tests(class_path: str, reports: Path, *selected: str, jvm: Sequence[str]
     Raises:
         HarnessError: they did not run to the end.
     """
+    print(f"run tests: {reports.name}", file=sys.stderr)
     command = [HERE.java, *FAST_START, "-Xmx1g", *jvm, "-cp", class_path, *LAUNCHER, *selected]
     done = subprocess.run(
         [*command, f"--reports-dir={reports}"], capture_output=True, text=True, errors="replace", check=False
@@ -232,13 +235,13 @@ class Branch:
 
     @cached_property
     def commit(self) -> str:
-        """Its newest commit."""
-        names = (self.name, f"origin/{self.name}", *(("master", "origin/master") if self.name == "trunk" else ()))
-        for name in names:  # forks have trunk as master
-            found = self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
-            if found.returncode == 0:
-                return found.stdout.decode().strip()
-        raise SystemExit(f"{self.repository} has no branch {self.name}.")
+        """Its newest commit; a fork may have trunk as master, and a stale trunk next to it."""
+        names = (self.name, "master") if self.name == "trunk" else (self.name,)
+        refs = [f"refs/{kind}/{name}" for kind in ("heads", "remotes/origin") for name in names]
+        newest = self._git("for-each-ref", "--sort=-committerdate", "--count=1", "--format=%(objectname)", *refs)
+        if not newest.stdout:
+            raise SystemExit(f"{self.repository} has no branch {self.name}: see KAFKA_BRANCHES.")
+        return newest.stdout.decode().strip()
 
     def _git(self, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run([GIT, "-C", self.repository, *arguments], capture_output=True, check=check)
@@ -298,7 +301,8 @@ class Branch:
             for path in {path for patch in patches for path in touched(patch)}:
                 source = self.sources / "kafka" / path
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(source, folder / path)
+                if source.exists():  # else a patch makes it, or says that it lacks it
+                    shutil.copy(source, folder / path)
             self._git_in(folder, "init", "--quiet")
             for patch in patches:
                 done = self._git_in(folder, "apply", patch)
