@@ -491,8 +491,9 @@ def found() -> str:
             paragraph(
                 "`KAFKA=/path/to/kafka make findings` runs the unit tests of all findings on both releases. It applies "
                 "the patches to the branches 4.4 and trunk of a clone of Kafka. With them it runs the unit tests and "
-                "Kafka's own tests of the touched classes. Without `KAFKA` it runs the unit tests on the releases "
-                "alone. `docs/check_findings.py` says how Kafka is built without Gradle."
+                "Kafka's own tests of the touched classes. [Its table](checks.md) is of 2026-11-30. Without `KAFKA` "
+                "it runs the unit tests on the releases alone. `docs/check_findings.py` says how Kafka is built "
+                "without Gradle."
             ),
             "## Taken back",
             paragraph("This looked like a failure, and is none."),
