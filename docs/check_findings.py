@@ -333,7 +333,7 @@ class Patched:
 
     def run_findings(self, reports: Path) -> dict[str, str]:
         """The tests of the findings."""
-        first = (self.folder / "main", self.branch.classes, *_generated())
+        first = (self.folder / "main", self.branch.classes, *_generated(), *_shaded())
         tests = compile_java(
             [test for finding in self.findings for test in finding.tests],
             joined(*first, *launcher()),
@@ -361,6 +361,11 @@ class Patched:
 def _generated() -> list[Path]:
     """Published jars with what Kafka's build generates."""
     return [jar for jar in replay_class_path(HERE, NEWEST) if "reload4j" not in jar.name]
+
+
+def _shaded() -> list[Path]:
+    """Jars with what the published clients have under names of their own."""
+    return [jar for jar in tools("kafka") if jar.name.startswith(("opentelemetry-", "protobuf-"))]
 
 
 def _own_tools() -> list[Path]:

@@ -1,8 +1,8 @@
-"""The net of each night: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
+"""The net: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
 
-One small trial of each, two at once, beside one that mostly waits. One Spark application with the settings of
+One small trial of each, two at once, next to one that mostly waits. One Spark application with the settings of
 production reads them all, and so does the independent reader. What the registry explains is asserted by its key.
-Some are struck by a fault, so that most faults meet real brokers here. A few are repeated with a bug planted, which
+Some have a fault, so that most faults meet real brokers here. At night a few are repeated with an injected bug, which
 both readers must see.
 """
 
@@ -32,10 +32,10 @@ from tests.conftest import HERE, UNDISTURBED, a_run_id
 from tests.present import present
 from tests.published import PUBLISHED
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.night, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 RELEASE = PUBLISHED.resolve(NEWEST)
-THREE = "three"  # the brokers of faults that strike one of several
+THREE = "three"  # the brokers of faults of one of several
 AT_ONCE = 2  # as in production
 
 
@@ -61,7 +61,7 @@ class Small:
 
     @property
     def fault(self) -> str:
-        """The fault that strikes it."""
+        """Its fault."""
         return str(SCENARIOS[self.scenario].values(self.trial("", 1)).get("fault", "none"))
 
     def trial(self, run: str, number: int) -> Trial:
@@ -114,7 +114,7 @@ PLANTED = (
     Small("global-join", planted="null-key-dropped"),
 )
 NET = (*GREEN_OR_KNOWN, *PLANTED)
-FAULTS = {  # that strike here
+FAULTS = {  # of these trials
     "bounce", "broker-pause", "instance-kill", "leader-election", "read-only", "state-lost", "state-restored",
     "thread-removed", "topology-pause",
 }  # fmt: skip
@@ -230,6 +230,7 @@ def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net
     assert {issue.key for issue in concerned_in(trial, reading.anomalies)} == ({small.known} if small.known else set())
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("small", PLANTED, ids=str)
 def test_both_readers_see_a_bug_that_is_planted_into_the_newest(net, small):
     trial = last(net, small)
