@@ -1,6 +1,6 @@
 """Mutants of our own code of verdicts, each of which a test must kill: `make test-mutants`, a step of the night.
 
-    python -m tests.mutants [GROUP]... [--sessions FOLDER] [--survivors]
+    python -m tests.mutants [GROUP]... [--sessions FOLDER] [--survivors] [--workers N]
 
 Cosmic Ray says what the mutants are, and keeps what became of each in a session, so that a call goes on where the last
 one was cut short. The tests of a group are collected once. One process runs them and notes which lines each reaches and
@@ -49,11 +49,11 @@ from tests.mutants_that_stay import EQUIVALENT
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "onceproof"
 LEAST = 0.9  # of the mutants
-WORKERS = 2
 HEAVY = 2.0  # CPU seconds; a test that takes more kills no mutant
-PATIENCE = 10.0  # CPU seconds, and so many times what the tests take
-HANGS = 600.0  # seconds
+PATIENCE = 3.0  # CPU seconds more than the tests take, and so many times what they take
+HANGS = 600.0  # seconds; a mutant that is ended by them, not by CPU time, may be sound on a busy machine: it survives
 TIMEOUT = "timeout"  # as Cosmic Ray notes it
+STALLED = "stalled"
 NOT_HERE = "spark or gx or broker or system or browser or docker or postgresql or toxiproxy"  # markers
 
 # Of the many that Cosmic Ray has for a comparison or an operator, those that are not alike.
@@ -180,10 +180,11 @@ class Reached:
 class Mutating:
     """A plugin of pytest that tries mutants with the tests that it collected, in place of running them."""
 
-    def __init__(self, group: Group, session: WorkDB, most: int | None = None) -> None:
+    def __init__(self, group: Group, session: WorkDB, most: int | None = None, workers: int = 1) -> None:
         self._group = group
         self._session = session
         self._most = most
+        self._workers = workers
         self._functions: list[FunctionType] = []
         self._caches: list[functools._lru_cache_wrapper[object]] = []
 
@@ -225,7 +226,7 @@ class Mutating:
         quick.sort(key=lambda item: reached[item.nodeid].seconds)
         ahead, running = list(reversed(pending)), dict[int, tuple[WorkItem, float]]()
         while ahead or running:
-            while ahead and len(running) < WORKERS:
+            while ahead and len(running) < self._workers:
                 item = ahead.pop()
                 mutation = item.mutations[0]
                 file, line = str(ROOT / mutation.module_path), mutation.start_pos[0]
@@ -238,7 +239,7 @@ class Mutating:
                 running[pid] = item, time.monotonic() + HANGS
             for pid, (item, deadline) in list(running.items()):
                 if time.monotonic() > deadline:
-                    os.kill(pid, signal.SIGXCPU)
+                    os.kill(pid, signal.SIGKILL)
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if ended:
                     del running[pid]
@@ -251,7 +252,7 @@ class Mutating:
         """Try a mutant in this process, and end it: 0 if the mutant survives."""
         code = 1
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (int(most), int(most)))
+            resource.setrlimit(resource.RLIMIT_CPU, (int(most), int(most) + 10))  # SIGXCPU, which is not caught
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(null, 2)
@@ -289,8 +290,12 @@ def _tree(file: Path) -> ast.Module:
 
 
 def _result(status: int) -> WorkResult:
-    outcome = TestOutcome.SURVIVED if status == 0 else TestOutcome.KILLED
-    return WorkResult(WorkerOutcome.NORMAL, TIMEOUT if os.WIFSIGNALED(status) else "", outcome)
+    """What became of a mutant: to use up its CPU time is to be killed, to end by another signal is to survive."""
+    if os.WIFSIGNALED(status):
+        is_endless = os.WTERMSIG(status) == signal.SIGXCPU
+        outcome = TestOutcome.KILLED if is_endless else TestOutcome.SURVIVED
+        return WorkResult(WorkerOutcome.NORMAL, TIMEOUT if is_endless else STALLED, outcome)
+    return WorkResult(WorkerOutcome.NORMAL, "", TestOutcome.KILLED if status else TestOutcome.SURVIVED)
 
 
 _items: list[pytest.Item] = []  # that were collected, in the processes that are forked
@@ -354,7 +359,7 @@ class _Collected:
         _items[:] = session.items
 
 
-def tried(name: str, sessions: Path, most: int | None) -> None:
+def tried(name: str, sessions: Path, most: int | None, workers: int = 1) -> None:
     """Try the mutants of a group, in a process of its own, as each imports what it mutates."""
     group = GROUPS[name]
     with use_db(str(sessions / f"{name}.sqlite")) as session:
@@ -363,7 +368,9 @@ def tried(name: str, sessions: Path, most: int | None) -> None:
         if len(session.completed_work_items) < session.num_work_items:
             tests = [str(file) for pattern in group.tests for file in sorted((ROOT / "tests").glob(pattern))]
             with contextlib.chdir(ROOT):
-                code = pytest.main([*_options(), *tests], plugins=[_Collected(), Mutating(group, session, most)])
+                code = pytest.main(
+                    [*_options(), *tests], plugins=[_Collected(), Mutating(group, session, most, workers)]
+                )
             if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
                 sys.exit(int(code))
 
@@ -430,6 +437,9 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"only these of {', '.join(GROUPS)}")
     parser.add_argument("--sessions", type=Path, default=ROOT / ".onceproof" / "mutants", help="what became of each")
     parser.add_argument("--most", type=int, help="so many mutants of each group in this call")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="so many at a time; all cores by default"
+    )
     parser.add_argument("--survivors", action="store_true", help="print them, too")
     asked = parser.parse_args()
     if unknown := set(asked.groups) - set(GROUPS):
@@ -437,7 +447,9 @@ def main() -> int:
     names, console = asked.groups or list(GROUPS), Console()
     asked.sessions.mkdir(parents=True, exist_ok=True)
     for name in names:
-        trying = multiprocessing.get_context("spawn").Process(target=tried, args=(name, asked.sessions, asked.most))
+        trying = multiprocessing.get_context("spawn").Process(
+            target=tried, args=(name, asked.sessions, asked.most, asked.workers)
+        )
         trying.start()
         trying.join()
         if trying.exitcode:
