@@ -55,6 +55,8 @@ def test_what_greens_miss_at_most_after_as_many_red_trials(red, greens, expected
         (6, 7, 0.05, 3),
         (0, 7, 0.05, MANY),
         (0, 0, 0.05, MANY),
+        (0, 7, 0.99, MANY),  # a control that was never red carries nothing at any risk
+        (1, 1, 1.0, 1),  # and a claim takes a trial
     ],
 )
 def test_how_many_greens_a_control_asks_for(red, counted, risk, needed):
@@ -294,3 +296,9 @@ def test_a_thousand_greens_are_none():
     least = probability_missed(1, 1, 999)
     assert greens_needed(1, 1, least) == 999
     assert greens_needed(1, 1, least * 0.9999) == 1000
+
+
+def test_small_rates_are_dense_where_many_greens_are_needed():
+    thousandth = [rate for rate in CHECKED if rate < 0.001]
+    assert thousandth == pytest.approx([rate for rate in np.geomspace(1e-4, 0.05, 500) if rate < 0.001])
+    assert CHECKED[-1] == 1.0

@@ -87,7 +87,7 @@ def control_trials(risk: float, standing: int = MANY) -> int:
         risk: for example 0.05.
         standing: cells whose greens stand on it; with many of them, one green trial of each must be enough.
     """
-    most = next(n for n in range(1, MANY) if greens_needed(n, n, risk) == 1)
+    most = next(n for n in range(MANY) if greens_needed(n, n, risk) == 1)
     return min(range(1, most + 1), key=lambda n: n + standing * greens_needed(n, n, risk))
 
 

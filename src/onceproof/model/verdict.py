@@ -100,11 +100,11 @@ class CellVerdict:
     anomalies: Mapping[str, int]
     issues: tuple[str, ...]
     errors: Mapping[str, str]  # trial -> what failed
-    tried: int = 0  # trials that say something, exercised or not
-    greens: int = 0  # exercised trials without an anomaly, in its place
-    rated: Tally = NOTHING
-    hits: int = 0  # of the rated, that show an anomaly of an issue that is expected there: what it counts as a control
-    place: Place | None = None  # of its trials; None if none came up
+    tried: int  # trials that say something, exercised or not
+    greens: int  # exercised trials without an anomaly, in its place
+    rated: Tally
+    hits: int  # of the rated, that show an anomaly of an issue that is expected there: what it counts as a control
+    place: Place | None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
     excluded_rate: float | None = None  # of a green: bugs that show so often, or oftener, are excluded with 95 %
     missed: float | None = None  # of the procedure that called it green: the probability that it misses a bug, at most
@@ -142,8 +142,8 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     greens = sum(trial not in red for trial in together)
     verdict, sentence = _decide(cell, sound, broken, red, exercised, anomalies, registry)
     errors = {trial.key: trial.error for trial in broken if trial.error is not None}
-    fields = (cell, verdict, sentence, len(red), len(exercised), len(trials), anomalies, issues, errors)
-    return CellVerdict(*fields, tried=tried, greens=greens, rated=tally, hits=hits, place=place)
+    figures = (len(red), len(exercised), len(trials), anomalies, issues, errors, tried, greens, tally, hits)
+    return CellVerdict(cell, verdict, sentence, *figures, place)
 
 
 def _place(cell: Cell, trial: TrialEvidence) -> Place:
