@@ -886,3 +886,17 @@ def test_a_fault_strikes_the_tasks_that_its_instance_has_while_it_lasts(events, 
 def test_an_instance_is_reopened_if_it_starts_again_after_a_clean_close(did, expected):
     events = [{"event": "instance", "name": name, "action": action} for name, action in did]
     assert Scene([{"event": "crash", "name": "a"}, *events], tuple).reopened is expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "of_trial"),
+    [
+        ({}, True),
+        ({"after": "crash"}, True),
+        ({"after": "crash", "faults": ("bounce",), "given": ("eager",)}, True),
+        ({"after": "crash", "sent": 0}, False),
+        ({"after": "crash", "faults": ("bounce",), "given": ("eager",), "changed": True}, False),
+    ],
+)
+def test_an_explanation_is_of_a_trial_if_all_its_conditions_are(conditions, of_trial):
+    assert Explanation(("lost-record",), **conditions).is_of_trial is of_trial

@@ -149,7 +149,7 @@ class Scene:
     def values(self) -> Mapping[int | None, str]:
         """For each key of the input its values in the order in which they came, with commas between."""
         came: dict[int | None, list[str]] = defaultdict(list)
-        for _, _, key, value, _ in sorted(self.inputs, key=itemgetter(0, 1)):
+        for _, _, key, value, _ in sorted(self.inputs, key=itemgetter(1)):
             came[key].append(str(value))
         return {key: ",".join(values) for key, values in came.items()}
 
