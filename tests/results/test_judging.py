@@ -302,7 +302,8 @@ def test_what_came_in_is_given_with_its_time_in_milliseconds(tmp_path):
     run, trial = make_run(tmp_path, "3.4.1")
     at = datetime(2026, 11, 20, 2, 15, 0, 123_000, tzinfo=UTC)
     rows = [
-        {"partition": 1, "offset": 7, "key": 3, "value": 0, "timestamp": at, "role": r} for r in ("input", "output")
+        {"partition": 1, "offset": offset, "key": 3, "value": 0, "timestamp": at, "role": role}
+        for role, offset in (("input", 7), ("output", 8))
     ]
     spark_table(run, "records", rows, trial.key)
     assert list(judging._inputs(run, trial)) == [(1, 7, 3, 0, 1_795_140_900_123)]
@@ -357,13 +358,13 @@ def test_a_verdict_has_what_tables_for_people_need(tmp_path):
     second = replace(a_trial("3.4.1", seed=2), run=trial.run, number=2)
     add_trial(run, second, compared=[{"promise": "output-order", "comparisons": 4}])
     a_reading(**COUNTS, promises={"output-order": 4}).write(run.trial(second).reader_file)
-    for of_cell, total in ((trial, 2.0), (second, 3.005)):
+    for of_cell, total in ((trial, 2.0), (second, 3.025)):
         an_outcome(of_cell, produced=Produced(5, 4), exercised=True, seconds={"total": total}).write(
             run.trial(of_cell).outcome_file
         )
     [judged] = judge_run(run, NO_DATABASE)
     assert (judged.records, judged.keys, judged.ids, judged.promises) == (10, 8, 8, {"output-order": 4})
-    assert (judged.seeds, judged.seconds, judged.trials, judged.counted) == ((trial.seed, 2), 2.5, 2, 2)
+    assert (judged.seeds, judged.seconds, judged.trials, judged.counted) == ((trial.seed, 2), 2.51, 2, 2)
     assert [run.path / folder for folder in judged.folders] == [run.trial(t).path for t in (trial, second)]
 
 

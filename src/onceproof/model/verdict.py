@@ -9,7 +9,7 @@ from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.known_issues import Registry
 from onceproof.model.promise import ANOMALIES
-from onceproof.model.sensitivity import NOTHING, Place, Tally
+from onceproof.model.sensitivity import Place, Tally
 
 
 class Verdict(StrEnum):

@@ -236,8 +236,9 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
     for anomaly, count in sorted(anomalies.items()):
         seeing = [name for name in suites if anomaly in seen_by_suite()[name]]
         if seeing and not failed & set(seeing):
-            which = f"the suite {seeing[0]} did" if len(seeing) == 1 else f"none of the suites {', '.join(seeing)} did"
-            yield f"{count:,} {anomaly} were found, but {which}{' not' * (len(seeing) == 1)} fail."
+            one, *others = seeing
+            which = f"none of the suites {', '.join(seeing)} did" if others else f"the suite {one} did not"
+            yield f"{count:,} {anomaly} were found, but {which} fail."
     for name in sorted(failed):
         failures = suites[name].get("failed", ())
         lacks_rows = bool(failures) and all(failure.get("floor") for failure in failures)
