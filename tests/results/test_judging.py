@@ -274,9 +274,10 @@ def test_a_drive_that_went_to_its_end_hides_no_missing_records(tmp_path):
 
 
 def test_a_void_trial_says_nothing_whatever_it_shows(tmp_path):
-    run, _ = make_run(tmp_path, "3.4.1", void="The machine stood still for 3.2 s (driver): the trial says nothing.")
+    run, trial = make_run(tmp_path, "3.4.1", void="The machine stood still for 3.2 s (driver): the trial says nothing.")
     assert verdict(run)[0] == "inconclusive"
     assert "stood still for 3.2 s" in verdict(run)[1]
+    assert judging.evidence(run, trial, spark_counts(run), {}).is_void  # nor of how often trials are exercised
 
 
 def test_a_witness_that_a_known_issue_cannot_have_caused_is_a_regression_there_too(tmp_path):
