@@ -20,6 +20,7 @@ from onceproof.results.controls import (
     control_of,
     control_trials_lacking,
     past_of,
+    placed,
     plants_in,
     tally_of,
     weighed,
@@ -165,7 +166,7 @@ def controlled_by(green, of_run, past=NOTHING):
 
 
 def test_controls_of_the_same_variant_come_first():
-    of_run = [judged(CONTROL, red=5), judged(cell("3.3.1", "REPEATED_KEYS"), green=1)]
+    of_run = [judged(CONTROL, red=5), judged(cell("3.3.1", "REPEATED_KEYS"), green=9)]
     assert controlled_by(cell("3.4.1", "REPEATED_KEYS"), of_run) == cell("3.3.1", "REPEATED_KEYS")
     assert controlled_by(cell("3.4.1", "CACHING_DISABLED"), of_run) == CONTROL  # the scenario's control
 
@@ -385,6 +386,20 @@ def test_of_a_cell_that_two_machines_drove_the_trials_of_one_count():
     assert (unknown.place, unknown.greens) == (None, 1)
 
 
+@pytest.mark.parametrize("planned", [True, False])
+def test_a_trial_has_the_place_that_its_outcome_says_if_it_has_one(planned):
+    trial = Trial("r", GREEN, 1, 1)
+    keys = {trial.key} if planned else set()
+    attested = {"a": {"streams_version": "3.4.1", "streams_commit": COMMIT}}
+    outcome = an_outcome(trial, attested=attested, harness=HARNESS, machine=MACHINE)
+    seen = TrialEvidence("t", 1, exercised=True)
+    where = {"commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
+    assert placed(seen, trial, outcome, keys) == replace(seen, planned=planned, **where)
+    old = replace(outcome, harness=None, machine=None)
+    assert placed(seen, trial, old, keys) == replace(seen, planned=planned, commit=COMMIT)
+    assert placed(seen, trial, None, keys) == replace(seen, planned=planned)
+
+
 # --- trials that are not exercised
 
 
@@ -433,6 +448,7 @@ def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_
     assert lacking(NOTHING, CONTROL, GREEN) == {CONTROL: 7}
     assert lacking(NOTHING, CONTROL, GREEN, risk=0.25) == {CONTROL: 1}
     assert lacking(NOTHING, CONTROL) == {}  # nothing stands on it
+    assert lacking(NOTHING, CONTROL, cell("3.4.1", "NO_LAG_ACCEPTABLE")) == {}  # nor on one that is avoided
     for red in (0, 5):
         assert lacking(Past({place(CONTROL): Tally(red, 5)}), CONTROL, GREEN) == {CONTROL: 2}
     assert lacking(Past({place(CONTROL): Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 1}
@@ -504,6 +520,7 @@ def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(
     stored(tmp_path, database_url, [FINE], streams="3.4.1", verdict="regression", run_id="20261119T084500-3f2a")
     stored(tmp_path, database_url, [FINE, missed], verdict="error", run_id="20261118T084500-3f2a")
     stored(tmp_path, database_url, [FINE], verdict="inconclusive", run_id="20261117T084500-3f2a")
+    stored(tmp_path, database_url, [FINE], run_id=TONIGHT)  # itself
     stored(tmp_path, database_url, [FINE], run_id="20261122T084500-3f2a")  # later
     store_planted(planted(GREEN, "stale-cache", 2, 3), database_url)
     store_planted(planted(GREEN, "put-lost", 2, 3, machine=""), database_url)  # of before it was noted

@@ -71,8 +71,7 @@ class Control:
     @property
     def is_sick(self) -> bool:
         """Whether the control was red significantly less often than before."""
-        now, before = self.now, self.before
-        return now.counted > 0 < before.counted and is_too_few(now.red, now.counted, before.red, before.counted)
+        return is_too_few(self.now.red, self.now.counted, self.before.red, self.before.counted)
 
     @property
     def is_alive(self) -> bool:
@@ -131,10 +130,11 @@ def control_of(
     here = {c: v for c, v in verdicts.items() if not own or not v.place or v.place.machine == own.machine}
     for other in near_controls(cell, here, registry):
         verdict = verdicts[other]
-        before = past.controls.get(verdict.place, NOTHING) if verdict.place else NOTHING
-        tried = past.tried.get(verdict.place, 0) if verdict.place else 0
+        place = verdict.place
+        before = past.controls.get(place, NOTHING) if place else NOTHING
+        tried = past.tried.get(place, before.counted) if place else before.counted
         was_red = verdict.verdict is Verdict.KNOWN and not expected(other, registry).isdisjoint(verdict.anomalies)
-        exercised = (verdict.counted + before.counted, verdict.tried + max(tried, before.counted))
+        exercised = (verdict.counted + before.counted, verdict.tried + tried)
         control = Control(risk, other, was_red, tally_of(verdict), before, exercised)
         if found.cell is None or control.known.counted > found.known.counted:
             found = control
@@ -246,7 +246,7 @@ def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
         return _unsure(judged, f"Its positive control {name} {how}: something is wrong, and a green says nothing.")
     if not used.carries(greens):
         return _unsure(
-            judged, f"That takes {_trials(used.needed())}, and there {'is' if greens == 1 else 'are'} {greens}."
+            judged, f"That takes {used.needed()} trials, and there {'is' if greens == 1 else 'are'} {greens}."
         )
     if is_strict:
         return judged
@@ -259,7 +259,7 @@ def _first_look(strict: Control, greens: int) -> str:
     if needed >= MANY:
         return "A first look: with this control no number of green trials would be enough for `clean`."
     there = "is" if greens == 1 else "are"
-    return f"A first look: with this control `clean` takes {_trials(needed)}, and there {there} {greens}."
+    return f"A first look: with this control `clean` takes {needed} trials, and there {there} {greens}."
 
 
 def _excluded(greens: int) -> str:
@@ -311,19 +311,17 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def _trials(count: int) -> str:
-    return "1 trial" if count == 1 else f"{count} trials"
-
-
 def _unsure(verdict: CellVerdict, why: str) -> CellVerdict:
     return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=f"{why} {verdict.sentence}")
 
 
 def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, planned: Collection[str]) -> TrialEvidence:
     """The evidence with what makes a trial comparable: whether it was planned, its commit, harness and machine."""
-    commit = commit_of(trial.cell, outcome.attested) if outcome else ""
-    harness, machine = (outcome and outcome.harness) or "", (outcome and outcome.machine) or ""
-    return replace(evidence, planned=trial.key in planned, commit=commit, harness=harness, machine=machine)
+    evidence = replace(evidence, planned=trial.key in planned)
+    if outcome is None:
+        return evidence
+    commit = commit_of(trial.cell, outcome.attested)
+    return replace(evidence, commit=commit, harness=outcome.harness or "", machine=outcome.machine or "")
 
 
 def control_trials_lacking(
