@@ -302,3 +302,14 @@ def test_small_rates_are_dense_where_many_greens_are_needed():
     thousandth = [rate for rate in CHECKED if rate < 0.001]
     assert thousandth == pytest.approx([rate for rate in np.geomspace(1e-4, 0.05, 500) if rate < 0.001])
     assert CHECKED[-1] == 1.0
+
+
+def test_a_control_may_have_trials_of_years():
+    red, counted, rates = 620, 1240, np.array(CHECKED)
+    needed = greens_needed(red, counted, 0.05)
+    missed = binom.sf(red - 1, counted, rates)
+    assert needed < MANY
+    for greens in (3, needed):
+        expected = np.max(missed * (1 - rates) ** greens)
+        assert probability_missed(red, counted, greens) == pytest.approx(expected, rel=1e-9)
+    assert expected <= 0.05

@@ -17,7 +17,7 @@ compare with SciPy.
 """
 
 from functools import cache
-from math import comb, sqrt
+from math import comb, exp, log, log1p, sqrt
 from statistics import NormalDist
 
 SURE = 0.95  # confidence of intervals and boundaries
@@ -35,9 +35,14 @@ def wilson_interval(red: int, counted: int) -> tuple[float, float]:
     return round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)
 
 
-def _chance(red: int, counted: int, rate: float) -> float:
-    """The probability of so many red trials of all, by the binomial distribution."""
-    return comb(counted, red) * float(rate**red * (1 - rate) ** (counted - red))
+def _chances(red: int, counted: int) -> list[float]:
+    """For each rate the probability of so many red trials of all, by the binomial distribution.
+
+    By logarithms, as there are more ways to draw 500 of 1,030 trials than a float can hold.
+    """
+    ways, green = log(comb(counted, red)), counted - red
+    below_1 = [exp(ways + red * log(rate) + green * log1p(-rate)) for rate in RATES[:-1]]
+    return [*below_1, float(red == counted)]
 
 
 def greens_needed(red: int, counted: int, risk: float) -> int:
@@ -49,7 +54,11 @@ def greens_needed(red: int, counted: int, risk: float) -> int:
         counted: all its exercised trials, their number fixed beforehand.
         risk: for example 0.05.
     """
-    return _needed(red, counted, risk)[0] if 0 < red <= counted else MANY
+    if not 0 < red <= counted:
+        return MANY
+    for more in range(counted, red, -1):
+        _needed(more, counted, risk)  # which is kept, so that it does not ask itself for hundreds of them
+    return _needed(red, counted, risk)[0]
 
 
 @cache
@@ -58,7 +67,7 @@ def _needed(red: int, counted: int, risk: float) -> tuple[int, list[float]]:
     by that number of reds or a larger one.
     """
     greens, missed = _needed(red + 1, counted, risk) if red < counted else (1, [0.0] * len(RATES))
-    seen = [_chance(red, counted, rate) for rate in RATES]
+    seen = _chances(red, counted)
     while greens < MANY:
         now = [m + s * (1 - rate) ** greens for m, s, rate in zip(missed, seen, RATES, strict=True)]
         if max(now) <= risk:
@@ -71,8 +80,8 @@ def probability_missed(red: int, counted: int, greens: int) -> float:
     """The largest probability, over all rates, that a control is red so often or oftener and a cell with a bug of its
     rate is green in all of `greens` trials.
     """
-    at_least = range(red, counted + 1)
-    return max(sum(_chance(n, counted, rate) for n in at_least) * (1 - rate) ** greens for rate in RATES)
+    at_least = zip(*(_chances(n, counted) for n in range(red, counted + 1)), strict=True)
+    return max(sum(seen) * (1 - rate) ** greens for seen, rate in zip(at_least, RATES, strict=True))
 
 
 def rate_found(greens: int, risk: float) -> float:

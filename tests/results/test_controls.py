@@ -454,7 +454,9 @@ def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_
     assert lacking(Past({place(CONTROL): Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 1}
     for other in (place(CONTROL, harness="old"), place(CONTROL, machine="another"), place(CONTROL, machine="")):
         assert lacking(Past({other: Tally(70, 70)}), CONTROL, GREEN) == {CONTROL: 7}
-    assert lacking(Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7))), CONTROL, GREEN) == {}
+    plants = Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7)))
+    assert lacking(plants, CONTROL, GREEN) == {}
+    assert lacking(plants, CONTROL, GREEN, cell("3.5.0")) == {CONTROL: 7}  # on whose release none was planted
 
 
 # --- in words, and from the database
