@@ -166,7 +166,8 @@ def _is_idle(node: NodeOrLeaf) -> bool:
         or (above.type == "annassign" and node is above.children[1])
         or (isinstance(above, Function) and node is above.annotation)
     )
-    return is_annotation or node.type == "decorator" or _is_idle(above)
+    is_star = node.type == "operator" and above.type == "parameters"  # which Cosmic Ray takes for a product
+    return is_annotation or is_star or node.type == "decorator" or _is_idle(above)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.model.compared import Effect, compare, first_words, matched
+from onceproof.model.compared import CompareAnswer, Effect, compare, first_words, matched, unbuilt
 from onceproof.model.errors import ExitCode
 from onceproof.model.shape import Node, Part, Shape, Store, is_generated, unnumbered
 
@@ -200,7 +200,7 @@ def test_generated_names_and_first_words():
     assert unnumbered("KSTREAM-FILTER-0000000003-repartition") == "KSTREAM-FILTER-repartition"
     assert is_generated("KSTREAM-FILTER-0000000003")
     assert not is_generated("orders-2024")
-    assert len(first_words("x" * 999)) < 250
+    assert [first_words("x" * length) for length in (200, 201)] == ["x" * 200, f"{'x' * 200}…"]
 
 
 def test_origins_are_followed_through_repartition_topics():
@@ -209,3 +209,133 @@ def test_origins_are_followed_through_repartition_topics():
     assert ONE_TOPIC.readers(SHARED) == {"counts", "sums"}
     loop = shape({"0": part(["r"], "counts", ["r"])}, repartitions=["r"])
     assert loop.feeding("counts") == frozenset()
+
+
+def kinds_of(before, after):
+    return [(change.kind, change.effects) for change in compare(before, after).changes]
+
+
+def test_what_is_told_of_two_topics_that_become_one_is_all():
+    drains = (Effect.DRAINS, Effect.SPLITS)
+    moved = [("sub-topology", (Effect.SPLITS,)), ("store", (Effect.SPLITS,))]
+    assert kinds_of(TWO_TOPICS, ONE_TOPIC) == [*moved, ("repartition", drains), ("repartition", drains)]
+    assert kinds_of(ONE_TOPIC, TWO_TOPICS) == [*moved, ("repartition", (Effect.SPLITS,)), ("repartition", drains)]
+
+
+SHIFTING = "KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition"
+
+
+def through(topic, source="in", store="counts"):
+    """A store that is fed through a repartition topic."""
+    parts = {"0": part([source], None, [topic]), "1": part([topic], store)}
+    return shape(parts, repartitions=[topic])
+
+
+def test_a_generated_topic_may_pass_on_what_another_wrote():
+    found = compare(through(SHIFTING), through(SHIFTING, "other"))
+    assert found.changes[-1].summary == (
+        f"repartition topic {SHIFTING} is fed by other, and was by in: a generated name that shifts, so it passes on what "
+        "another operation wrote"
+    )
+    assert found.changes[-1].effects == (Effect.DRAINS, Effect.SPLITS, Effect.RESETS)
+    named = compare(through("mine"), through("mine", "other"))  # whoever gave the name meant it
+    assert {change.kind for change in named.changes} == {"sub-topology", "store"}
+    assert named.advice == "A rolling deployment cannot work. Stop all instances, and start the new ones."
+    assert compare(through(SHIFTING), through(SHIFTING)).advice == "A rolling deployment can work."
+
+
+@pytest.mark.parametrize("topic", ["mine", SHIFTING])
+def test_a_topic_that_feeds_a_new_store_alone_drains_nothing(topic):
+    last = compare(through(topic), through(topic, store="sums")).changes[-1]
+    assert (last.summary, last.effects) == (f"repartition topic {topic} feeds sums, and fed counts", ())
+
+
+@pytest.mark.parametrize(
+    ("layers", "left", "loses"),
+    [
+        (ON_DISK, "its state is lost, as it has no changelog", True),
+        (IN_MEMORY, "it has none that outlives its process", False),
+    ],
+)
+def test_a_store_without_a_changelog_loses_what_it_had_on_disk(layers, left, loses):
+    without = replace(ONE, stores={"counts": Store(layers, None)}, changelogs={})
+    found = compare(without, shape({"0": part(["in"])}))
+    assert [change.summary for change in found.changes] == [f"store counts is gone: {left}"]
+    assert found.loses_state == loses
+
+
+def test_a_generated_name_that_is_gone_has_not_shifted():
+    gone = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
+    [change] = compare(shape({"0": part(["in"], gone)}), shape({"0": part(["in"])})).changes
+    assert change.summary == f"store {gone} is gone: its state is left behind in {gone}-changelog"
+
+
+def test_a_sub_topology_that_reads_another_topic_splits_a_group():
+    wider = shape({"0": part(["in", "more"], "counts")})
+    assert compare(ONE, wider).changes[0].summary == "sub-topology 0 reads in, more; it read in"
+
+
+def row(value):
+    return ((1, "aw==", value),)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differ"),
+    [
+        ({"a-repartition": row("1"), "out": row("1")}, {"out": row("2")}, ["out"]),  # only one has the internal topic
+        ({"out": row("1")}, {"b-changelog": row("1"), "out": row("2")}, ["out"]),
+        ({"c-topic": row("1")}, {}, []),
+        ({"a-repartition": row("1")}, {"a-repartition": row("2")}, ["a-repartition"]),
+        ({"counts-changelog": row("1")}, {"counts-changelog": row("2")}, ["counts-changelog"]),
+        ({"mine": row("1")}, {}, []),
+        ({"a": row("1"), "b": row("1")}, {"b": row("2")}, ["a", "b"]),
+    ],
+)
+def test_internal_topics_are_compared_where_both_have_them(before, after, differ):
+    one = replace(through("mine"), tried=True, outputs=before)
+    found = compare(one, replace(one, outputs=after)).changes
+    assert [change.summary.split()[3] for change in found] == differ
+    assert {change.kind for change in found} <= {"records"}
+
+
+def test_only_what_both_were_given_or_list_is_compared():
+    one = replace(ONE, tried=True, outputs={"out": row("1")}, kept={"counts": (("k", "1"),)})
+    assert compare(one, replace(one, kept={"others": (("k", "1"),)})).changes == ()
+    assert compare(one, ONE).changes == ()
+    long = replace(one, outputs={"out": row("x" * 100)})
+    assert (
+        compare(one, long).changes[0].summary.endswith(f"is {str(row('x' * 100)[0])[:100]}…, and was (1, 'aw==', '1')")
+    )
+
+
+def test_a_topology_that_fails_alike_on_both_sides_is_the_same():
+    failing = replace(ONE, tried=True, failed="StreamsException: Some@1f")
+    assert compare(failing, replace(failing, failed="StreamsException: Some@2e")).changes == ()
+    works = replace(failing, failed=None)
+    assert sentences_of(failing, works) == "with the same records it does not fail"
+    assert compare(failing, replace(failing, failed="Other")).changes[0].effects == (Effect.DIFFERS,)
+
+
+def test_the_answer_counts_what_has_effects_of_what_it_compares():
+    renamed = compare(ONE, shape({"0": part(["in"], "sums")}))
+    without_effects = compare(shape({"0": part(["in"])}), ONE)
+    of_all = [renamed, without_effects, compare(ONE, ONE), unbuilt("app", "Some@1f")]
+    answer = CompareAnswer.of(of_all, "4.3.1", "4.4.0")
+    assert (answer.schema, answer.compared, answer.differing, len(answer.changed)) == (2, 4, 2, 3)
+    assert answer.changed[-1].changes[0].summary == "it builds on neither: Some"
+
+
+def test_origins_are_followed_past_a_node_that_several_lead_to():
+    nodes = {
+        "first": Node("source", None, (), ("a",), ("both",)),
+        "second": Node("source", None, (), ("b",), ("left", "both")),
+        "left": Node("processor", "some.Processor", (), (), ("both",)),
+        "both": Node("processor", "some.Processor", ("counts",), (), ("back",)),
+        "back": Node("processor", "some.Processor", ("counts",), (), ("both", "r")),
+        "r": Node("sink", None, (), ("r",), ()),
+        "astray": Node("sink", None, (), ("elsewhere",), ()),
+    }
+    circle = shape({"0": Part(("a", "b"), ("r", "elsewhere"), nodes), "1": part(["r"], "sums")}, repartitions=["r"])
+    assert circle.feeding("counts") == {"a", "b"}
+    assert circle.feeding("sums") == circle.writers("r") == {"a", "b"}
+    assert circle.readers("r") == {"sums"}

@@ -387,7 +387,7 @@ def test_of_a_cell_that_two_machines_drove_the_trials_of_one_count():
 
 
 @pytest.mark.parametrize("planned", [True, False])
-def test_a_trial_has_the_place_that_its_outcome_says_if_it_has_one(planned):
+def test_a_trial_has_the_place_that_its_outcome_says(planned):
     trial = Trial("r", GREEN, 1, 1)
     keys = {trial.key} if planned else set()
     attested = {"a": {"streams_version": "3.4.1", "streams_commit": COMMIT}}

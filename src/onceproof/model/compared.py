@@ -188,13 +188,14 @@ def _of_build(before: Shape, after: Shape) -> Iterator[Change]:
 def _of_parts(before: Shape, after: Shape) -> Iterator[Change]:
     for number in sorted(before.parts.keys() | after.parts.keys(), key=int):
         old, new = before.parts.get(number), after.parts.get(number)
-        if new is None and old is not None:
+        if old and new:
+            if old.sources != new.sources:
+                message = f"sub-topology {number} {_reads(new)}; it read {_listed(old.sources)}"
+                yield Change("sub-topology", message, (Effect.SPLITS,))
+        elif old:
             yield Change("sub-topology", f"sub-topology {number} disappears, which {_reads(old)}", (Effect.SPLITS,))
-        elif old is None and new is not None:
+        elif new:
             yield Change("sub-topology", f"sub-topology {number} is new, and {_reads(new)}", (Effect.SPLITS,))
-        elif old is not None and new is not None and old.sources != new.sources:
-            message = f"sub-topology {number} {_reads(new)}; it read {_listed(old.sources)}"
-            yield Change("sub-topology", message, (Effect.SPLITS,))
 
 
 def _reads(part: Part) -> str:
