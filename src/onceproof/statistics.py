@@ -81,7 +81,7 @@ def probability_missed(red: int, counted: int, greens: int) -> float:
     rate is green in all of `greens` trials.
     """
     at_least = zip(*(_chances(n, counted) for n in range(red, counted + 1)), strict=True)
-    return max(sum(seen) * (1 - rate) ** greens for seen, rate in zip(at_least, RATES, strict=True))
+    return max(float(sum(seen) * (1 - rate) ** greens) for seen, rate in zip(at_least, RATES, strict=True))
 
 
 def rate_found(greens: int, risk: float) -> float:

@@ -8,7 +8,7 @@ from onceproof.model.anomaly import Comparison, Findings
 from onceproof.model.record import Facts, Record, Topics
 from onceproof.readers import enumerator
 from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, compare_published
-from onceproof.readers.comparisons import findings_of
+from onceproof.readers.comparisons import as_number, findings_of
 from onceproof.readers.contents import (
     Log,
     compare_contents,
@@ -80,7 +80,7 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
         *_contents(
             [  # what was found is judged by `reads`
-                Log("output-order", "output", observed=lambda pair: (pair or 0) >> 32, counted=True),
+                Log("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
                 Log(
                     "changelog",
                     "last-changelog",
@@ -328,7 +328,7 @@ def check_outbox(topics: Topics, facts: Facts) -> Findings:
     """
     inputs, outputs = topics["input"], topics["output"]
     logs = [  # which records come out is judged by `punctuations`
-        Log("output-order", "output", observed=lambda pair: (pair or 0) >> 32, counted=True),
+        Log("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
         Log("changelog", BUFFER, puts=True),
     ]
     # If the drive failed at once, nothing is known about the punctuations.

@@ -41,3 +41,13 @@ def records_text(count: int) -> str:
 def value_text(value: int | None) -> str:
     """A store's value as text."""
     return "nothing" if value is None else str(value)
+
+
+def as_number(value: int | None) -> int:
+    """A key or a value as a number, 0 if it is not there."""
+    return value or 0
+
+
+def split_pair(pair: int | None) -> tuple[int, int]:
+    """The two numbers of a value of 8 bytes, the upper one first; both 0 if it is not there."""
+    return divmod(as_number(pair), 1 << 32)

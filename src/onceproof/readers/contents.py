@@ -19,7 +19,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Record, Topics
 from onceproof.readers.answers import DELETE
-from onceproof.readers.comparisons import by_place, records_text, value_text
+from onceproof.readers.comparisons import as_number, by_place, records_text, value_text
 
 Values = Callable[[int | None], int | None]
 OF_HANDLER = "__streams.errors."  # the headers of an exception handler begin with it
@@ -41,12 +41,12 @@ def first_of_key(inputs: Sequence[Record]) -> Iterator[Record]:
 
 def taken(inputs: Sequence[Record]) -> Iterator[Record]:
     """Each record with a value from 0 on; the others are poison, which is skipped."""
-    return (record for record in inputs if (record[3] or 0) >= 0)
+    return (record for record in inputs if as_number(record[3]) >= 0)
 
 
 def skipped(inputs: Sequence[Record]) -> Iterator[Record]:
     """Each record of poison."""
-    return (record for record in inputs if (record[3] or 0) < 0)
+    return (record for record in inputs if as_number(record[3]) < 0)
 
 
 def unjudged(_value: int | None) -> int | None:
@@ -125,7 +125,7 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
     The first comparison stands for as many records as there are, or should be; the others are among them.
     """
     given = list(log.replay(sorted(topics["input"], key=by_place)))
-    ours = (r for r in topics[log.role] if not (log.punctuated and (r[2] or 0) < 0))
+    ours = (r for r in topics[log.role] if not (log.punctuated and as_number(r[2]) < 0))
     if log.puts:
         ours = (r for r in ours if r[3] is not None)
     if log.handled:

@@ -18,7 +18,7 @@ from onceproof.model.files import StorePlan
 from onceproof.model.place import Place
 from onceproof.model.record import Record, Topics
 from onceproof.model.run_folder import Dump
-from onceproof.readers.comparisons import by_place
+from onceproof.readers.comparisons import as_number, by_place
 
 # Hexadecimal digits of a key of a changelog, from its end: what stores do not show, and where the time stands.
 SEQUENCE = {"windows": 8}
@@ -107,7 +107,7 @@ def _versions(records: Sequence[Record], retention: int, begin: int) -> dict[str
 
 def _history(versions: Sequence[Entry], begin: int) -> list[Entry]:
     """The versions that can be seen since `begin`, in order of time; `versions` are in the order of the puts."""
-    by_time = sorted({version.timestamp or 0: version.value for version in versions}.items())
+    by_time = sorted({as_number(version.timestamp): version.value for version in versions}.items())
     ended = sum(time <= begin for time, _ in by_time) - 1
     history: list[Entry] = []
     for time, value in by_time[max(ended, 0) :]:

@@ -7,7 +7,7 @@ from typing import Any
 from onceproof.model.anomaly import Findings, Witness, witnesses_of
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record, Topics
-from onceproof.readers.comparisons import by_place, value_text
+from onceproof.readers.comparisons import as_number, by_place, value_text
 from onceproof.readers.deliveries import compare_deliveries
 
 COUNTER_KEY = 0
@@ -153,7 +153,7 @@ def _counter_mismatches(outputs: Sequence[Record], changelog: Sequence[Record], 
         int, tuple[tuple[int, int], int]
     ] = {}  # the last place of a partition, and the highest counter its IDs imply
     for p, offset, _, number, *_ in sorted(outputs, key=by_place):
-        counter = ((number or 0) - p) // partitions
+        counter = (as_number(number) - p) // partitions
         implied[p] = ((p, offset), max(counter, implied[p][1] if p in implied else counter))
     stored = {p: ((p, offset), value) for p, offset, _, value, *_ in sorted(changelog, key=by_place)}
     for p in implied.keys() | stored.keys():

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from onceproof.model.record import Record
+from onceproof.readers.comparisons import as_number
 
 GROUPS = 100  # the group of a key is its remainder
 
@@ -15,8 +16,8 @@ def sums_of_groups(inputs: Sequence[Record]) -> Iterator[Record]:
     """
     of_group: dict[int, list[Record]] = defaultdict(list)
     for record in inputs:
-        of_group[(record.key or 0) % GROUPS].append(record)
+        of_group[as_number(record.key) % GROUPS].append(record)
     for group, records in of_group.items():
-        last = {record.key: record.value or 0 for record in records}
+        last = {record.key: as_number(record.value) for record in records}
         newest = max(record.timestamp for record in records)
         yield records[-1]._replace(key=group, value=sum(last.values()), timestamp=newest)

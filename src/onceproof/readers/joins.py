@@ -3,8 +3,10 @@
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from onceproof.model.record import Record
+from onceproof.readers.comparisons import as_number, split_pair
 
 FIRST_TOTAL = 1_000_000  # the key of the first of the sums that the topology `table-join` makes of its groups
 GROUPS, TOTALS = 5_000, 10  # the group of a key is its remainder, and so is the total of a group
@@ -22,7 +24,7 @@ def with_entries(inputs: Sequence[Record], added: int = 0) -> Iterator[Record]:
     """
     table = {record.key: added - record.value for record in inputs if record.value is not None and record.value < 0}
     for record in inputs:
-        value = record.value or 0
+        value = as_number(record.value)
         gives = -value if value < 0 else value << 32 | table.get(value - 1, 0)
         yield record._replace(value=gives)
 
@@ -40,7 +42,7 @@ def by_foreign_key(inputs: Sequence[Record], *, outer: bool = False) -> Iterator
     for record in inputs:
         (right if record.value is not None and record.value < 0 else left)[record.key] = record
     for record in left.values():
-        value = record.value or 0
+        value = as_number(record.value)
         asked = value % SECOND_ATTRIBUTE
         other = right.get(asked - 1) if asked and value != ROW_DELETED else None
         if other is None or other.value is None:
@@ -52,7 +54,7 @@ def by_foreign_key(inputs: Sequence[Record], *, outer: bool = False) -> Iterator
 
 def changes_of(inputs: Sequence[Record]) -> Iterator[Record]:
     """The records of the topology `as-of-join` that change its table."""
-    return (record for record in inputs if (record.value or 0) <= 0)
+    return (record for record in inputs if as_number(record.value) <= 0)
 
 
 def as_of(inputs: Sequence[Record], retention: int) -> Iterator[Record]:
@@ -71,7 +73,7 @@ def as_of(inputs: Sequence[Record], retention: int) -> Iterator[Record]:
     versions: dict[int | None, list[tuple[int, int, int]]] = defaultdict(list)  # of a key: time, offset, number
     youngest: dict[int, int] = {}  # by partition
     for record in inputs:
-        value, of_key = record.value or 0, versions[record.key]
+        value, of_key = as_number(record.value), versions[record.key]
         time = record.timestamp if retention else 0
         is_old = time < youngest.get(record.partition, time) - retention
         if value <= 0:
@@ -80,7 +82,7 @@ def as_of(inputs: Sequence[Record], retention: int) -> Iterator[Record]:
                 youngest[record.partition] = max(time, youngest.get(record.partition, time))
             yield record._replace(value=-value)
             continue
-        place = bisect_right(of_key, (time, record.offset, 0))
+        place = bisect_right(of_key, (time, record.offset), key=itemgetter(0, 1))
         found = place and (place == len(of_key) or not is_old)
         yield record._replace(value=value << 32 | (of_key[place - 1][2] if found else 0))
 
@@ -99,7 +101,7 @@ def by_key(inputs: Sequence[Record], join: int) -> Iterator[Record]:
     last: dict[int, Record] = {}
     youngest: dict[int, Record] = {}
     for record in inputs:
-        key, value = record.key or 0, record.value or 0
+        key, value = as_number(record.key), as_number(record.value)
         side = sides.setdefault(key, {True: 0, False: 0})
         side[value > 0] = 0 if abs(value) == DELETES else abs(value)
         before, now = results.get(key, 0), _result(side[True], side[False], join)
@@ -111,7 +113,7 @@ def by_key(inputs: Sequence[Record], join: int) -> Iterator[Record]:
     groups: dict[int, int] = {}
     for key, result in results.items():
         yield last[key]._replace(value=result)
-        groups[key % GROUPS] = groups.get(key % GROUPS, 0) + sum(divmod(result, 2**32))
+        groups[key % GROUPS] = groups.get(key % GROUPS, 0) + sum(split_pair(result))
     for total, record in youngest.items():
         counted = sum(of % LAST_DIGITS for group, of in groups.items() if group % TOTALS == total)
         yield record._replace(key=FIRST_TOTAL + total, value=counted)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_place, has_ended
+from onceproof.readers.comparisons import as_number, by_place, has_ended, split_pair
 
 LEFT, OUTER = 1, 2  # values of the fact `join`; 0 is inner
 Result = tuple[int | None, int | None]  # key and `left << 32 | right` (its numbers are of one record each)
@@ -72,8 +72,8 @@ def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Giv
         of_key[record.partition, record.key].append(record)
         ends[record.partition] = max(record.timestamp, ends.get(record.partition, record.timestamp))
     for (partition, key), records in of_key.items():
-        left = [record for record in records if (record.value or 0) > 0]
-        right = [record for record in records if (record.value or 0) <= 0]
+        left = [record for record in records if as_number(record.value) > 0]
+        right = [record for record in records if as_number(record.value) <= 0]
         matched: set[Record] = set()
         for record in left:
             for other in right:
@@ -89,18 +89,14 @@ def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Giv
 
 
 def _pair(*records: Record) -> int:
-    values = [record.value or 0 for record in records]
+    values = [as_number(record.value) for record in records]
     return sum(value << 32 if value > 0 else -value for value in values)
 
 
-def _numbers(value: int | None) -> tuple[int, int]:
-    return divmod(value or 0, 2**32)
-
-
 def _alone(value: int | None) -> bool:
-    return 0 in _numbers(value)
+    return 0 in split_pair(value)
 
 
 def _text(value: int | None) -> str:
-    left, right = _numbers(value)
+    left, right = split_pair(value)
     return f"{left or 'nothing'} with {right or 'nothing'}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_partition, by_place, has_ended, records_text, value_text
+from onceproof.readers.comparisons import as_number, by_partition, by_place, has_ended, records_text, value_text
 
 BUFFER = "buffer-changelog"
 WAITED = (1 << 32) - 1  # the lower half of an output value: ms from the time of a record to that of its punctuation
@@ -40,7 +40,7 @@ def compare_punctuations(
         over = _last_due(times[partition], facts["interval"]) if by_stream_time else None
         due = 0
         for record in records:
-            due = max(due, record.timestamp + (record.value or 0))
+            due = max(due, record.timestamp + as_number(record.value))
             is_over = has_ended(facts) if over is None else due <= over
             expected[record.key] = Expected(record, due, is_over)
     found: dict[int | None, list[Record]] = defaultdict(list)
@@ -77,7 +77,7 @@ def _last_due(times: Sequence[int], interval: int) -> int:
 
 
 def _released_at(record: Record, source: Record) -> int:
-    return source.timestamp + ((record.value or 0) & WAITED)
+    return source.timestamp + (as_number(record.value) & WAITED)
 
 
 def _released_before(outputs: Sequence[Record], expected: Mapping[int | None, Expected]) -> dict[tuple[int, int], int]:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record, Topics
-from onceproof.readers.comparisons import by_place, has_ended
+from onceproof.readers.comparisons import as_number, by_place, has_ended
 
 ANSWERS, CHANGELOG = "answers", "last-changelog"
 
@@ -27,7 +27,7 @@ class History:
         values: dict[int | None, list[int]] = defaultdict(list)
         for record in sorted(records, key=by_place):
             self._offsets[record.key].append(record.offset)
-            values[record.key].append(record.value or 0)
+            values[record.key].append(as_number(record.value))
         self._greatest = {key: list(accumulate(of_key, max)) for key, of_key in values.items()}
 
     def before(self, key: int | None, offset: int) -> int:
@@ -46,7 +46,7 @@ def compare_queries(topics: Topics, facts: Facts) -> Iterator[Comparison]:
     inputs, changelog = History(topics["input"]), History(topics[CHANGELOG])
     put = {(record.key, record.value) for record in topics["input"]}
     for answer in sorted(topics[ANSWERS], key=by_place):
-        says, key, value = headers_of(answer), answer.key, answer.value or 0
+        says, key, value = headers_of(answer), answer.key, as_number(answer.value)
         least = max(changelog.before(key, number(says, "floor")), inputs.before(key, number(says, "read")))
         most = changelog.before(key, number(says, "ceiling"))
         if value and (key, value) not in put and has_ended(facts):
@@ -74,5 +74,5 @@ def number(says: Mapping[str, str], name: str) -> int:
 
 def _comparison(anomaly: str | None, answer: Record, expected: str, says: Mapping[str, str]) -> Comparison:
     place = str(Place(ANSWERS, answer.partition, answer.offset))
-    observed = f"{answer.value or 0}, {bytes.fromhex(says['how']).decode()}"
+    observed = f"{as_number(answer.value)}, {bytes.fromhex(says['how']).decode()}"
     return Comparison("queries", anomaly, answer.partition, answer.key, place, expected, observed)

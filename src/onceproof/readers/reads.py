@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Record
-from onceproof.readers.comparisons import by_place
+from onceproof.readers.comparisons import as_number, by_place, split_pair
 
 
 def compare_reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_once: bool) -> Iterator[Comparison]:
@@ -15,9 +15,9 @@ def compare_reads(inputs: Sequence[Record], outputs: Sequence[Record], exactly_o
     last: dict[int | None, int] = defaultdict(int)
     for _, _, key, number, *_ in sorted(inputs, key=by_place):
         before[key, number] = last[key]
-        last[key] = number or 0
+        last[key] = as_number(number)
     for p, offset, key, pair, *_ in outputs:
-        number, found = divmod(pair or 0, 2**32)
+        number, found = split_pair(pair)
         expected = before.get((key, number), number - 1)
         anomaly = None
         if found < expected:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_place
+from onceproof.readers.comparisons import as_number, by_place, split_pair
 
 DELETE = 0  # value of the input
 Found = tuple[int, int]  # the number of keys that a scan found, and their sum
@@ -26,7 +26,7 @@ def compare_scans(inputs: Sequence[Record], outputs: Sequence[Record], facts: Fa
     there: dict[int, set[int]] = defaultdict(set)
     asked = set()
     for request in sorted(inputs, key=by_place):
-        p, offset, key = request.partition, request.offset, request.key or 0
+        p, offset, key = request.partition, request.offset, as_number(request.key)
         if request.value != DELETE:
             there[p].add(key)
             continue
@@ -39,7 +39,7 @@ def compare_scans(inputs: Sequence[Record], outputs: Sequence[Record], facts: Fa
             yield Comparison("scans", "lost-record", p, key, place, _text(expected), "no answer")
             continue
         judged = got[0]
-        found = divmod(judged.value or 0, 2**32)
+        found = split_pair(judged.value)
         anomaly, observed = _breach(expected, found), _text(found)
         if anomaly is None and len(got) > 1 and facts["exactly_once"]:
             judged, anomaly, observed = got[-1], "duplicate-output", f"{len(got)} answers"
@@ -48,7 +48,7 @@ def compare_scans(inputs: Sequence[Record], outputs: Sequence[Record], facts: Fa
     for unasked in answers.keys() - asked:
         last = answers[unasked][-1]
         place = str(Place("output", last.partition, last.offset))
-        texts = _text(divmod(last.value or 0, 2**32))
+        texts = _text(split_pair(last.value))
         yield Comparison("scans", "unexpected-record", last.partition, unasked, place, "nothing", texts)
 
 

@@ -22,7 +22,7 @@ from onceproof.model.segments import (
     Entry,
 )
 from onceproof.readers.answers import DELETE
-from onceproof.readers.comparisons import records_text
+from onceproof.readers.comparisons import as_number, records_text
 from onceproof.readers.contents import Values, as_it_is, put_or_delete, version
 
 Log = tuple[str, int]  # role and partition
@@ -214,7 +214,7 @@ def _due(
     first = _first_offsets(seen)
     reached: dict[int, int] = defaultdict(int)  # in each partition of the input
     for entry, transaction in _positions(transactions):
-        partition, position = entry.of_partition or 0, entry.position or 0
+        partition, position = as_number(entry.of_partition), as_number(entry.position)
         inputs = seen.get(("input", partition), {})
         records = [inputs[offset] for offset in range(reached[partition], position) if offset in inputs]
         for effect in effects:
@@ -264,9 +264,9 @@ def _causes(effect: Effect, records: Iterable[Record], first: Mapping[tuple[int,
     if effect.when == "first":
         return (record for record in records if first[record.partition, record.key] == record.offset)
     if effect.when in ("taken", "skipped"):
-        return (record for record in records if ((record.value or 0) < 0) == (effect.when == "skipped"))
+        return (record for record in records if (as_number(record.value) < 0) == (effect.when == "skipped"))
     if effect.when == "version":
-        return (record for record in records if (record.value or 0) <= 0)
+        return (record for record in records if as_number(record.value) <= 0)
     return (record for record in records if effect.when == "each" or record.value == DELETE)
 
 
@@ -295,7 +295,7 @@ def _pairs(
     written = [
         (record.key, record.value if effect.value else 0)
         for record in there
-        if least is None or (record.key or 0) >= least
+        if least is None or as_number(record.key) >= least
     ]
     return due.get(part.log, Counter()), _counted(written, effect.once)
 
@@ -416,11 +416,11 @@ def _falling(transactions: Transactions) -> Iterator[Comparison]:
     """One comparison for each partition of the input: the positions that are committed never fall."""
     of_partition: dict[int, list[Entry]] = defaultdict(list)
     for entry, _ in _positions(transactions):
-        of_partition[entry.of_partition or 0].append(entry)
+        of_partition[as_number(entry.of_partition)].append(entry)
     for partition, committed in of_partition.items():
-        reached = accumulate((entry.position or 0 for entry in committed), max)
+        reached = accumulate((as_number(entry.position) for entry in committed), max)
         pairs = zip(committed, reached, strict=True)
-        fallen = next(((entry, most) for entry, most in pairs if (entry.position or 0) < most), None)
+        fallen = next(((entry, most) for entry, most in pairs if as_number(entry.position) < most), None)
         if fallen is None:
             yield Comparison("fencing", None, partition, None, _place(committed[0]), "growing", "growing")
         else:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_partition, by_place
+from onceproof.readers.comparisons import as_number, by_partition, by_place, split_pair
 
 NONE = 0  # instead of an entry
 Result = tuple[int | None, int]  # key and value of a record of the stream, of which no two have the same
@@ -35,11 +35,11 @@ def compare_time_order(
     """
     found: dict[Result, list[Record]] = defaultdict(list)
     for output in sorted(outputs, key=by_place):
-        found[output.key, _numbers(output.value)[0]].append(output)
+        found[output.key, split_pair(output.value)[0]].append(output)
     for records in by_partition(inputs).values():
         latest: dict[int, int] = {}  # offset, by partition of the output
         for due in _due(records, entries):
-            came = found.pop((due.record.key, due.record.value or 0), [])
+            came = found.pop((due.record.key, as_number(due.record.value)), [])
             yield _compared(due, came, latest, exactly_once=bool(facts.get("exactly_once", 1)))
             if came:
                 latest[came[0].partition] = max(came[0].offset, latest.get(came[0].partition, -1))
@@ -68,11 +68,11 @@ def _due(records: Sequence[Record], entries: Sequence[Record]) -> Iterator[Due]:
 
 def _compared(due: Due, came: Sequence[Record], latest: dict[int, int], *, exactly_once: bool) -> Comparison:
     p, offset, key, value, timestamp = due.record[:5]
-    expected = _text((value or 0) << 32 | due.entry)
+    expected = _text(as_number(value) << 32 | due.entry)
     if not came:
         return Comparison("time-order", "lost-record", p, key, str(Place("input", p, offset)), expected, "nothing")
     first = came[0]
-    entry = _numbers(first.value)[1]
+    entry = split_pair(first.value)[1]
     breach: tuple[str | None, str, str] = (None, expected, expected)
     if first.partition != p:
         breach = "wrong-partition", f"partition {p}", f"partition {first.partition}"
@@ -88,10 +88,6 @@ def _compared(due: Due, came: Sequence[Record], latest: dict[int, int], *, exact
     return Comparison("time-order", breach[0], first.partition, key, place, *breach[1:])
 
 
-def _numbers(value: int | None) -> tuple[int, int]:
-    return divmod(value or 0, 2**32)
-
-
 def _text(value: int | None) -> str:
-    number, entry = _numbers(value)
+    number, entry = split_pair(value)
     return f"{number} with {entry or 'nothing'}"

@@ -1,14 +1,15 @@
 """The promise `windows`: what an aggregation by windows of time gives."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.readers.comparisons import by_partition, by_place, records_text
+from onceproof.readers.comparisons import as_number, by_partition, by_place, records_text
 
 SUM_BITS = 22  # of a value; the others are the time at which its window starts
 TUMBLING, HOPPING, SESSION, SLIDING = range(4)  # values of the fact `kind`
@@ -49,7 +50,7 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
     """
     found: dict[Window, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
-        start = (record.value or 0) >> SUM_BITS
+        start = as_number(record.value) >> SUM_BITS
         end = record.timestamp if facts["kind"] == SESSION else start + facts["size"]
         found[Window(record.key, start, end)].append(record)
     known: set[Window] = set()
@@ -85,7 +86,7 @@ def _kept_open(facts: Facts) -> int:
 
 
 def _weight(record: Record, facts: Facts) -> int:
-    value = record.value or 0
+    value = as_number(record.value)
     return MORE - value if facts.get("cogrouped") and value % 2 else value
 
 
@@ -130,17 +131,18 @@ def _slide(
     at = record.timestamp
     if at + size <= closed:
         return
-    near = counted[bisect_left(counted, (at - size - 1, 0)) : bisect_left(counted, (at + size + 2, 0))]
+    by_time = itemgetter(0)
+    near = counted[bisect_left(counted, at - size, key=by_time) : bisect_right(counted, at + size + 1, key=by_time)]
     times = {time for time, _ in near}
     starts = {at - size, *(time - size for time in times if at <= time <= at + size)}
     starts |= {time + 1 for time in times if time < at}
     if any(at < time <= at + size for time in times) and not times & {at, at + size + 1}:
         starts.add(at + 1)
-    insort(counted, (at, record.value or 0))
+    insort(counted, (at, as_number(record.value)))
     for start in sorted(starts):
         if start + size > closed:
             inside = [
-                (time, value) for time, value in (*near, (at, record.value or 0)) if start <= time <= start + size
+                (time, value) for time, value in (*near, (at, as_number(record.value))) if start <= time <= start + size
             ]
             total, last = sum(value for _, value in inside), max(time for time, _ in inside)
             updates[Window(record.key, start, start + size)].append(Update(total, last, record))
@@ -163,7 +165,7 @@ def _held_back(
         out[window], until = [], -1  # offset of the record that ends the wait
         for number, update in enumerate(made):
             if update.source.offset > until:
-                over = bisect_left(ages, (update.timestamp + limit, 0))
+                over = bisect_left(ages, update.timestamp + limit, key=itemgetter(0))
                 if over == len(ages):
                     break
                 until = ages[over][1]
@@ -188,7 +190,7 @@ def _join_sessions(
     )
     if joined.end < closed:
         return
-    total = record.value or 0
+    total = as_number(record.value)
     for session in near:
         total += sessions.pop(session)
         if joined.start != joined.end:
@@ -231,7 +233,7 @@ def _named(window: Window) -> str:
 
 
 def _sum(record: Record) -> int:
-    return (record.value or 0) % (1 << SUM_BITS)
+    return as_number(record.value) % (1 << SUM_BITS)
 
 
 def _text(record: Record) -> str:
