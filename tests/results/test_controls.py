@@ -253,6 +253,14 @@ def test_a_first_look_says_how_many_there_are_and_the_arithmetic_what_was_before
     assert "was red in 2 of 2 trials and before in 0 of 1 trial. If this cell had" in first.arithmetic
 
 
+def test_a_first_look_says_if_no_number_of_greens_would_do():
+    past = Past({place(CONTROL): Tally(0, 299)})
+    first = weighed([judged(CONTROL, red=1), judged(GREEN, green=900)], registry(), past, 0.25)[1]
+    assert first.verdict is Verdict.PROVISIONAL
+    said = "A first look: with this control no number of green trials would be enough for `clean`. No anomaly"
+    assert first.sentence.startswith(said)
+
+
 # --- plants on the very release
 
 
@@ -281,7 +289,7 @@ def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest
     past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "put-lost", 6, 7)]))
     control = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
     found = control_of(GREEN, control, registry(), past, 0.05)
-    assert (found.needed(6), found.needed(2)) == (3, 1)
+    assert (found.needed(6), found.needed(3), found.needed(2)) == (3, 3, 1)
     [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=3)], registry(), past, 0.05)
     assert [plant.name for plant in green.plants] == ["put-lost", "stale-cache"]
     assert green.missed == pytest.approx(green.plants[0].missed, abs=1e-4)
@@ -427,6 +435,7 @@ def test_a_cell_that_is_exercised_much_more_seldom_than_its_control_says_so():
         ),
         (judged(CONTROL, red=7), judged(cell("3.4.1", "CACHING_DISABLED"), idle=6), NOTHING),  # another variant
         (judged(CONTROL, red=7), judged(GREEN, red=1, idle=6), NOTHING),  # red is proof
+        (judged(CONTROL, red=7), judged(GREEN, idle_red=1, idle=6), NOTHING),
         (
             judged(CONTROL, red=7),
             judge(GREEN, [TrialEvidence(f"v{n}", n, is_void=True) for n in range(6)], registry()),
