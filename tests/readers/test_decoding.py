@@ -5,7 +5,7 @@ import re
 import pytest
 
 from onceproof.model.record import Record
-from onceproof.readers.kafka import decode_record
+from onceproof.readers.kafka import decode_record, without
 
 ONE = b"\x00\x00\x00\x01"
 
@@ -63,3 +63,8 @@ def test_a_key_of_another_time_has_a_sentence(keys: str, key: bytes | None, faul
 
 def test_a_tombstone_is_a_record_where_there_may_be_one() -> None:
     assert decode_record(0, 7, ONE, None) == Record(0, 7, 1, None)
+
+
+def test_what_is_ignored_of_an_object_is_taken_out_and_all_else_is_kept() -> None:
+    assert without('{"a": 1, "b": "\u00fc"}'.encode(), ["a"]) == '{"b": "\u00fc"}'.encode()
+    assert without(b"[1]", ["a"]) == b"[1]"

@@ -43,3 +43,18 @@ def test_records_without_a_key_have_no_order_over_partitions():
     inputs = [Record(0, 0, None, 2), Record(1, 0, None, 1)]
     assert deviation(inputs, [(None, 1), (None, 2)], None) is None
     assert "key None" in str(deviation(inputs, [(None, 1), (None, 3)], None))
+
+
+@pytest.mark.parametrize("value", [None, 7])
+def test_a_key_that_is_there_once_must_be_at_home_whatever_its_value(value):
+    assert deviation([Record(1, 0, 0, value)], [(0, value)], home) is None
+    assert deviation([Record(0, 0, 0, value)], [(0, value)], home) == "key 0 is in partition 0 (offset 0), not in 1"
+    assert deviation([Record(0, 0, None, value)], [(None, value)], home) is None  # who has no key has no home
+
+
+def test_of_many_values_five_are_told():
+    inputs = [Record(0, offset, 1, offset) for offset in range(6)]
+    said = str(deviation(inputs, [(1, value) for value in range(5)], home))
+    assert said.startswith(
+        "key 1 was delivered with the values 0, 1, 2, 3, 4, but is there with 0, 1, 2, 3, 4 and 1 more"
+    )
