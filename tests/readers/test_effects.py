@@ -55,7 +55,6 @@ def test_of_a_store_only_the_last_entry_of_a_key_is_due(topology, value, role):
 @pytest.mark.parametrize(
     ("topology", "value", "role"),
     [
-        ("dead-letters", -1, "output"),
         ("dead-letters", 0, "dead-letters"),
         ("deleter", 3, "output"),
         ("scans", 3, "output"),
