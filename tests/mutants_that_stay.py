@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 _NO_CONTROL = "A control without a cell has no trials, and nothing looks at how many were exercised."
 _LEAST = "No claim takes so many trials: one that does is none."
+_DIFFER = "Only keys that came out more or less often than they should get there."
+_NO_TIMES = "Where no key has a time, or there is no key, all times are the same, whatever they are."
 
 EQUIVALENT: Mapping[str, str] = {
     **dict.fromkeys(
@@ -15,4 +17,18 @@ EQUIVALENT: Mapping[str, str] = {
         _NO_CONTROL,
     ),
     "statistics.py: while greens <= MANY:": _LEAST,
+    "readers/deliveries.py: if left[key] <= expected:": _DIFFER,
+    "readers/deliveries.py: key for key, _ in wanted.items() ^ left.items() if not at_least or left[key] <= wanted[key] or "
+    "not wanted[key]": _DIFFER,
+    **dict.fromkeys(
+        (f"readers/entries.py: youngest = max(times.values(), default= {number})" for number in (-1, 1)), _NO_TIMES
+    ),
+    **dict.fromkeys(
+        (
+            f"readers/entries.py: times = {{key: int(key[TIMES[store.form]], 16) if store.form in TIMES else {number} for key "
+            "in last}"
+            for number in (-1, 1)
+        ),
+        _NO_TIMES,
+    ),
 }
