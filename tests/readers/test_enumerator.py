@@ -6,6 +6,7 @@ import pytest
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.record import Record
+from onceproof.readers.checks import CHECKS
 from onceproof.readers.enumerator import check
 
 INPUT = [(0, 0, 10, None), (0, 1, 11, None), (0, 2, 10, None), (1, 0, 20, None)]
@@ -119,3 +120,33 @@ def test_the_counter_is_held_against_the_highest_id_not_the_last():
     ids = [(0, 0, 11, 2), (0, 1, 10, 0), (1, 0, 20, 1)]
     assert seen("changelog-output-mismatch", output=late, ids=ids, entered=entered) == []
     assert {w.key for w in seen("duplicate-id", output=late, ids=ids, entered=entered)} == set()
+
+
+def whole(facts=(), **other):
+    """What the whole check finds, of records that have their times."""
+    of_role = {"input": INPUT, "output": OUTPUT, "ids-changelog": IDS, "counter-changelog": COUNTER, **other}
+    topics = {role: [Record(*row) for row in rows] for role, rows in of_role.items()}
+    return CHECKS["enumerator"](topics, {"partitions": 2, "exactly_once": 1, "cached": 0, **dict(facts)}).witnesses
+
+
+def test_the_whole_check_looks_at_the_order_and_at_each_changelog():
+    assert whole() == []
+    swapped = [OUTPUT[0], (0, 1, 10, 0), (0, 2, 11, 2), OUTPUT[3]]
+    assert {w.anomaly for w in whole(output=swapped)} == {"wrong-order"}
+    assert "wrong-timestamp" in {w.anomaly for w in whole(output=[*OUTPUT[:3], (1, 0, 20, 1, 77)])}
+    for role, rows in (("ids-changelog", IDS), ("counter-changelog", COUNTER)):
+        late = [*rows[:-1], (*rows[-1], 77)]
+        [found] = whole(**{role: late})
+        assert (found.anomaly, found.offsets, found.observed) == ("wrong-timestamp", (f"{role}/1@0",), "77")
+        assert whole({"cached": 1}, **{role: late}) == ([found] if role == "ids-changelog" else [])
+
+
+@pytest.mark.parametrize(("store", "key"), [("counter", 0), ("ids", 11)])
+def test_after_a_kill_both_stores_hold_what_was_committed(store, key):
+    ends = {"counter_end": 2, "ids_end": 2}
+    held = {"counter-contents": [(0, 0, 0, 1)], "ids-contents": [(0, 0, 10, 0), (0, 1, 11, 2)]}
+    known = {"ids-changelog": IDS[:2], "counter-changelog": COUNTER[:2], "output": OUTPUT[:3], "input": INPUT[:3]}
+    assert whole(ends, **held, **known) == []
+    without = [row for row in held[f"{store}-contents"] if row[2] != key]
+    lost = whole(ends, **{**held, **known, f"{store}-contents": without})
+    assert [(w.anomaly, w.key) for w in lost] == [("lost-state", key)]

@@ -54,8 +54,7 @@ def check_enumerator(topics: Topics, facts: Facts) -> Findings:
     """
     findings = enumerator.check(topics, facts)
     for store in ("counter", "ids"):
-        if f"{store}_end" in facts:
-            findings.add(list(compare_state(store, topics, facts)))
+        findings.add(list(compare_state(store, topics, facts)))
     logs = [  # IDs are judged by `identities`, what the stores lack by `counters`
         Log("output-order", "output", expected=unjudged, observed=unjudged, counted=True),
         Log("changelog", "ids-changelog", first_of_key, unjudged, unjudged, folded=_cached(facts), counted=True),
