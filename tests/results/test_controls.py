@@ -401,7 +401,7 @@ def test_a_trial_has_the_place_that_its_outcome_says(planned):
     attested = {"a": {"streams_version": "3.4.1", "streams_commit": COMMIT}}
     outcome = an_outcome(trial, attested=attested, harness=HARNESS, machine=MACHINE)
     seen = TrialEvidence("t", 1, exercised=True)
-    where = {"commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
+    where: dict[str, Any] = {"commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
     assert placed(seen, trial, outcome, keys) == replace(seen, planned=planned, **where)
     old = replace(outcome, harness=None, machine=None)
     assert placed(seen, trial, old, keys) == replace(seen, planned=planned, commit=COMMIT)
