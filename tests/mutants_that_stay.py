@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-_NO_CONTROL = "A control without a cell has no trials, and nothing looks at how many were exercised."
+_NO_CONTROL = "Nothing looks at whether a control without a cell was red, or at how often it was exercised."
 _LEAST = "No claim takes so many trials: one that does is none."
 _DIFFER = "Only keys that came out more or less often than they should get there."
 _NO_TIMES = "Where no key has a time, or there is no key, all times are the same, whatever they are."
@@ -16,6 +16,7 @@ EQUIVALENT: Mapping[str, str] = {
         ),
         _NO_CONTROL,
     ),
+    "results/controls.py: was_red: bool = True  # in this run, in any of its trials, as the registry expects": _NO_CONTROL,
     "statistics.py: while greens <= MANY:": _LEAST,
     "readers/deliveries.py: if left[key] <= expected:": _DIFFER,
     "readers/deliveries.py: key for key, _ in wanted.items() ^ left.items() if not at_least or left[key] <= wanted[key] or "

@@ -238,6 +238,8 @@ def test_a_generated_topic_may_pass_on_what_another_wrote():
         "another operation wrote"
     )
     assert found.changes[-1].effects == (Effect.DRAINS, Effect.SPLITS, Effect.RESETS)
+    assert found.advice.startswith("A rolling deployment cannot keep the state.")
+    assert not found.loses_state
     named = compare(through("mine"), through("mine", "other"))  # whoever gave the name meant it
     assert {change.kind for change in named.changes} == {"sub-topology", "store"}
     assert named.advice == "A rolling deployment cannot work. Stop all instances, and start the new ones."
@@ -306,6 +308,14 @@ def test_only_what_both_were_given_or_list_is_compared():
     assert (
         compare(one, long).changes[0].summary.endswith(f"is {str(row('x' * 100)[0])[:100]}…, and was (1, 'aw==', '1')")
     )
+
+
+def test_records_say_nothing_more_where_a_store_changes():
+    one = replace(through("mine"), tried=True, outputs={"out": row("1")})
+    other = {"tried": True, "outputs": {"out": row("2")}}
+    renamed, rerouted = (replace(after, **other) for after in (through("mine", store="sums"), through("yours")))
+    assert "records" not in dict(kinds_of(one, renamed))
+    assert kinds_of(one, rerouted)[-1] == ("records", (Effect.DIFFERS,))
 
 
 def test_a_topology_that_fails_alike_on_both_sides_is_the_same():
