@@ -1,4 +1,4 @@
-"""Which windows a record counts in, at the edges: what is due of an output that is empty is told as lost."""
+"""Which windows a record counts in, at the edges: all that is due is reported as lost, as the output is empty."""
 
 import re
 
