@@ -21,7 +21,7 @@ from tests.specimens.trials import kept_trials
 def compiling(spark: SparkSession) -> Iterator[SparkSession]:
     """The session of the tests, which writes and compiles code for each query."""
     defaults = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-    others = {name: spark.conf.get(name) for name in defaults}
+    others = {name: str(spark.conf.get(name)) for name in defaults}
     for name, value in defaults.items():
         spark.conf.set(name, value)
     yield spark
