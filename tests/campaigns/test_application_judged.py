@@ -25,6 +25,7 @@ from onceproof.campaigns.application.run import (
 from onceproof.campaigns.application.verbs import complaint
 from onceproof.cli.applications import app
 from onceproof.model.anomaly import Findings, Witness
+from onceproof.model.causes import Cause
 from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import FaultOutcome, Planted, Reading
@@ -159,6 +160,8 @@ def test_the_worst_release_decides(judgements, code):
 
 
 KNOWN = Explaining("KAFKA-20685", "t", ("4.2.2", "4.3.0"), "Delete the directory.", None)
+CAUSE = Cause("the store is gone", "Give it the name that it had.")
+STRUCK = FaultOutcome("pause", True, "", {})
 RED = {"judgement": Judgement.RED, "anomalies": {"lost-record": 3}}
 
 
@@ -169,6 +172,13 @@ RED = {"judgement": Judgement.RED, "anomalies": {"lost-record": 3}}
         (RED | {"issues": (replace(KNOWN, fixed=()),)}, "known: KAFKA-20685, not fixed yet", (1, 0)),
         (RED | {"unexplained": {"lost-record": 3}}, "unknown", (1, 1)),
         (RED | {"issues": (KNOWN,), "unexplained": {"lost-record": 1}}, "unknown", (1, 1)),
+        (RED | {"causes": (CAUSE,)}, "no release is to blame: the store is gone", (1, 1)),
+        (RED | {"causes": (CAUSE,), "unexplained": {"lost-record": 1}}, "unknown", (1, 1)),
+        (
+            RED | {"causes": (CAUSE,), "issues": (KNOWN,)},
+            "known: KAFKA-20685, fixed in 4.2.2 and 4.3.0; and no release is to blame: the store is gone",
+            (1, 1),
+        ),
         ({"judgement": Judgement.INCONCLUSIVE}, "", (3, 3)),
         ({}, "", (0, 0)),
     ],
@@ -193,8 +203,15 @@ def test_who_runs_it_every_night_is_told_what_it_is_and_what_to_do():
         ({"issues": (KNOWN,)}, "KAFKA-20685: Delete the directory."),
         (
             {"unexplained": {"lost-record": 3}},
+            "No known issue explains 3 lost-record. No fault struck it: if it is so on older releases, too (--streams), "
+            "no release is to blame, but what the application does.",
+        ),
+        (
+            {"unexplained": {"lost-record": 3}, "fault": STRUCK},
             "No known issue explains 3 lost-record. To make a finding of it, run it with",
         ),
+        ({"causes": (CAUSE,)}, "Give it the name that it had."),
+        ({"causes": (CAUSE,), "unexplained": {"stuck": 1}}, "No known issue explains 1 stuck."),
         ({"unexplained": {"lost-record": 3}, "concerned": ("KAFKA-1",)}, "no explanation: KAFKA-1."),
         ({"unexplained": {"lost-record": 3}, "outputs": {}}, 'say compare = "keys"'),
         ({"unexplained": {"lost-record": 3}, "plant": Planted("batch-lost", (), 1)}, "The bug batch-lost was planted"),

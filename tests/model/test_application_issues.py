@@ -9,8 +9,11 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.application_issues import application_issues, explain, parse_application_issues
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.json_file import encoded
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
+from onceproof.model.shape import Store
+from tests.model.test_compared import part, shape
 from tests.model.test_topology import FK, KAFKA, OWN, ROCKSDB, TABLE, WITH_TABLE, topology
 
 EXACTLY = {"processing.guarantee": "exactly_once_v2"}
@@ -157,6 +160,33 @@ FINAL_SUMS = topology_of(GROUP, kinds={"s": HELD_BACK}, internal=["sums-repartit
 MOVED = topology_of(OWN, internal=["moved-repartition"])
 HELD = {"t": 2, "source": "driver", "event": "fault", "name": "held-rebalance", "action": "applied"}
 
+UNKNOWN_PARTITION = replace(DIED, observed="Stream task 0_0 does not know the partition: returns-0")
+LEFT_OUT = {"t": 3, "source": "driver", "event": "logged", "what": "unkeyed", "topic": "in", "times": 2}
+TOO_LARGE = replace(DIED, observed="caused by org.apache.kafka.common.errors.RecordTooLargeException: The message is")
+OPTIMIZED = {**EXACTLY, "topology.optimization": "all"}
+SKIPPED = {"t": 3, "source": "driver", "event": "logged", "what": "skipped", "topic": "in", "partition": 1, "times": 9}
+DROPPED = {"t": 3, "source": "driver", "event": "logged", "what": "dropped", "topic": "out", "task": "0_1", "times": 4}
+UNREADABLE = replace(
+    DIED,
+    observed="processor=KTABLE-SOURCE-0000000001, topic=in, caused by common.errors.SerializationException: A test",
+)
+OF_TABLE = shape({"0": part(["in"], "s", ["out"])})
+REUSED = {
+    **topology_of(TABLE, kinds={"s": ROCKSDB}),
+    "source": "instance-1",
+    "shape": {**encoded(replace(OF_TABLE, stores={"s": Store(ROCKSDB, "in")}))},
+}
+NAMING = {**REUSED, **topology_of(WITH_TABLE, kinds={"s": ROCKSDB})}
+GLOBAL = topology_of(OWN, kinds={"rates": ROCKSDB}, globals_=["rates"])
+GLOBALLY = {"processing.exception.handler.global.enabled": "true"}
+TO_FAIL = "GlobalStreamThread died of Deserialization exception handler is set to fail upon a deserialization error"
+FAILS = replace(DIED, observed=f"{TO_FAIL}, caused by java.lang.NumberFormatException")
+AT_START = (
+    "GlobalStreamThread died of org.apache.kafka.streams.errors.StreamsException: Exception caught during "
+    "initialization of GlobalStreamThread, caused by"
+)
+UNPARSED = replace(DIED, observed=f"{AT_START} java.lang.NumberFormatException: For input string")
+
 
 def store(kind, *nodes):
     return topology_of(OWN, *nodes, kinds={"s": kind, "other": ROCKSDB, "table": VERSIONED})
@@ -178,6 +208,36 @@ def of(name):
         ("KAFKA-15417", "3.7.2", replace(WRONG, anomaly="unexpected-record"), [store(SHARED, STREAMS)], EXACTLY, {"streams": "3.8.0"}),
         ("KAFKA-17299", "3.9.0", RUNNING, [DEDUP], CONTINUES, {"config": EXACTLY}),
         ("KAFKA-17299", "3.9.0", RUNNING, [DEDUP], CONTINUES, {"witness": STUCK}),
+        ("KAFKA-19775", "4.1.0", UNKNOWN_PARTITION, [topology_of(WINDOW, kinds={"s": WINDOWED})], EXACTLY, {"streams": "4.1.1"}),
+        ("KAFKA-19775", "4.1.0", UNKNOWN_PARTITION, [topology_of(WINDOW, kinds={"s": WINDOWED})], EXACTLY, {"events": [DEDUP]}),
+        ("KAFKA-19775", "4.1.0", UNKNOWN_PARTITION, [topology_of(WINDOW, kinds={"s": WINDOWED})], EXACTLY, {"witness": DIED}),
+        ("KAFKA-12317", "3.6.2", LOST, [NAMING, LEFT_OUT], EXACTLY, {"streams": "3.7.0"}),
+        ("KAFKA-12317", "3.6.2", LOST, [NAMING, LEFT_OUT], EXACTLY, {"events": [NAMING]}),
+        ("KAFKA-12317", "3.6.2", LOST, [NAMING, LEFT_OUT], EXACTLY, {"events": [NAMING, {**LEFT_OUT, "topic": "x"}]}),
+        ("KAFKA-12317", "3.6.2", LOST, [NAMING, LEFT_OUT], EXACTLY, {"witness": replace(LOST, offsets=("other/1@5",))}),
+        ("KAFKA-12317", "3.6.2", STAYED, [NAMING, LEFT_OUT], EXACTLY, {"witness": WRONG}),
+        ("KAFKA-12317", "3.6.2", STAYED, [NAMING, LEFT_OUT], EXACTLY, {"events": [{**REUSED, **topology_of(OWN)}, LEFT_OUT]}),
+        ("KAFKA-15259", "4.4.0", TOO_LARGE, [DEDUP, DROPPED], EXACTLY, {"config": AT_LEAST}),
+        ("KAFKA-15259", "4.4.0", TOO_LARGE, [DEDUP, DROPPED], EXACTLY, {"events": [DEDUP]}),  # the handler lets it fail
+        ("KAFKA-15259", "4.4.0", TOO_LARGE, [DEDUP, DROPPED], EXACTLY, {"witness": DIED}),
+        ("KAFKA-8037", "4.4.0", WRONG, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"config": EXACTLY}),
+        ("KAFKA-8037", "4.4.0", WRONG, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"events": [REUSED, SKIPPED]}),
+        ("KAFKA-8037", "4.4.0", WRONG, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"events": [REUSED, RESTORED]}),
+        ("KAFKA-8037", "4.4.0", WRONG, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"events": [REUSED, {**SKIPPED, "topic": "x"}, RESTORED]}),
+        ("KAFKA-8037", "4.4.0", WRONG, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"events": [REUSED, {**SKIPPED, "partition": 0}, RESTORED]}),
+        ("KAFKA-8037", "4.4.0", WRONG, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"witness": replace(WRONG, offsets=("other/1@5",))}),
+        ("KAFKA-8037", "4.4.0", UNREADABLE, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"events": [REUSED, RESTORED]}),
+        ("KAFKA-8037", "4.4.0", UNREADABLE, [REUSED, SKIPPED, RESTORED], OPTIMIZED, {"witness": replace(UNREADABLE, observed="processor=own SerializationException")}),
+        ("KAFKA-19939", "4.2.2", FAILS, [GLOBAL], {**EXACTLY, **GLOBALLY}, {"config": EXACTLY}),  # it could not be read
+        ("KAFKA-19939", "4.2.2", FAILS, [GLOBAL], {**EXACTLY, **GLOBALLY}, {"streams": "4.3.0"}),
+        ("KAFKA-19939", "4.2.2", FAILS, [GLOBAL], {**EXACTLY, **GLOBALLY}, {"events": [DEDUP]}),
+        ("KAFKA-19939", "4.2.2", FAILS, [GLOBAL], {**EXACTLY, **GLOBALLY}, {"witness": replace(DIED, observed=f"{TO_FAIL}, caused by org.apache.kafka.common.errors.SerializationException")}),
+        ("KAFKA-19939, at the start (no JIRA)", "4.4.0", UNPARSED, [GLOBAL], CONTINUES, {"streams": "4.2.2"}),
+        ("KAFKA-19939, at the start (no JIRA)", "4.4.0", UNPARSED, [GLOBAL], CONTINUES, {"config": EXACTLY}),
+        ("KAFKA-19939, at the start (no JIRA)", "4.4.0", UNPARSED, [GLOBAL], CONTINUES, {"config": {**CONTINUES, **GLOBALLY}}),
+        ("KAFKA-19939, at the start (no JIRA)", "4.4.0", UNPARSED, [GLOBAL], CONTINUES, {"events": [DEDUP]}),
+        ("KAFKA-19939, at the start (no JIRA)", "4.4.0", UNPARSED, [GLOBAL], CONTINUES, {"witness": replace(UNPARSED, observed="StreamThread-1 died of it")}),
+        ("KAFKA-19939, at the start (no JIRA)", "4.4.0", UNPARSED, [GLOBAL], CONTINUES, {"witness": replace(UNPARSED, observed=f"{AT_START} org.apache.kafka.common.errors.TimeoutException")}),
         ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"events": [DEDUP, HELD]}),
         ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"events": [MOVED]}),
         ("KAFKA-17635", "3.9.0", LOST, [MOVED, HELD], EXACTLY, {"streams": "3.9.1"}),
@@ -198,6 +258,11 @@ def test_a_mechanism_shows_where_its_store_is_and_the_nearest_other_bug_is_unkno
     case = {"streams": streams, "witness": witness, "events": events, "config": config}
     assert key in explained(**case)
     assert key not in explained(**{**case, **nearest})
+
+
+def test_joins_lose_no_more_records_than_they_left_out():
+    found = explain(trial("3.6.2"), [LOST, LOST, LOST], [NAMING, LEFT_OUT], EXACTLY)
+    assert (found.issues, found.unexplained) == (("KAFKA-12317",), {"lost-record": 1})
 
 
 def test_under_at_least_once_what_takes_transactions_explains_nothing():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
+from onceproof.lab.instance_logs import logged
 from onceproof.lab.reading import Read, SegmentReading, TopicReading, logs_of, open_for
 from onceproof.lab.replay import asks_for_replay, write_input
 from onceproof.model.anomaly import Comparison
@@ -62,6 +63,7 @@ def judge(
         _check_ends(context)
         if context.plan.check not in CHECKS:
             read = _beside_oracle(context, read)
+            _note_logged(context)
         check = CHECKS.get(context.plan.check) or partial(check_application, context.plan.roles)
         findings = check(_as_far_as_committed(context, read), context.facts)
         findings.add(read.corrupt)
@@ -76,6 +78,13 @@ def judge(
         inputs = (record[:5] for role in context.plan.inputs for record in read.records[role])
         odd = unexplained_in(context.trial, findings.witnesses, context.events, lambda: inputs)
         return Reading.of(findings, odd), observed
+
+
+def _note_logged(context: TrialContext) -> None:
+    """Write down what the logs of a user application say of its records."""
+    for log in sorted(context.folder.instances.glob("*.log")):
+        for fields in logged(log):
+            context.note("logged", instance=log.stem.partition(".")[0], **fields)
 
 
 def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> Outcome:

@@ -16,6 +16,7 @@ from pydantic import AfterValidator
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.application import Application
+from onceproof.model.causes import Cause, Causes, outputs_of
 from onceproof.model.cell import Trial
 from onceproof.model.decoding import Pattern, read_tables
 from onceproof.model.errors import HarnessError
@@ -48,6 +49,10 @@ class Shows:
     undisturbed: bool = False
     repartitioned: bool = False
     configured: Pattern | None = None
+    unconfigured: Pattern | None = None
+    skipped: bool = False
+    dropped: bool = False
+    unkeyed: bool = False
 
     def explains(
         self, witness: Witness, scene: Scene, topology: Topology, configs: Sequence[Mapping[str, str]] = ()
@@ -67,6 +72,10 @@ class Shows:
             and not (self.undisturbed and scene.faults)
             and not (self.repartitioned and not topology.internal)
             and (self.configured is None or _is_configured(self.configured, configs))
+            and not (self.unconfigured is not None and _is_configured(self.unconfigured, configs))
+            and not (self.skipped and not _restores_skipped(witness, scene))
+            and not (self.unkeyed and not _left_out(witness, scene))
+            and not (self.dropped and not any(scene.logged("dropped")))
         )
 
 
@@ -79,6 +88,33 @@ def _store_of(witness: Witness) -> str | None:
 def _is_configured(pattern: str, configs: Sequence[Mapping[str, str]]) -> bool:
     """Whether some configuration has a line `name=value` with this pattern."""
     return any(re.search(pattern, f"{name}={value}") for config in configs for name, value in config.items())
+
+
+def _restores_skipped(witness: Witness, scene: Scene) -> bool:
+    """Whether a store that a witness can come of was restored from a topic of which records were skipped."""
+    skipped = {event["topic"] for event in scene.logged("skipped") if event["partition"] in scene.restored}
+    return any(
+        witness.anomaly == "thread-died" or outputs_of(witness) & shape.fed_by(name)
+        for _, shape in scene.shapes
+        for name, store in shape.stores.items()
+        if store.changelog in skipped
+    )
+
+
+def _left_out(witness: Witness, scene: Scene) -> int:
+    """How many records were left out by joins, as they had no key, of topics that a witness can come of."""
+    outputs = outputs_of(witness)
+
+    def is_reached(name: str) -> bool:
+        return any(
+            outputs & shape.fed_by_topic(source)
+            for _, shape in scene.shapes
+            for part in shape.parts.values()
+            for source in part.sources
+            if name == source or name.endswith(f"-{source}")  # one that Kafka Streams made has the application's id
+        )
+
+    return sum(event["times"] for event in scene.logged("unkeyed") if is_reached(event["topic"]))
 
 
 def _may_be_uncommitted(witness: Witness, scene: Scene, topology: Topology) -> bool:
@@ -112,11 +148,12 @@ def issues_of(trial: Trial, uses: Application, known: Registry) -> tuple[KnownIs
 
 @dataclass(frozen=True)
 class Explained:
-    """The part that known issues explain of the witnesses of a trial."""
+    """The part that known issues, and causes in the application, explain of the witnesses of a trial."""
 
     issues: tuple[str, ...]  # keys of those that explain any
-    unexplained: Mapping[str, int]  # witnesses that none explains, by anomaly
+    unexplained: Mapping[str, int]  # witnesses that none explains, and no cause, by anomaly
     concerned: tuple[str, ...] = ()  # keys of the other ones that its releases have, and whose needs it meets
+    causes: tuple[Cause, ...] = ()  # in the application itself, of witnesses that no issue explains
 
 
 def explain(
@@ -127,7 +164,7 @@ def explain(
 ) -> Explained:
     """Explain the witnesses of a trial of an application.
 
-    What is planted explains itself, and a black box describes nothing: of these no issue explains anything.
+    What is planted explains itself, and a black box describes nothing: of these nothing explains anything.
 
     Args:
         trial: whose they are.
@@ -145,12 +182,22 @@ def explain(
     rows = [row for row in application_issues() if row.issue in there]
     found: set[str] = set()
     left: Counter[str] = Counter()
+    own, causes = Causes(scene, configs), dict[Cause, None]()
+    lost = 0  # records that joins left out explain as many
     for witness in all_:
-        by = {row.issue for row in rows for topology in topologies if row.explains(witness, scene, topology, configs)}
-        found |= by
-        if not by:
+        by = {row for row in rows for topology in topologies if row.explains(witness, scene, topology, configs)}
+        if witness.anomaly == "lost-record" and any(row.unkeyed for row in by):
+            lost += 1
+            by = {row for row in by if not row.unkeyed or lost <= _left_out(witness, scene)}
+        found |= {row.issue for row in by}
+        if by:
+            continue
+        if cause := own.of(witness):
+            causes[cause] = None
+        else:
             left[witness.anomaly] += 1
-    return Explained(tuple(key for key in there if key in found), left, tuple(key for key in there if key not in found))
+    others = tuple(key for key in there if key not in found)
+    return Explained(tuple(key for key in there if key in found), left, others, tuple(causes))
 
 
 def parse_application_issues(text: str, known: Registry) -> tuple[Shows, ...]:

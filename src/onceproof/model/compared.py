@@ -13,6 +13,8 @@ from enum import StrEnum
 from onceproof.model.errors import ExitCode
 from onceproof.model.shape import Part, Shape, Store, is_generated, unnumbered
 
+OF_STREAMS, OF_SERDES, READER = "org.apache.kafka.streams.", "org.apache.kafka.common.serialization.", "Deserializer"
+RAW = {f"{OF_SERDES}{name}{READER}" for name in ("ByteArray", "Bytes", "ByteBuffer")}  # read what each other wrote
 SHOWN = 100  # characters of an error or a record
 SCHEMA = 2  # of the JSON of a comparison; it changes when a field is removed or changes its meaning
 
@@ -30,11 +32,15 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """A change: its kind (`build`, `sub-topology`, `store`, `repartition`, `topic`, `processors`, `records`)."""
+    """A change: its kind (`build`, `sub-topology`, `store`, `serde`, `repartition`, `topic`, `processors`, `records`).
+
+    `of` are the stores or topics that it is of: their names before and after.
+    """
 
     kind: str
     summary: str
     effects: tuple[Effect, ...] = ()
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,7 @@ def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
         steady
         and before.tried
         and after.tried
-        and not any(change.effects for change in changes if change.kind == "store")
+        and not any(change.effects for change in changes if change.kind in ("store", "serde"))
     ):
         changes += _of_records(before, after)
     return Comparison(after.name, tuple(changes or _of_processors(before, after)))
@@ -231,7 +237,7 @@ def _of_stores(before: Shape, after: Shape) -> Iterator[Change]:
     for name in sorted(gone):
         yield _gone(before, name, renamed.get(name))
     for name in sorted(new - set(renamed.values())):
-        yield Change("store", f"store {name} is new, and begins empty")
+        yield Change("store", f"store {name} is new, and begins empty", of=(name,))
     for name in sorted(before.stores.keys() & after.stores.keys()):
         yield from _kept_store(before, after, name)
 
@@ -247,7 +253,8 @@ def _gone(before: Shape, name: str, called: str | None) -> Change:
     left, lost = _left(before, store)
     shifts = " (a generated name that shifts)" if called and is_generated(name) else ""
     effects = (Effect.LOSES, Effect.RESETS, Effect.SPLITS) if called else (Effect.LOSES,)
-    return Change("store", f"{now}{shifts}: {left}", effects if lost else (Effect.SPLITS,))
+    of = (name, called) if called else (name,)
+    return Change("store", f"{now}{shifts}: {left}", effects if lost else (Effect.SPLITS,), of)
 
 
 def _left(shape: Shape, store: Store) -> tuple[str, bool]:
@@ -264,15 +271,16 @@ def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
     old, new = before.stores[name], after.stores[name]
     if old.variety != new.variety:
         message = f"store {name} is a {new.variety} store and was a {old.variety} store: it cannot read {old.changelog}"
-        yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
+        yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS), (name,))
         return
+    yield from _of_serdes(name, old, new)
     if before.feeding(name) != after.feeding(name):
         message = f"store {name} is fed by {_listed(after.feeding(name))}, and was by {_listed(before.feeding(name))}"
         if is_generated(name):  # another operation has got the name
             message += ": a generated name that shifts, so it takes over the state of another operation"
-            yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS))
+            yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS), (name,))
             return
-        yield Change("store", message)
+        yield Change("store", message, of=(name,))
     if old.changelog != new.changelog:
         yield _other_changelog(after, name, old, new)
     was, becomes = before.part_of.get(name), after.part_of.get(name)
@@ -280,17 +288,39 @@ def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
         lost = new.changelog is None and old.is_persistent
         message = f"store {name} moves from sub-topology {was} to {becomes}"
         message += ": it is lost, as it has no changelog" if lost else ", where it is restored"
-        yield Change("store", message, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS))
+        yield Change("store", message, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS), (name,))
     if old.is_persistent != new.is_persistent:
-        yield Change("store", f"store {name} is {'on disk' if new.is_persistent else 'in memory'} now, and is restored")
+        where = "on disk" if new.is_persistent else "in memory"
+        yield Change("store", f"store {name} is {where} now, and is restored", of=(name,))
 
 
 def _other_changelog(after: Shape, name: str, old: Store, new: Store) -> Change:
     message = f"store {name} is restored from {new.changelog or 'nothing'}, and was from {old.changelog or 'nothing'}"
     if new.changelog is None or new.changelog in after.changelogs:
         effects: tuple[Effect, ...] = (Effect.LOSES, Effect.SPLITS, Effect.RESETS)
-        return Change("store", f"{message}: what it holds is not there", effects if old.changelog else (Effect.SPLITS,))
-    return Change("store", f"{message}, which has what it holds", (Effect.SPLITS,))
+        lost = effects if old.changelog else (Effect.SPLITS,)
+        return Change("store", f"{message}: what it holds is not there", lost, (name,))
+    return Change("store", f"{message}, which has what it holds", (Effect.SPLITS,), (name,))
+
+
+def _of_serdes(name: str, old: Store, new: Store) -> Iterator[Change]:
+    """Other classes that read what is kept. Kafka's own read nothing that another one wrote; of yours it is not known.
+
+    Those of Kafka Streams are left out, as a release may call them otherwise.
+    """
+    for what, was, becomes in zip(("keys", "values"), old.serdes, new.serdes, strict=False):
+        if was is None or becomes is None or was == becomes or {was, becomes} <= RAW:
+            continue
+        if not (was.startswith(OF_STREAMS) or becomes.startswith(OF_STREAMS)):
+            message = f"store {name} reads its {what} as {_type(becomes)}, and they were written as {_type(was)}"
+            is_garbled = was.startswith(OF_SERDES) and becomes.startswith(OF_SERDES)
+            effects = (Effect.LOSES, Effect.SPLITS, Effect.RESETS) if is_garbled else ()
+            yield Change("serde", message, effects, (name,))
+
+
+def _type(reader: str) -> str:
+    """What a class reads, for people."""
+    return reader.removeprefix(OF_SERDES).removesuffix(READER)
 
 
 # --- topics ----------------------------------------------------------------------------------------------------------
@@ -302,9 +332,10 @@ def _of_repartitions(before: Shape, after: Shape) -> Iterator[Change]:
     for topic in sorted(old - new):
         now = f"is called {renamed[topic]} now" if topic in renamed else "is gone"
         message = f"repartition topic {topic} {now}: what is in it and not processed is left behind"
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS))
+        of = (topic, renamed[topic]) if topic in renamed else (topic,)
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS), of)
     for topic in sorted(new - old - set(renamed.values())):
-        yield Change("repartition", f"repartition topic {topic} is new", (Effect.SPLITS,))
+        yield Change("repartition", f"repartition topic {topic} is new", (Effect.SPLITS,), (topic,))
     for topic in sorted(old & new):
         yield from _kept_repartition(before, after, topic)
 
@@ -316,10 +347,10 @@ def _kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[Chang
             f"{_listed(before.writers(topic))}: a generated name that shifts, so it passes on what another "
             "operation wrote"
         )
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS))
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS), (topic,))
     elif (fed := before.readers(topic)) != (feeds := after.readers(topic)):
         message = f"repartition topic {topic} feeds {_listed(feeds)}, and fed {_listed(fed)}"
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS) if _known(before, feeds) else ())
+        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS) if _known(before, feeds) else (), (topic,))
 
 
 def _known(before: Shape, stores: Collection[str]) -> bool:
@@ -334,7 +365,7 @@ def _of_configs(before: Shape, after: Shape) -> Iterator[Change]:
                 was, becomes = old[topic].get(name, "not set"), new[topic].get(name, "not set")
                 if was != becomes:
                     effects = (Effect.SPLITS,) if name == "partitions" else ()
-                    yield Change("topic", f"{name} of {topic} is {becomes}, and was {was}", effects)
+                    yield Change("topic", f"{name} of {topic} is {becomes}, and was {was}", effects, (topic,))
 
 
 # --- records ---------------------------------------------------------------------------------------------------------

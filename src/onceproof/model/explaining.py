@@ -15,8 +15,9 @@ from operator import itemgetter
 from typing import Any
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.decoding import Pattern
+from onceproof.model.decoding import Pattern, decoded
 from onceproof.model.history import History, Input, Way
+from onceproof.model.shape import Shape
 from onceproof.model.timeline import Event, returns, stayed_beside_revoked
 from onceproof.model.window_history import WindowHistory, WindowWay
 
@@ -49,6 +50,23 @@ class Scene:
     def has(self, name: str) -> bool:
         """Whether something happened."""
         return any(event["event"] == name for event in self.events)
+
+    @cached_property
+    def shapes(self) -> Sequence[tuple[int, Shape]]:
+        """The shapes that a user application has, each with the first start of an instance that has it."""
+        found: list[tuple[int, Shape]] = []
+        starts: Counter[str] = Counter()
+        for event in self.events:
+            if event["event"] == "topology" and "shape" in event:
+                starts[event["source"]] += 1
+                start, shape = starts[event["source"]], decoded(Shape, {**event["shape"], "name": ""})
+                if all(start > known for known, _ in found) and (not found or shape != found[-1][1]):
+                    found.append((start, shape))
+        return found
+
+    def logged(self, what: str) -> list[Event]:
+        """What the logs of instances say that these did (the events `logged`)."""
+        return [event for event in self.events if event["event"] == "logged" and event["what"] == what]
 
     @cached_property
     def faults(self) -> frozenset[str]:

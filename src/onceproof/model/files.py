@@ -113,7 +113,9 @@ class Reading(JsonFile):
     promises: Mapping[str, int] = field(default_factory=dict)  # comparisons
     anomalies: Mapping[str, int]  # witnesses
     witnesses: tuple[Witness, ...]  # of each anomaly the first
-    unexplained: Mapping[str, int] = field(default_factory=dict)  # witnesses that no known issue explains
+    unexplained: Mapping[str, int] = field(
+        default_factory=dict
+    )  # witnesses that no known issue, and no cause, explains
 
     @property
     def explained(self) -> tuple[str, ...]:

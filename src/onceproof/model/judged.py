@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.anomaly import Witness
+from onceproof.model.causes import Cause
 from onceproof.model.cell import FAULT, app_command
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import FaultOutcome, Planted
@@ -97,7 +98,8 @@ class OnRelease:
     seconds: float  # of all its trials
     folders: tuple[str, ...]  # of its trials: two without the fault, and the one with it
     issues: tuple[Explaining, ...] = ()  # known ones that explain witnesses
-    unexplained: Mapping[str, int] = field(default_factory=dict)  # witnesses that none explains, by anomaly
+    causes: tuple[Cause, ...] = ()  # in the application itself, which explain others
+    unexplained: Mapping[str, int] = field(default_factory=dict)  # witnesses that nothing explains, by anomaly
     concerned: tuple[
         str, ...
     ] = ()  # keys of known issues that the release has for such a topology, and explain nothing
@@ -114,14 +116,20 @@ class OnRelease:
     @property
     def is_known(self) -> bool:
         """Whether it is red, and known issues explain each witness."""
-        return self.judgement is Judgement.RED and bool(self.issues) and not self.unexplained
+        return self.judgement is Judgement.RED and bool(self.issues) and not self.unexplained and not self.causes
 
     @property
     def explained(self) -> str:
-        """Whether a red is known, and by which issues; empty if it is not red."""
+        """Whether a red is known, and by which issues, or of the application's own making; empty if it is not red."""
         if self.judgement is not Judgement.RED:
             return ""
-        return f"known: {'; '.join(issue.summary for issue in self.issues)}" if self.is_known else "unknown"
+        known = "; ".join(issue.summary for issue in self.issues)
+        if self.unexplained or not (self.issues or self.causes):
+            return "unknown"
+        if not self.causes:
+            return f"known: {known}"
+        own = f"no release is to blame: {'; '.join(cause.summary for cause in self.causes)}"
+        return f"known: {known}; and {own}" if known else own
 
 
 @dataclass(frozen=True, kw_only=True)

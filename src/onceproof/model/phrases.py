@@ -174,6 +174,48 @@ DIED = Phrase(
     "it takes a thread that dies",
 )
 
+# What these say is asked of applications of users, which no trial of ours is: tests/lab/test_instance_logs.py.
+OF_USERS = "it takes an application that does what it warns of"
+SKIPPED = Phrase(
+    "record-skipped",
+    r"Skipping record due to (?P<why>deserialization error|negative extracted timestamp)\. "
+    r"topic=\[(?P<topic>[^\]]+)\] partition=\[(?P<partition>\d+)\]",
+    "RecordQueue, RecordDeserializer",
+    None,
+    OF_USERS,
+)
+UNKEYED = Phrase(
+    "record-unkeyed",
+    r"Skipping record due to null (?:join )?key or value\..* topic=\[(?P<topic>[^\]]+)\] partition=\[\d+\].*Join\w*\)",
+    "KStreamKTableJoin, KStreamKStreamJoin",
+    None,
+    OF_USERS,
+)
+UNSENT = Phrase(
+    "record-unsent",
+    r"Error encountered sending record to topic (?P<topic>\S+) for task (?P<task>\d+_\d+) due to",
+    "RecordCollectorImpl",
+    None,
+    OF_USERS,
+)
+GOES_ON = Phrase(
+    "goes-on-unsent", r"Exception handler choose to CONTINUE processing", "RecordCollectorImpl", None, OF_USERS
+)
+POSITIONED = Phrase(
+    "positioned",
+    r"Setting offset for partition (?P<place>\S+) to the committed offset FetchPosition\{offset=(?P<offset>\d+)",
+    "ConsumerUtils, ConsumerCoordinator",
+    KILLED,
+)
+THREAD_FENCED = Phrase("thread-fenced", r"Detected that the thread is being fenced", "StreamThread", ZOMBIE)
+LATE_POLL = Phrase(
+    "late-poll",
+    r"[Cc]onsumer poll timeout has expired\.",
+    "AbstractCoordinator, HeartbeatRequestManager",
+    None,
+    OF_USERS,
+)
+
 # --- transactions --------------------------------------------------------------------------------------------------
 
 BEING_FENCED = Phrase(

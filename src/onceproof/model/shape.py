@@ -49,10 +49,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Store:
-    """A store: its class and those that it wraps, `persistent` or `in memory`, and the topic that restores it."""
+    """A store: its class and those that it wraps, `persistent` or `in memory`, and the topic that restores it.
+
+    Of the classes that read its keys and its values each is None where it is not known.
+    """
 
     layers: tuple[str, ...]
     changelog: str | None
+    serdes: tuple[str | None, ...] = ()
 
     @property
     def variety(self) -> str:
@@ -115,6 +119,18 @@ class Shape:
         processors = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
         return frozenset(self._origins(number, processors, frozenset()))
 
+    def fed_by(self, store: str) -> frozenset[str]:
+        """The topics of others that records reach from a store, through repartition topics or not."""
+        number = self.part_of.get(store)
+        if number is None:
+            return frozenset()
+        processors = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
+        return frozenset(self._reached(number, processors, frozenset()))
+
+    def fed_by_topic(self, topic: str) -> frozenset[str]:
+        """The topics of others that records reach from a repartition topic."""
+        return frozenset(self._reached_from(topic, frozenset()))
+
     def writers(self, topic: str) -> frozenset[str]:
         """The topics of others from which records come to a repartition topic."""
         return frozenset(self._origins_of_topic(topic, frozenset()))
@@ -144,6 +160,25 @@ class Shape:
             ahead.extend(before for before, node in nodes.items() if name in node.next)
             for topic in nodes[name].topics if nodes[name].kind == "source" else ():
                 yield from self._origins_of_topic(topic, passed)
+
+    def _reached(self, number: str, names: list[str], passed: frozenset[str]) -> Iterator[str]:
+        """The topics of others that are downstream of nodes of a sub-topology."""
+        nodes, ahead, seen = self.parts[number].nodes, list(names), set[str]()
+        while ahead:
+            name = ahead.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            ahead.extend(nodes[name].next)
+            for topic in nodes[name].topics if nodes[name].kind == "sink" else ():
+                yield from self._reached_from(topic, passed) if self.is_internal(topic) else (topic,)
+
+    def _reached_from(self, topic: str, passed: frozenset[str]) -> Iterator[str]:
+        if topic in passed:
+            return
+        for number, part in self.parts.items():
+            sources = [name for name, node in part.nodes.items() if node.kind == "source" and topic in node.topics]
+            yield from self._reached(number, sources, passed | {topic})
 
     def _origins_of_topic(self, topic: str, passed: frozenset[str]) -> Iterator[str]:
         if not self.is_internal(topic):

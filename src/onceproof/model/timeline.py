@@ -34,6 +34,12 @@ and what belongs to it. Those of instances are what the application under test p
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
 | `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |
 | `locked` | `instance`, `task`: until the trial was stuck an instance could not lock the directory of a task |
+| `logged` | `instance`, `what`, `times`: what the log of an instance of your own application says that it did |
+| | `skipped`: records of `topic` and `partition` that could not be read, or had a negative time |
+| | `unkeyed`: records of `topic` that a join left out, as they had no key or no value |
+| | `dropped`: records of `task` for `topic`, which could not be sent, as the production exception handler said |
+| | `fenced`: threads were, and went back to `offset` of `place` each time; at least `apart` ms lay between, |
+| | and of `late` times it was because they had not polled in time |
 | `stall` | `ms`: the driver got no CPU time; instances report the same about themselves |
 """
 

@@ -26,15 +26,30 @@ def advice_on_red(result: OnRelease, run: str) -> str:
         result: what the release showed.
         run: the id of the run.
     """
-    remedies = " ".join(f"{issue.key}: {issue.remedy}" for issue in result.issues)
-    if result.is_known:
+    remedies = " ".join(
+        [*(f"{issue.key}: {issue.remedy}" for issue in result.issues), *(cause.remedy for cause in result.causes)]
+    )
+    if remedies and not result.unexplained:
         return remedies
     if result.plant:
         return f"The bug {result.plant.name} was planted: run it without --plant to learn of Kafka."
     left = ", ".join(f"{count:,} {name}" for name, count in result.unexplained.items())
     others = f" Known there of such a topology, and no explanation: {', '.join(result.concerned)}."
     return (
-        f"No known issue explains {left}. To make a finding of it, run it with other seeds (--seed) and on older "
-        f"releases (--streams), to see how often and since when, and write `onceproof evidence {run} {result.streams}`."
+        f"No known issue explains {left}. {_to_find_out(result)}, and write `onceproof evidence {run} "
+        f"{result.streams}`."
         f"{'' if result.outputs else LESS}{others if result.concerned else ''}{f' {remedies}' if remedies else ''}"
+    )
+
+
+def _to_find_out(result: OnRelease) -> str:
+    """How to find out what an unknown red is of."""
+    if result.fault is None:
+        return (
+            "No fault struck it: if it is so on older releases, too (--streams), no release is to blame, but what the "
+            "application does. Else see since when"
+        )
+    return (
+        "To make a finding of it, run it with other seeds (--seed) and on older releases (--streams), to see how often "
+        "and since when"
     )

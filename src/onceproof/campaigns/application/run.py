@@ -349,6 +349,7 @@ def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[s
         issues=issues,
         unexplained=last.found.unexplained,
         concerned=explained.concerned,
+        causes=explained.causes,
         advice=advice,
     )
     return replace(result, advice=advice_on_red(result, asked.run.run_id)) if judgement is Judgement.RED else result

@@ -2,6 +2,7 @@ package onceproof.streams;
 
 import java.lang.reflect.Field;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -10,6 +11,8 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyDescription;
@@ -33,7 +36,8 @@ final class Described {
      * Describe a topology.
      *
      * @return sources, globals, sinks, stores, open, internal (names), parts (subtopologies: their sources, and
-     *     their nodes with the stores of each), processors (class by node, the innermost one) and kinds (classes by store, from the outside in)
+     *     their nodes with the stores of each), processors (class by node, the innermost one), kinds (classes by store, from the outside in)
+     *     and serdes (by store the classes that read its keys and its values)
      * @throws IllegalStateException this release does not tell it.
      */
     static Map<String, Object> fields(Topology topology, Properties config) {
@@ -111,10 +115,49 @@ final class Described {
             }
         }
         Map<String, Collection<String>> kinds = new TreeMap<>();
+        Map<String, List<String>> serdes = new TreeMap<>();
+        StreamsConfig streams = new StreamsConfig(config);
         for (List<StateStore> stores : List.of(all.stateStores(), all.globalStateStores())) {
-            stores.forEach(store -> kinds.put(store.name(), layers(store)));
+            for (StateStore store : stores) {
+                kinds.put(store.name(), layers(store));
+                serdes.put(store.name(), Arrays.asList(
+                        reader(store, List.of("keySerde"), streams::defaultKeySerde),
+                        reader(store, List.of("plainValueSerde", "valueSerde", "aggSerde"), streams::defaultValueSerde)));
+            }
         }
-        return Events.fields("internal", internal, "processors", processors, "kinds", kinds);
+        return Events.fields("internal", internal, "processors", processors, "kinds", kinds, "serdes", serdes);
+    }
+
+    /**
+     * The class by which a store reads its keys or its values, where one of these fields has the serde; null if it has
+     * none. Where no serde was given, it is the default one.
+     */
+    private static String reader(StateStore store, List<String> fields, Supplier<Serde<?>> byDefault) {
+        for (String name : fields) {
+            try {
+                Serde<?> serde = (Serde<?>) inherited(store, name);
+                Object reader = (serde == null ? byDefault.get() : serde).deserializer();
+                return innermost(reader).getClass().getName().replaceFirst("\\$\\$Lambda.*", "\\$\\$Lambda");
+            } catch (NoSuchFieldException e) {
+                continue; // another kind of store
+            } catch (ReflectiveOperationException | RuntimeException e) {
+                return null; // there is no default one
+            }
+        }
+        return null;
+    }
+
+    /** What reads the value itself, where Kafka Streams keeps a time or more beside it. */
+    private static Object innermost(Object reader) throws ReflectiveOperationException {
+        Object found = reader;
+        while (found.getClass().getName().startsWith("org.apache.kafka.streams.state.")) {
+            Field inner = declared(found.getClass(), "valueDeserializer");
+            if (inner == null) {
+                return found;
+            }
+            found = inner.get(found);
+        }
+        return found;
     }
 
     /** Since 3.4 a node has one of two; until then one that has the older interface is in an adapter. */

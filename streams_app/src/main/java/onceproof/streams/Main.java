@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
@@ -84,7 +85,9 @@ public final class Main {
         Topology again = Topologies.build(asked.topology, asked.app, asked.config, unseen);
         Map<String, Object> described = Described.fields(again, asked.config);
         if (asked.topology.equals(Topologies.OF_PEOPLE)) {
-            events.emit("topology", described);
+            Map<String, Object> told = new HashMap<>(described);
+            told.put("shape", Shape.of(again, asked.config, described));
+            events.emit("topology", told);
         }
         events.emit("built", Events.fields(
                 "settings", asked.app.taken(),

@@ -31,20 +31,25 @@ final class Shape {
      * Describe a topology, which is not to be run afterwards.
      *
      * @return parts (by number: sources, sinks, and nodes with their kind, processor, stores and successors),
-     *     global_stores (store to topic), stores (kinds and changelog of each), repartitions and changelogs (configuration by topic)
+     *     global_stores (store to topic), stores (kinds, changelog and serdes of each), repartitions and changelogs (configuration by topic)
      * @throws IllegalStateException this release does not tell it.
      */
     static Map<String, Object> of(Topology topology, Properties config) {
+        return of(topology, config, Described.fields(topology, config));
+    }
+
+    /** The same, of a topology that {@link Described} has described. */
+    static Map<String, Object> of(Topology topology, Properties config, Map<String, Object> described) {
         try {
-            return told(topology, config);
+            return told(topology, config, described);
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException("This release does not tell which topics its topology needs.", e);
         }
     }
 
-    private static Map<String, Object> told(Topology topology, Properties config) throws ReflectiveOperationException {
+    private static Map<String, Object> told(Topology topology, Properties config, Map<String, Object> described)
+            throws ReflectiveOperationException {
         TopologyDescription told = topology.describe();
-        Map<String, Object> described = Described.fields(topology, config);
         InternalTopologyBuilder builder = Described.builder(topology);
         String id = config.getProperty(StreamsConfig.APPLICATION_ID_CONFIG);
         Map<?, ?> changelogOf = (Map<?, ?>) Described.field(builder, "storeToChangelogTopic");
@@ -54,7 +59,9 @@ final class Shape {
         for (Map.Entry<?, ?> store : kinds.entrySet()) {
             Object changelog = changelogOf.get(store.getKey());
             String topic = changelog == null ? null : bare(changelog.toString(), id);
-            stores.put(store.getKey().toString(), Events.fields("layers", store.getValue(), "changelog", topic));
+            Object serdes = ((Map<?, ?>) described.get("serdes")).get(store.getKey());
+            stores.put(store.getKey().toString(), Events.fields(
+                    "layers", store.getValue(), "changelog", topic, "serdes", serdes));
         }
         Map<String, Map<String, String>> repartitions = new TreeMap<>();
         Map<String, Map<String, String>> changelogs = new TreeMap<>();

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
@@ -72,11 +73,15 @@ class DescribedTest {
         public void process(Record<String, String> record) {}
     }
 
-    private static Map<String, Object> described() {
+    private static Properties config() {
         Properties config = new Properties();
         config.put("application.id", "described");
         config.put("bootstrap.servers", "localhost:1");
-        return Described.fields(everything(), config);
+        return config;
+    }
+
+    private static Map<String, Object> described() {
+        return Described.fields(everything(), config());
     }
 
     @SuppressWarnings("unchecked")
@@ -104,6 +109,34 @@ class DescribedTest {
         assertTrue(kinds.get("in-memory").contains("in memory"));
         assertTrue(kinds.keySet().stream().anyMatch(name -> name.startsWith("global-STATE-STORE")), kinds.toString());
         assertTrue(kinds.get("windowed").stream().anyMatch(name -> name.contains("Window")), kinds.toString());
+    }
+
+    @Test
+    void stores_tell_what_reads_them_also_where_a_time_is_kept_or_the_default_reads() {
+        Map<String, List<String>> serdes = field("serdes");
+        String texts = "org.apache.kafka.common.serialization.StringDeserializer";
+        assertEquals(Arrays.asList(texts, texts), serdes.get("cached"));
+        assertEquals(Arrays.asList(texts, "org.apache.kafka.common.serialization.LongDeserializer"), serdes.get("windowed"));
+        assertEquals(Arrays.asList(texts, texts), serdes.get("in-memory"));
+    }
+
+    @Test
+    void a_store_without_a_serde_is_read_by_the_default_one() {
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.table("table", Materialized.as("by-default"));
+        Properties config = config();
+        assertEquals(Arrays.asList(null, null), serdesOf(builder.build(), config).get("by-default"));
+        config.put("default.key.serde", Serdes.StringSerde.class.getName());
+        config.put("default.value.serde", Serdes.LongSerde.class.getName());
+        builder = new StreamsBuilder();
+        builder.table("table", Materialized.as("by-default"));
+        assertEquals("org.apache.kafka.common.serialization.LongDeserializer",
+                serdesOf(builder.build(), config).get("by-default").get(1));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, List<String>> serdesOf(Topology topology, Properties config) {
+        return (Map<String, List<String>>) Described.fields(topology, config).get("serdes");
     }
 
     @Test
