@@ -21,11 +21,11 @@ def test_it_says_what_is_under_way_and_what_is_left():
     with agenda.doing("4.4.0", "without a fault") as phase:
         phase("first")
     assert lines == [
-        "4.1.2, without a fault: first (left: pause, 4.4.0)",
-        "4.1.2, without a fault: first and preload (left: pause, 4.4.0)",
-        "4.1.2, without a fault: restart and preload (left: pause, 4.4.0)",
-        "4.1.2, pause: fault (left: 4.4.0)",
-        "4.4.0, without a fault: first",
+        "4.1.2, without a fault: processes the first records (left: pause, 4.4.0)",
+        "4.1.2, without a fault: one processes the first records, one gets its first records (left: pause, 4.4.0)",
+        "4.1.2, without a fault: one is closed and started again, one gets its first records (left: pause, 4.4.0)",
+        "4.1.2, pause: is struck, and processes the others (left: 4.4.0)",
+        "4.4.0, without a fault: processes the first records",
     ]
 
 
@@ -37,4 +37,4 @@ def test_what_a_red_release_did_not_need_is_left_no_more():
     agenda.over("4.1.2")
     with agenda.doing("4.4.0", "without a fault") as phase:
         phase("first")
-    assert lines == ["4.4.0, without a fault: first (left: pause)"]
+    assert lines == ["4.4.0, without a fault: processes the first records (left: pause)"]

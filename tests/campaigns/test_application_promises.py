@@ -140,6 +140,17 @@ def test_what_a_clean_restart_alone_breaks_is_seen_beside_two_runs_that_go_strai
     assert (same.anomalies, same.promises["differential"]) == ({}, 2)
 
 
+def test_what_a_restart_breaks_and_a_replay_shows_as_well_is_one_witness(judged):
+    both = replace(OUT, promises=("differential", "replay"))
+    (_, _, restarted), _ = judged(CLEAN, CLEAN, [("a", "1"), ("b", "7")], out=both, topology=DEDUP)
+    assert restarted.anomalies == {"wrong-value": 1}
+    assert (restarted.promises["differential"], restarted.promises["replay"]) == (2, 2)
+    (_, _, restarted), _ = judged(CLEAN, CLEAN, [("a", "1")], out=both, replayed=CLEAN[:1], topology=DEDUP)
+    assert restarted.anomalies == {"lost-record": 1}
+    (_, _, restarted), _ = judged(CLEAN, CLEAN, [("a", "1"), ("b", "2")], out=both, replayed=STALE, topology=DEDUP)
+    assert restarted.anomalies == {"lost-record": 1}  # of `c`, which only the replay has
+
+
 def test_what_differs_each_time_is_not_held_against_a_restart(judged):
     (_, _, restarted), _ = judged(
         CLEAN, [("a", "1"), ("b", "3")], [("a", "1"), ("b", "9")], out=RECORDS, topology=DEDUP

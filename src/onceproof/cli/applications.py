@@ -23,7 +23,7 @@ from onceproof.cli.asking import (
     seed_or_random,
 )
 from onceproof.cli.panels import Panel, complete_fault, complete_plant
-from onceproof.cli.terminal import err, out, print_failures, progress
+from onceproof.cli.terminal import A_MINUTE, err, out, print_failures, progress
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.extras import PARQUET, require
@@ -183,7 +183,7 @@ def run(
         )
         for warning in wanted.warnings:
             err.print(warning, markup=False, soft_wrap=True)
-        with interruptible(), progress(wanted.title) as report:
+        with interruptible(), progress(wanted.title, A_MINUTE) as report:
             answer = verbs.apply(wanted, report)
         if as_json:
             print(json.dumps(encoded(answer)), flush=True)

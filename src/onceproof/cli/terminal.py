@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
+A_MINUTE = 60.0  # seconds
 CLOSED = 141  # exit code: the output has no reader any more, as of a command that SIGPIPE ends
 
 
@@ -40,10 +42,21 @@ def flush_output() -> None:
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Show the phase that is under way, on the terminal's error stream."""
+def progress(title: str, every: float = 0.0) -> Iterator[Callable[[str], None]]:
+    """Show the phase that is under way, on the terminal's error stream.
+
+    Elsewhere, where each line stays, one is printed when `every` seconds have passed since the last one.
+    """
     if not err.is_terminal:
-        yield lambda phase: err.print(f"{title}: {phase}", markup=False, soft_wrap=True)
+        last: float | None = None
+
+        def print_now_and_then(phase: str) -> None:
+            nonlocal last
+            if last is None or monotonic() - last >= every:
+                last = monotonic()
+                err.print(f"{title}: {phase}", markup=False, soft_wrap=True)
+
+        yield print_now_and_then
         return
     with err.status(Text(title)) as status:
         yield lambda phase: status.update(Text.assemble(f"{title}: ", (phase, "bold")))

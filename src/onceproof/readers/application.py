@@ -64,7 +64,17 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
             for store in asked
         ),
     ]
-    return findings_of(inputs, outputs, chain.from_iterable(comparisons))
+    return findings_of(inputs, outputs, witnessed_once(chain.from_iterable(comparisons)))
+
+
+def witnessed_once(comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
+    """The same comparisons, where what breaks several promises in the same way at the same place is one witness."""
+    seen: set[tuple[str, int | None, str]] = set()
+    for comparison in comparisons:
+        found = (comparison.anomaly or "", comparison.key, comparison.place)
+        yield replace(comparison, anomaly=None) if found in seen else comparison
+        if comparison.anomaly is not None:
+            seen.add(found)
 
 
 def declared_as(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:

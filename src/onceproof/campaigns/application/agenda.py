@@ -1,10 +1,25 @@
 """The runs of an application that are under way, and what is left, as one line for people."""
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from onceproof.lab.context import Report
+
+
+PHASES = {  # of a trial, as people are to read them
+    "provision": "gets its topics",
+    "preload": "gets its first records",
+    "first": "processes the first records",
+    "restart": "is closed and started again",
+    "flow": "processes the others",
+    "fault": "is struck, and processes the others",
+    "drain": "processes what is left",
+    "routes": "says where its stores are",
+    "leave": "closes",
+    "failure": "is ended",
+    "read": "is read",
+}
 
 
 class Agenda:
@@ -32,7 +47,7 @@ class Agenda:
 
         def phase(message: str) -> None:
             with self._lock:
-                self._doing[number] = (release, name, message)
+                self._doing[number] = (release, name, PHASES.get(message, message))
                 line = self._line()
             self._report(line)
 
@@ -52,8 +67,13 @@ class Agenda:
         runs: dict[tuple[str, str], list[str]] = {}
         for release, name, phase in self._doing.values():
             runs.setdefault((release, name), []).append(phase)
-        under_way = "; ".join(f"{release}, {name}: {' and '.join(phases)}" for (release, name), phases in runs.items())
+        under_way = "; ".join(f"{release}, {name}: {_side_by_side(phases)}" for (release, name), phases in runs.items())
         here = {release for release, _ in runs}
         left = [name for release, names in self._left.items() if release in here for name in names]
         left += [release for release, names in self._left.items() if release not in here and names]
         return f"{under_way} (left: {', '.join(left)})" if left else under_way
+
+
+def _side_by_side(phases: Sequence[str]) -> str:
+    """What a run does, or what each of several does."""
+    return phases[0] if len(phases) == 1 else ", ".join(f"one {phase}" for phase in phases)

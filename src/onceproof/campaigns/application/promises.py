@@ -25,6 +25,7 @@ from onceproof.readers.application import (
     is_unstable,
     oracle_records,
     records_of,
+    witnessed_once,
 )
 from onceproof.scenarios.app import REPLAYED
 from onceproof.scenarios.explaining import unexplained_in
@@ -49,7 +50,10 @@ def judge_without_fault(run: RunFolder, trials: Sequence[Trial], oracle: Oracle)
         [*_replayed(second, oracle), *_unstable(first, second, oracle)],
         *([*_replayed(folder, oracle), *_restarted(folder, oracle)] for folder in restarted),
     ]
-    return [_with_more(trial, run.trial(trial), comparisons) for trial, comparisons in zip(trials, found, strict=True)]
+    return [
+        _with_more(trial, run.trial(trial), list(witnessed_once(comparisons)))
+        for trial, comparisons in zip(trials, found, strict=True)
+    ]
 
 
 def is_changed_by_restart(first: TrialFolder, oracle: Oracle) -> bool:
