@@ -146,6 +146,17 @@ def test_the_input_is_replayed_once_on_each_release_that_is_promised(streams, pr
     ]
 
 
+def test_what_cannot_be_replayed_is_said_and_hides_nothing():
+    def replay(release: Release) -> Outputs:
+        return Outputs({}, failed="It is said to throw.") if release == Release(4, 1, 0) else Outputs({"out": ()})
+
+    both = (Release(4, 1, 0), Release(4, 3, 1))
+    oracle = with_replays(Oracle(Outputs({}), {}), {"replay", "replay-newest"}, both, replay)
+    assert (oracle.replayed, oracle.replayed_on_newest) == (None, Outputs({"out": ()}))
+    said = "TopologyTestDriver of 4.1.0 cannot replay the input: It is said to throw."
+    assert oracle.unreplayed == {"replay": said}
+
+
 @pytest.mark.parametrize(
     ("judgements", "code"),
     [

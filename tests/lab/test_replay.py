@@ -12,9 +12,10 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.files import Declared, TopicPlan
 from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder
-from onceproof.readers.kafka import token
+from onceproof.readers.kafka import headers_text, token
 from tests.conftest import HERE, a_trial
 from tests.present import present
+from tests.published import NEWEST
 from tests.specimens.files import a_plan
 from tests.specimens.trials import EPOCH
 
@@ -45,7 +46,7 @@ def test_records_are_replayed_by_time_and_each_partition_in_its_order(tmp_path):
         ("lines", 0, 10),  # after the one before it, whatever its timestamp
         ("prices", -1, 99),  # for a global table: the program takes these first
     ]
-    assert rows[1][3:] == ("YQ==", "eA==")
+    assert rows[1][3:] == ("YQ==", "eA==", "")
     assert rows[2][3] is None
 
 
@@ -89,3 +90,55 @@ def test_words_of_all_partitions_are_counted_by_one_driver(words, project, strea
     broken = replace(plan, app={**app, "class": "wordcount.Nothing"})
     with pytest.raises(HarnessError, match=r"There is no class wordcount\.Nothing"):
         replay(HERE, broken, folder, broken.trial.cell.streams)
+
+
+LABELS = """
+package labels;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.Record;
+public class Labels implements java.util.function.Supplier<Topology> {
+    public Topology get() {
+        return new Topology()
+            .addSource("in", Serdes.String().deserializer(), Serdes.String().deserializer(), "lines")
+            .addProcessor("label", Label::new, "in")
+            .addSink("out", "counts", Serdes.String().serializer(), Serdes.String().serializer(), "label");
+    }
+    public static class Label extends ContextualProcessor<String, String, String, String> {
+        public void process(Record<String, String> line) {
+            if (line.value().equals("throws")) throw new IllegalStateException("It is said to throw.");
+            byte[] label = line.headers().lastHeader("label").value();
+            context().forward(line.withValue((label == null ? "none" : new String(label)) + line.headers().toArray().length));
+        }
+    }
+}
+"""
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("streams", ["3.3.1", NEWEST])
+def test_headers_are_replayed_and_a_topology_that_throws_is_said(tmp_path, streams):
+    app = tmp_path / "labels"
+    (app / "src").mkdir(parents=True)
+    (app / "src" / "Labels.java").write_text(LABELS)
+    (app / "onceproof.toml").write_text(
+        'class = "labels.Labels"\nsources = ["src"]\n[[input]]\ntopic = "lines"\ngenerate = { records = 1, value = "x" }\n'
+        '[[output]]\ntopic = "counts"\n'
+    )
+    folder, roles = TrialFolder(tmp_path), plans(lines=IN, counts=OUT)
+    settings = {"application": str(app), "class": "labels.Labels"}
+    plan = a_plan(a_trial(str(streams)), roles=roles, app=settings, check="app", streams_config={})
+    headers = [headers_text(of) for of in ([("label", b"a=b"), ("empty", None)], [("label", None)], [("label", b"")])]
+    lines = [replaced(record(0, n, "k", "x", EPOCH + n), headers=of) for n, of in enumerate(headers)]
+    write_input(folder.replay_file, roles, {"lines": lines})
+    found = replay(HERE, plan, folder, plan.trial.cell.streams)
+    assert [value for _, _, value in found.bytes_of("counts")] == [b"a=b2", b"none1", b"1"]
+    write_input(folder.replay_file, roles, {"lines": [*lines, record(0, 3, "k", "throws", EPOCH + 9)]})
+    thrown = replay(HERE, plan, folder, plan.trial.cell.streams)
+    assert thrown.records == {}
+    assert "It is said to throw." in present(thrown.failed)
+
+
+def replaced(of: Record, headers: str) -> Record:
+    return of._replace(headers=headers)

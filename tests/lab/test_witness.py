@@ -67,9 +67,9 @@ def test_what_the_driver_puts_out_is_compared_key_by_key(tmp_path, monkeypatch, 
     topic = plan.topic("input")
     lines = TrialFolder(tmp_path).replay_file.read_text().splitlines()
     assert [line.partition(", ")[2] for line in lines] == [  # by time, and each partition in its order
-        f'1, 45, "{_written(1, ">i")}", "{_written(8, ">i")}"]',
-        f'0, 50, "{_written(1, ">i")}", "{_written(7, ">i")}"]',
-        f'0, 40, "{_written(2, ">i")}", "{_written(7, ">i")}"]',
+        f'1, 45, "{_written(1, ">i")}", "{_written(8, ">i")}", ""]',
+        f'0, 50, "{_written(1, ">i")}", "{_written(7, ">i")}", ""]',
+        f'0, 40, "{_written(2, ">i")}", "{_written(7, ">i")}", ""]',
     ]
     assert all(line.startswith(f'["{topic}"') for line in lines)
 

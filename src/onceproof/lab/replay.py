@@ -36,8 +36,8 @@ MEMORY, ROOM = Path("/dev/shm"), 2**30  # bytes that must be free there  # noqa:
 SCRATCH = "onceproof-replay-"  # the process id follows
 WITHIN = 900.0  # seconds; where there is no such room, some hundred records take a second
 GLOBAL = -1  # the partition of what is read into global tables
-# The time at which the turn of a record comes, and its line; key and value in Base64.
-Row = tuple[int, str, int, int, str | None, str | None]
+# The time at which the turn of a record comes, and its line; key and value in Base64, headers as a record has them.
+Row = tuple[int, str, int, int, str | None, str | None, str]
 
 
 def asks_for_replay(outputs: Mapping[str, Declared]) -> bool:
@@ -51,7 +51,7 @@ def write_input(file: Path, roles: Mapping[str, TopicPlan], records: Mapping[str
 
 
 def write_rows(file: Path, rows: Iterable[Row]) -> None:
-    """Write down an input as the program reads it: `[topic, partition, timestamp, key, value]` a line.
+    """Write down an input as the program reads it: `[topic, partition, timestamp, key, value, headers]` a line.
 
     In the order in which tasks choose among their partitions: by time, and each partition in its own order.
     """
@@ -63,7 +63,8 @@ def _rows(roles: Mapping[str, Declared], records: Mapping[str, Sequence[Record]]
     for role, declared in roles.items():
         for turn, record in in_turn(records[role]):
             partition = GLOBAL if plays == "global" else record.partition
-            yield turn, declared.name, partition, record.timestamp, base64_of(record.key), base64_of(record.value)
+            key, value = base64_of(record.key), base64_of(record.value)
+            yield turn, declared.name, partition, record.timestamp, key, value, record.headers
 
 
 def in_turn(records: Iterable[Record]) -> Iterator[tuple[int, Record]]:
@@ -100,6 +101,8 @@ def replay(
 ) -> Outputs:
     """Replay the input of a trial, which was written down, on a release; returns the output by role.
 
+    If the topology or the driver throws for a record, there is none, and it is said why.
+
     Args:
         installation: what it is replayed with.
         plan: of the trial.
@@ -128,7 +131,9 @@ def replay(
         out = Path(scratch, "outputs.jsonl")
         main = (PROGRAM, str(folder.replay_file), str(out), *topics.values())
         what, log = "the input to be replayed", folder.path / "replay.log"
-        run_program(installation, release, main, log, what, line, beside=beside, timeout=WITHIN)
+        ended = run_program(installation, release, main, log, what, line, beside=beside, timeout=WITHIN)
+        if ended.get("event") == "threw":
+            return Outputs({}, failed=str(ended["message"]))
         with out.open() as lines:
             for topic, key, value in map(json.loads, lines):
                 of_topic[topic].append((0, key, value))

@@ -24,7 +24,7 @@ from onceproof.lab.reader import Reader, Source
 from onceproof.lab.replay import Row, in_turn, replay, write_rows
 from onceproof.lab.topics import Topics
 from onceproof.model.anomaly import Comparison
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
 from onceproof.model.release import Release
@@ -56,7 +56,10 @@ def witness(
     write_rows(folder.replay_file, _rows(plan.topic("input"), records["input"]))
     found = {}
     for release in releases:
-        expected = _records(replay(installation, plan, folder, release, CONFIG).bytes_of("output"), plan)
+        replayed = replay(installation, plan, folder, release, CONFIG)
+        if replayed.failed:
+            raise HarnessError(f"The input cannot be replayed on {release}: {replayed.failed}.")
+        expected = _records(replayed.bytes_of("output"), plan)
         found[release] = list(compare_with(expected, records["output"], "replay", "output", alike, at_least=at_least))
     return found
 
@@ -76,7 +79,15 @@ def _committed(plan: TrialPlan, cluster: Cluster) -> Mapping[str, Sequence[Recor
 
 def _rows(topic: str, records: Sequence[Record]) -> Iterator[Row]:
     for turn, record in in_turn(records):
-        yield turn, topic, record.partition, record.timestamp, _base64(record.key), _base64(record.value)
+        yield (
+            turn,
+            topic,
+            record.partition,
+            record.timestamp,
+            _base64(record.key),
+            _base64(record.value),
+            record.headers,
+        )
 
 
 def _base64(number: int | None) -> str | None:

@@ -17,6 +17,7 @@ class Outputs(JsonFile):
 
     records: Mapping[str, tuple[Written, ...]]
     offsets: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of these records, where they are in topics
+    failed: str | None = None  # why nothing could be replayed
 
     @classmethod
     def of(cls, topics: Mapping[str, Sequence[Record]]) -> "Outputs":
@@ -41,6 +42,7 @@ class Oracle(JsonFile):
     replayed: Outputs | None = None  # what TopologyTestDriver makes of the same input, if that was asked for
     replayed_on_newest: Outputs | None = None  # the same of the newest release
     as_replayed: Mapping[str, str] = field(default_factory=dict)  # by role, see `Declared`
+    unreplayed: Mapping[str, str] = field(default_factory=dict)  # promises that cannot be judged so, and why
 
 
 def _written(record: Record) -> Written:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 from onceproof.lab.context import Report
 
-
 PHASES = {  # of a trial, as people are to read them
     "provision": "gets its topics",
     "preload": "gets its first records",

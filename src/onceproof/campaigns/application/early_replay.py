@@ -110,9 +110,9 @@ class EarlyReplay:
             records: dict[str, list[Record]] = {role: [] for role in declared}
             for message in raw_records(consumer, stretches):
                 role = roles[str(message.topic())]
-                _, timestamp = message.timestamp()
+                sent = (message.timestamp()[1], message.headers() or ())
                 place = (message.partition() or 0, message.offset() or 0)
-                records[role].append(token_record(*place, message.key(), message.value(), declared[role], timestamp))
+                records[role].append(token_record(*place, message.key(), message.value(), declared[role], *sent))
         except KafkaException:
             return None
         finally:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from onceproof.campaigns.application.advice import (
@@ -160,10 +161,10 @@ def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster
     readings = judge_without_fault(asked.run, [done.trial for done in trials], oracle)
     trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
     if any(done.found.anomalies for done in trials):
-        return _on_release(asked, _worst_last(trials), "without any fault", {})
+        return _on_release(asked, _worst_last(trials), "without any fault", {}, oracle.unreplayed)
     trials.append(_run(asked, asked.disturbed(file), clusters[0], agenda))
     outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
-    result = _on_release(asked, trials, "under the fault", outputs)
+    result = _on_release(asked, trials, "under the fault", outputs, oracle.unreplayed)
     if why := excused(asked.run.trial(trials[0].trial), oracle):
         result = replace(result, reason=f"{result.reason} {why}")
     if not asked.controls or result.judgement is not Judgement.GREEN:
@@ -317,12 +318,23 @@ def with_replays(
     """
     wanted = {name: release for name, release in zip(REPLAYED, releases, strict=True) if name in promised and release}
     of = {release: replay_on(release) for release in sorted(set(wanted.values()))}
-    again, newest = (of[wanted[name]] if name in wanted else None for name in REPLAYED)
-    return replace(oracle, replayed=again, replayed_on_newest=newest)
+    failed = {
+        name: f"TopologyTestDriver of {release} cannot replay the input: {of[release].failed}"
+        for name, release in wanted.items()
+        if of[release].failed
+    }
+    again, newest = (of[wanted[name]] if name in wanted.keys() - failed.keys() else None for name in REPLAYED)
+    return replace(oracle, replayed=again, replayed_on_newest=newest, unreplayed=failed)
 
 
-def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[str, Output]) -> OnRelease:
-    """The result of the last trial."""
+def _on_release(
+    asked: Asked,
+    trials: list[_Done],
+    when: str,
+    outputs: Mapping[str, Output],
+    unreplayed: Mapping[str, str] = MappingProxyType({}),
+) -> OnRelease:
+    """The result of the last trial; `unreplayed` are promises that could not be judged, and why."""
     last = trials[-1]
     judgement, reason, advice = _judged(last, when, outputs)
     folder = asked.run.trial(last.trial)
@@ -339,7 +351,7 @@ def _on_release(asked: Asked, trials: list[_Done], when: str, outputs: Mapping[s
         anomalies=last.found.anomalies,
         witnesses=tuple(first_of_each(last.found.witnesses, SHOWN)),
         promises=last.found.promises,
-        not_looked_at={**plan.not_looked_at, **unread_stores(events)},
+        not_looked_at={**plan.not_looked_at, **unread_stores(events), **unreplayed},
         outputs=outputs,
         records=last.found.records,
         plant=last.outcome.plant,

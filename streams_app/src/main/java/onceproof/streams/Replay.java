@@ -18,6 +18,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.StreamsConfig;
@@ -31,13 +33,14 @@ import org.apache.kafka.streams.test.TestRecord;
  * brokers, and writes down what comes out.
  *
  * <p>Arguments: a file of the input in its order, a file for the output, the output's topics. A line of the input is
- * {@code [topic, partition, timestamp, key, value]}, one of the output {@code [topic, key, value]}, keys and values in
- * Base64 or null. Records of partition -1 are for global tables.
+ * {@code [topic, partition, timestamp, key, value, headers]}, one of the output {@code [topic, key, value]}, keys and
+ * values in Base64 or null, headers as {@code name=hex} one after the other. Records of partition -1 are for global tables.
  *
  * <p>Each partition has a driver of its own, as it has tasks of its own; unless the topology repartitions, or makes a
  * global table of what it puts out, which a driver does within itself.
  *
- * <p>Stdin: the start line of an instance. Stdout: the event {@code error}, with exit code 1, if that fails.
+ * <p>Stdin: the start line of an instance. Stdout: the event {@code error}, with exit code 1, if that fails; the event
+ * {@code threw}, with the message, if the topology or the driver threw for a record.
  */
 public final class Replay {
 
@@ -67,6 +70,8 @@ public final class Replay {
         try (BufferedWriter out = Files.newBufferedWriter(output)) {
             StartLine asked = StartLine.parse(String.valueOf(owner.readLine()));
             new Replay(asked, output.resolveSibling("replayed"), topics, out).replay(input);
+        } catch (ThrownException e) {
+            events.emit("threw", Events.fields("message", Main.sentence(e.getCause())));
         } catch (RuntimeException | Error e) {
             events.error(Main.sentence(e));
             Exit.FAILED.now();
@@ -86,7 +91,11 @@ public final class Replay {
         records.remove(GLOBAL);
         for (Map.Entry<Integer, List<JsonNode>> part : records.entrySet()) {
             asked.config.put(StreamsConfig.STATE_DIR_CONFIG, state.resolve(part.getKey().toString()).toString());
-            replay(globals, part.getValue());
+            try {
+                replay(globals, part.getValue());
+            } catch (RuntimeException e) {
+                throw new ThrownException(e);
+            }
         }
     }
 
@@ -107,7 +116,8 @@ public final class Replay {
             for (List<JsonNode> part : List.of(globals, records)) {
                 for (JsonNode record : part) {
                     inputs.computeIfAbsent(record.get(0).textValue(), topic -> input(driver, topic))
-                            .pipeInput(bytes(record.get(3)), bytes(record.get(4)), record.get(2).longValue());
+                            .pipeInput(new TestRecord<>(bytes(record.get(3)), bytes(record.get(4)),
+                                    headers(record.get(5).textValue()), record.get(2).longValue()));
                     if (++piped % DRAINED_EVERY == 0) {
                         drain(driver);
                     }
@@ -132,6 +142,38 @@ public final class Replay {
                     out.newLine();
                 }
             }
+        }
+    }
+
+    /** Of a header without a value there is the name alone. */
+    private static Headers headers(String text) {
+        Headers headers = new RecordHeaders();
+        for (String header : text.split(" ")) {
+            int end = header.lastIndexOf('=');
+            if (end >= 0) {
+                headers.add(header.substring(0, end), hex(header.substring(end + 1)));
+            } else if (!header.isEmpty()) {
+                headers.add(header, null);
+            }
+        }
+        return headers;
+    }
+
+    private static byte[] hex(String digits) {
+        byte[] bytes = new byte[digits.length() / 2];
+        for (int i = 0; i < bytes.length; i++) {
+            bytes[i] = (byte) Integer.parseInt(digits.substring(2 * i, 2 * i + 2), 16);
+        }
+        return bytes;
+    }
+
+    /** What the topology or the driver threw for a record. */
+    private static final class ThrownException extends RuntimeException {
+
+        private static final long serialVersionUID = 1L;
+
+        ThrownException(RuntimeException cause) {
+            super(cause);
         }
     }
 
