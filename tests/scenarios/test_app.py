@@ -312,6 +312,29 @@ def test_a_second_fault_has_its_configuration_in_all_runs_and_an_instance_of_its
         )
 
 
+SETTERS = """
+[[phase]]
+start = 2
+properties = { "rocksdb.config.setter" = "shop.Bounded" }
+"""
+
+
+@pytest.mark.parametrize(("fault", "is_ours"), [("instance-kill", True), ("pause", False)])
+def test_a_setter_of_rocksdb_is_asked_where_a_fault_brings_one_of_ours(tmp_path, fault, is_ours):
+    folder = shutil.copytree(ORDERS, tmp_path / "orders")
+    file = folder / "onceproof.toml"
+    file.write_text(
+        file.read_text().replace("[properties]", '[properties]\n"rocksdb.config.setter" = "shop.Own"') + SETTERS
+    )
+    trial = a_trial("4.3.1", scenario="app", application=str(folder), fault=fault)
+    plan = plan_of(PreparedTrial(trial), FakeCluster())
+    first, second = since(plan.streams_config, plan.later)
+    theirs = ["shop.Own", "shop.Bounded"]
+    assert [one["onceproof.rocksdb.config.setter"] for one in (first, second)] == theirs
+    found = [one["rocksdb.config.setter"] for one in (first, second)]
+    assert found == (["onceproof.streams.RocksDbMemory"] * 2 if is_ours else theirs)
+
+
 def test_a_second_fault_without_a_first_one_is_refused(tmp_path):
     request = ApplicationRequest(streams=("4.3.1",), settings=("fault=none", "beside=pause"))
     with pytest.raises(

@@ -31,6 +31,7 @@ from onceproof.model.phrases import ANEW, PROCESS, REFUSED, TRUSTED, WIPED
 from onceproof.model.timeline import Event
 
 WRITE_BUFFER = 65_536  # bytes: the least that RocksDB takes
+ROCKSDB, OF_USERS = "rocksdb.config.setter", "onceproof.rocksdb.config.setter"  # the second is asked before ours
 MEMORY_OF_FAULTS = "onceproof.streams.RocksDbMemory"  # what sets it, and keeps files from being compacted
 GIVEN_UP_AFTER = 3.0  # seconds that an instance is given to die of a refused write
 PROCESS_FILE = "kafka-streams-process-metadata"
@@ -43,7 +44,7 @@ def small_write_buffer(size: int) -> dict[str, str]:
     Nothing is compacted, so a file is as old as the flush that wrote it.
     """
     return {
-        "rocksdb.config.setter": MEMORY_OF_FAULTS,
+        ROCKSDB: MEMORY_OF_FAULTS,
         "onceproof.rocksdb.write.buffer.bytes": str(size),
     }
 

@@ -38,6 +38,7 @@ from onceproof.faults import (
     topology_pause,
 )
 from onceproof.faults.base import Fault, is_at_rest, processed, run_fault
+from onceproof.faults.directory import OF_USERS, ROCKSDB
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import ANSWERS, CHANGELOG, Declared, Later
@@ -252,7 +253,7 @@ def config(trial: Trial) -> Mapping[str, str]:
     like, second = fault_or_none(parameters.fault_config), beside(parameters)
     return {
         GUARANTEE: "exactly_once_v2",
-        **application.properties(prefix(trial)),
+        **_with_own_setter(application.properties(prefix(trial))),
         **_heap(application.declares),
         **(
             {SERVER: f"{INSTANCE}:1"} if application.declares.query else {}
@@ -260,6 +261,18 @@ def config(trial: Trial) -> Mapping[str, str]:
         **(second.config(parameters.by_name) if second else {}),
         **(like.config(parameters.by_name) if like else {}),
     }
+
+
+def _with_own_setter(properties: Mapping[str, str], *, is_ours: bool = False) -> dict[str, str]:
+    """Properties with the setter of RocksDB's options under a second name: a fault puts one of ours in its place."""
+    own = {OF_USERS: properties[ROCKSDB]} if ROCKSDB in properties else {}
+    return {name: value for name, value in properties.items() if not (is_ours and name == ROCKSDB)} | own
+
+
+def _sets_rocksdb(parameters: Parameters) -> bool:
+    """Whether a fault brings a setter of RocksDB's options."""
+    faults = (parameters.injected, beside(parameters), fault_or_none(parameters.fault_config))
+    return any(ROCKSDB in fault.config(parameters.by_name) for fault in faults if fault)
 
 
 def _heap(declares: Declaration) -> dict[str, str]:
@@ -275,7 +288,8 @@ def later(trial: Trial) -> tuple[Later, ...]:
         at = declares.at(phase.start)
         app = {"command": list(at.command)} if at.command else {"class": at.class_}
         properties = application.properties(prefix(trial), phase.start)
-        config = {name: properties[name] for name in phase.properties} | _heap(at) | {PHASE: str(phase.start)}
+        changed = {name: properties[name] for name in phase.properties}
+        config = _with_own_setter(changed, is_ours=_sets_rocksdb(values(trial))) | _heap(at) | {PHASE: str(phase.start)}
         made.append(Later(phase.start, app, {} if at.command else config))
     return tuple(made)
 

@@ -1,6 +1,7 @@
 package onceproof.streams;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -15,6 +16,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.state.RocksDBConfigSetter;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +54,37 @@ class RocksDbMemoryTest {
                 assertEquals(4096, options.writeBufferSize());
                 assertTrue(options.level0FileNumCompactionTrigger() > 1_000, "a file would be younger than its writes");
             }
+        }
+    }
+
+    @Test
+    void a_setter_of_the_application_is_asked_first_and_closed() {
+        Own.closed = null;
+        try (Options options = new Options()) {
+            RocksDbMemory memory = new RocksDbMemory();
+            memory.setConfig("seen", options, Map.of(RocksDbMemory.BYTES, 4096, RocksDbMemory.OWN, Own.class.getName()));
+            assertEquals(4096, options.writeBufferSize());
+            assertEquals(7, options.maxWriteBufferNumber());
+            memory.close("seen", options);
+            assertEquals("seen", Own.closed);
+            assertTrue(assertThrows(IllegalArgumentException.class, () -> new RocksDbMemory().setConfig("seen", options,
+                    Map.of(RocksDbMemory.BYTES, 1, RocksDbMemory.OWN, "no.Such"))).getMessage().startsWith("no.Such"));
+        }
+    }
+
+    /** As an application has it. */
+    public static final class Own implements RocksDBConfigSetter {
+        private static String closed;
+
+        @Override
+        public void setConfig(String store, Options options, Map<String, Object> config) {
+            options.setWriteBufferSize(1_000_000);
+            options.setMaxWriteBufferNumber(7);
+        }
+
+        @Override
+        public void close(String store, Options options) {
+            closed = store;
         }
     }
 
