@@ -333,6 +333,40 @@ def described(examples, monkeypatch):
     return check
 
 
+BY_CODE = """
+package counted;
+import java.util.Properties;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.Topology;
+public class Counted {
+    public static Topology topology(Properties config) {
+        config.put("processing.guarantee", "at_least_once");
+        config.put("default.key.serde", org.apache.kafka.common.serialization.Serdes.StringSerde.class);
+        StreamsBuilder builder = new StreamsBuilder();
+        builder.stream("lines").to("out");
+        return builder.build(config);
+    }
+}
+"""
+
+
+@pytest.mark.broker
+def test_what_it_is_judged_by_and_its_code_sets_is_said_before_anything_is_started(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "Counted.java").write_text(BY_CODE)
+    file = tmp_path / "onceproof.toml"
+    file.write_text(
+        'class = "counted.Counted#topology"\nsources = ["src"]\n[properties]\n"commit.interval.ms" = 100\n[[input]]\n'
+        'topic = "lines"\ngenerate = { records = 1, value = "x" }\n[[output]]\ntopic = "out"\n'
+    )
+    with pytest.raises(UsageError, match=r"sets processing\.guarantee to at_least_once, by which it is judged: write"):
+        check_topology(HERE, application_of(str(tmp_path)), NEWEST)
+    file.write_text(file.read_text().replace("[properties]", '[properties]\n"processing.guarantee" = "at_least_once"'))
+    application_of.cache_clear()
+    check_topology(HERE, application_of(str(tmp_path)), NEWEST)
+    assert uses_on(HERE, application_of(str(tmp_path)), NEWEST)["guarantee"] == ("at_least_once",)
+
+
 def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_somebody_else(described):
     reported = described([f"{PREFIX}orders", "payments"])
     assert "its topology has the topic payments, which may be one of yours" in reported

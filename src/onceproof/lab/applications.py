@@ -11,6 +11,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from onceproof.faults.directory import ROCKSDB
 from onceproof.installation import Installation
 from onceproof.lab.artifacts import remembered, resolve, streams_class_path
 from onceproof.lab.maven import dependency
@@ -28,6 +29,16 @@ TOPICS = ("sources", "globals", "sinks")  # of a topology
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"  # a topic that Kafka Streams writes to beside the topology
 # Classes of stores, or of what they wrap: those that clients can ask for a key, and those whose answers are not judged.
 ASKED, NOT_ASKED = r"Metered(Timestamped)?KeyValueStore(WithHeaders)?", "Versioned|LRU"
+# Properties by which an application is judged, or that a fault needs.
+JUDGED_BY = "|".join(
+    [
+        *map(re.escape, (GUARANTEE, *CACHE_SIZES, ROCKSDB, "num.standby.replicas", "topology.optimization")),
+        r"group\.(protocol|instance\.id)",
+        r"enable\.transactional\.statestores",
+        r"(producer\.)?transaction\.timeout\.ms",
+        r".*exception\.handler.*",
+    ]
+)
 RENAMED = Release(3, 4, 0)  # the size of the cache, by KIP-770
 COMPILED = ".compiled"  # marks classes that are all there
 
@@ -117,6 +128,7 @@ def check_topology(installation: Installation, application: Application, release
         config = _config(application, prefix, start)
         described = _described(installation, application, release, config, start)
         topology = f"{application.name} on Kafka Streams {release}{_since(start)}: its topology"
+        _check_set(topology, described.get("set", {}), config)
         described["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
         _check_topics(topology, _without(prefix, topology, described) if prefix else described, application.declares)
         for query in application.declares.query:
@@ -135,7 +147,8 @@ def uses_on(installation: Installation, application: Application, release: Relea
         UsageError: the topology cannot be built.
     """
     config = _config(application, "")
-    return Topology.of(_described(installation, application, release, config)).uses(config)
+    described = _described(installation, application, release, config)
+    return Topology.of(described).uses(config | described.get("set", {}))
 
 
 def _config(application: Application, prefix: str, start: int = 1) -> dict[str, str]:
@@ -162,6 +175,20 @@ def _described(
             return run_program(installation, release, main, log, "the topology to be built", line, beside=beside)
         except HarnessError as error:
             raise UsageError(f"{application.name} on Kafka Streams {release}{_since(start)}: {error}") from error
+
+
+def _check_set(topology: str, set_: Mapping[str, str], config: Mapping[str, str]) -> None:
+    """Check that what the application is judged by is not set by its code alone.
+
+    Raises:
+        UsageError: it is.
+    """
+    for name, value in set_.items():
+        if re.fullmatch(JUDGED_BY, name) and value != config.get(name):
+            raise UsageError(
+                f'{topology} is built by code that sets {name} to {value}, by which it is judged: write "{name}" = '
+                f'"{value}" into [properties] of {FILE}, too, or leave it to that.'
+            )
 
 
 def _without(prefix: str, topology: str, topics: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
