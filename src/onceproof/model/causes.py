@@ -28,7 +28,7 @@ POLL, POLL_TIMEOUT = "max.poll.interval.ms", 300_000
 
 @dataclass(frozen=True)
 class Cause:
-    """What an application did, in a sentence, and what helps."""
+    """A sentence about what an application did, and what helps."""
 
     summary: str
     remedy: str

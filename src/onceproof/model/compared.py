@@ -319,7 +319,7 @@ def _of_serdes(name: str, old: Store, new: Store) -> Iterator[Change]:
 
 
 def _type(reader: str) -> str:
-    """What a class reads, for people."""
+    """The type that a class reads, for people."""
     return reader.removeprefix(OF_SERDES).removesuffix(READER)
 
 

@@ -65,7 +65,7 @@ class Scene:
         return found
 
     def logged(self, what: str) -> list[Event]:
-        """What the logs of instances say that these did (the events `logged`)."""
+        """The events `logged` of one kind: what instances did, as their logs say."""
         return [event for event in self.events if event["event"] == "logged" and event["what"] == what]
 
     @cached_property

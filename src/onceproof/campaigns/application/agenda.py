@@ -74,5 +74,5 @@ class Agenda:
 
 
 def _side_by_side(phases: Sequence[str]) -> str:
-    """What a run does, or what each of several does."""
+    """The phase of a run, or those of several."""
     return phases[0] if len(phases) == 1 else ", ".join(f"one {phase}" for phase in phases)
