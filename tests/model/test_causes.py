@@ -61,6 +61,7 @@ MOVED = tuple(started(keyed("KSTREAM-MAP-0000000001-repartition"), keyed("KSTREA
 INVALID = replace(DIED, observed="Existing internal topic app-by-repartition has invalid partitions: expected: 4")
 GARBLED = replace(DIED, observed="caused by SerializationException: Size of data received by LongDeserializer is not 8")
 CIRCLE = logged("fenced", place="orders-0", offset=780, times=16, apart=7_200, late=0)
+FAILURE = {"t": 4, "source": "driver", "event": "failure", "anomaly": "stuck"}
 LATE = {**CIRCLE, "late": 15, "apart": 4_000}
 PATIENCE = {**EXACTLY, "producer.transaction.timeout.ms": "4000", "max.poll.interval.ms": "3000"}
 DROPPED = logged("dropped", topic="onceproof.app-journal-changelog", task="0_1", times=20)
@@ -130,9 +131,19 @@ def test_and_nothing_that_differs_in_one_thing(witness, events):
     ],
 )  # fmt: skip
 def test_a_standstill_is_a_circle_where_threads_are_fenced_at_the_same_place_by_a_time_out(events, config, says):
+    events = [*events, FAILURE]
     found = summary(STUCK, *events, config=config)
     assert says in found if says else found == ""
     assert summary(replace(STUCK, anomaly="wrong-value"), *events, config=config) == ""
+
+
+def test_without_transactions_a_circle_puts_out_what_is_never_committed():
+    came = replace(WRONG, anomaly="unexpected-record")
+    patient = {**PATIENCE, "processing.guarantee": "at_least_once"}
+    assert "max.poll.interval.ms is 3000" in summary(came, LATE, FAILURE, config=patient)
+    assert summary(came, LATE, FAILURE, config=PATIENCE) == ""
+    assert summary(came, LATE, config=patient) == ""  # it ended well
+    assert summary(came, {**LATE, "times": 2}, FAILURE, config=patient) == ""
 
 
 def test_what_a_cause_explains_is_not_unexplained_and_what_an_issue_explains_is_left_to_it():

@@ -137,7 +137,10 @@ class Causes:
     # --- a record that takes longer than Kafka waits -----------------------------------------------------------------
 
     def _of_circles(self, witness: Witness) -> Iterator[Cause]:
-        if witness.anomaly != "stuck" or self._scene.faults:
+        # Without transactions there is output of what is never committed.
+        at_least = all(config.get("processing.guarantee") == "at_least_once" for config in self._configs)
+        shown = ("stuck", "unexpected-record") if at_least else ("stuck",)
+        if witness.anomaly not in shown or self._scene.faults or not self._scene.has("failure"):
             return
         for event in self._scene.logged("fenced"):
             name, timeout = self._timeout(late=event["late"] >= AGAIN)
