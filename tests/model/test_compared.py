@@ -349,3 +349,20 @@ def test_origins_are_followed_past_a_node_that_several_lead_to():
     assert circle.feeding("counts") == {"a", "b"}
     assert circle.feeding("sums") == circle.writers("r") == {"a", "b"}
     assert circle.readers("r") == {"sums"}
+
+
+def test_a_store_that_other_classes_read_is_lost_and_one_of_yours_may_read_what_another_wrote():
+    def read_by(*readers):
+        return replace(ONE, stores={"counts": Store(ON_DISK, "counts-changelog", readers)})
+
+    of_kafka = "org.apache.kafka.common.serialization.{}Deserializer".format
+    found = compare(read_by(of_kafka("String"), of_kafka("String")), read_by(of_kafka("String"), of_kafka("Long")))
+    assert [(one.summary, one.of) for one in found.changes] == [
+        ("store counts reads its values as Long, and they were written as String", ("counts",))
+    ]
+    assert (found.loses_state, found.rolls) == (True, False)
+    assert "by the classes that wrote it" in found.advice
+    yours = compare(read_by("shop.Old", None), read_by("shop.New", None))
+    assert [(one.kind, one.effects) for one in yours.changes] == [("serde", ())]
+    of_streams = "org.apache.kafka.streams.kstream.TimeWindowedDeserializer"
+    assert compare(read_by(of_streams, None), read_by("org.apache.kafka.streams.Other", None)).changes == ()

@@ -80,6 +80,11 @@ class Comparison:
         if self.has(Effect.REFUSES):
             return "It cannot be deployed."
         if self.has(Effect.RESETS) or self.loses_state:
+            if {change.kind for change in self.changes if Effect.LOSES in change.effects} == {"serde"}:
+                return (
+                    "A rolling deployment cannot keep the state. Read what the stores hold by the classes that wrote "
+                    "it, or stop all instances and reset the application, if its input is still there."
+                )
             return (
                 "A rolling deployment cannot keep the state. Give the stores and repartition topics the names that "
                 "they had (Materialized.as, Grouped.as, Repartitioned.as), or stop all instances and reset the "
