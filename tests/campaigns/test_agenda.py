@@ -24,7 +24,7 @@ def test_it_says_what_is_under_way_and_what_is_left():
         "4.1.2, without a fault: processes the first records (left: pause, 4.4.0)",
         "4.1.2, without a fault: one processes the first records, one gets its first records (left: pause, 4.4.0)",
         "4.1.2, without a fault: one is closed and started again, one gets its first records (left: pause, 4.4.0)",
-        "4.1.2, pause: is struck, and processes the others (left: 4.4.0)",
+        "4.1.2, pause: has its fault, and processes the others (left: 4.4.0)",
         "4.4.0, without a fault: processes the first records",
     ]
 

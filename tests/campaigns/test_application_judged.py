@@ -214,7 +214,7 @@ def test_who_runs_it_every_night_is_told_what_it_is_and_what_to_do():
         ({"issues": (KNOWN,)}, "KAFKA-20685: Delete the directory."),
         (
             {"unexplained": {"lost-record": 3}},
-            "No known issue explains 3 lost-record. No fault struck it: if it is so on older releases, too (--streams), "
+            "No known issue explains 3 lost-record. It had no fault: if it is so on older releases, too (--streams), "
             "no release is to blame, but what the application does.",
         ),
         (

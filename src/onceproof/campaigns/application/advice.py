@@ -46,7 +46,7 @@ def _to_find_out(result: OnRelease) -> str:
     """How to find out what an unknown red is of."""
     if result.fault is None:
         return (
-            "No fault struck it: if it is so on older releases, too (--streams), no release is to blame, but what the "
+            "It had no fault: if it is so on older releases, too (--streams), no release is to blame, but what the "
             "application does. Else see since when"
         )
     return (

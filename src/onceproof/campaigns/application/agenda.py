@@ -12,7 +12,7 @@ PHASES = {  # of a trial, as people are to read them
     "first": "processes the first records",
     "restart": "is closed and started again",
     "flow": "processes the others",
-    "fault": "is struck, and processes the others",
+    "fault": "has its fault, and processes the others",
     "drain": "processes what is left",
     "routes": "says where its stores are",
     "leave": "closes",
