@@ -1,9 +1,5 @@
-"""What is planted into topics, stores and timelines is found by all witnesses, as what it is, and nothing else is.
+"""What is planted into topics, stores and timelines is found by all witnesses, as what it is, and nothing else is."""
 
-Spark compiles its queries as in production, which other tests do without.
-"""
-
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,18 +13,6 @@ from tests.specimens.mutations import untouched
 from tests.specimens.trials import kept_trials
 
 
-@pytest.fixture
-def compiling(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session of the tests, which writes and compiles code for each query."""
-    defaults = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-    others = {name: str(spark.conf.get(name)) for name in defaults}
-    for name, value in defaults.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in others.items():
-        spark.conf.set(name, value)
-
-
 @pytest.mark.spark
 @pytest.mark.broker
 @pytest.mark.parametrize(
@@ -39,13 +23,13 @@ def compiling(spark: SparkSession) -> Iterator[SparkSession]:
     ],
 )
 def test_all_witnesses_find_exactly_what_was_planted(
-    compiling: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path, how_many: str
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path, project: Path, how_many: str
 ) -> None:
     kept = kept_trials()
     mutations = [*map(untouched, kept), *one_of_each_anomaly(kept)]  # `benchmarks/mutations.py` has all, at many places
     if how_many == "each trial once":
         mutations = list({mutation.clean.name: mutation for mutation in mutations}.values())
     vendor = project / ".onceproof" / "artifacts" / "data-docs-vendor"
-    judged = judge(compiling, cluster, tmp_path / a_run_id(), mutations, vendor)
+    judged = judge(spark, cluster, tmp_path / a_run_id(), mutations, vendor)
     amiss = {f"{j.planted.mutation.clean.name}: {j.planted.mutation.kind}": j.amiss() for j in judged}
     assert {name: witnesses for name, witnesses in amiss.items() if witnesses} == {}
