@@ -1,9 +1,9 @@
-"""The net: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
+"""The net of each night: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
 
 One small trial of each, two at once, next to one that mostly waits. One Spark application with the settings of
 production reads them all, and so does the independent reader. What the registry explains is asserted by its key.
-Some have a fault, so that most faults meet real brokers here. At night a few are repeated with an injected bug, which
-both readers must see.
+Some have a fault, so that most faults meet real brokers here. A few are repeated with an injected bug, which both
+readers must see.
 """
 
 import os
@@ -32,7 +32,7 @@ from tests.conftest import HERE, UNDISTURBED, a_run_id
 from tests.present import present
 from tests.published import PUBLISHED
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.night, pytest.mark.timeout(1800)]
 
 RELEASE = PUBLISHED.resolve(NEWEST)
 THREE = "three"  # the brokers of faults of one of several
@@ -230,7 +230,6 @@ def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net
     assert {issue.key for issue in concerned_in(trial, reading.anomalies)} == ({small.known} if small.known else set())
 
 
-@pytest.mark.night
 @pytest.mark.parametrize("small", PLANTED, ids=str)
 def test_both_readers_see_a_bug_that_is_planted_into_the_newest(net, small):
     trial = last(net, small)
