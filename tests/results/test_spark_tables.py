@@ -16,5 +16,5 @@ def test_a_table_that_is_not_there_has_no_rows(tmp_path):
 def test_a_damaged_table_is_an_error_with_a_sentence(tmp_path, damage):
     pyarrow.parquet.write_table(pyarrow.table({"trial": ["t1"]}), tmp_path / "whole.parquet")
     (tmp_path / "torn.parquet").write_bytes(damage)
-    with pytest.raises(HarnessError, match=r"The table .* cannot be read: .*\. Delete it, and let Spark check again\."):
+    with pytest.raises(HarnessError, match=r"The table .* is damaged: .*\. Delete it, and let Spark check again\."):
         rows_of(tmp_path, ["trial"])

@@ -30,8 +30,7 @@ def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dic
             return None
         rows: list[dict[str, Any]] = dataset.to_table(columns=list(columns), filter=wanted).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
-        remedy = "Delete it, and let Spark check again"
-        raise HarnessError(f"The table {table} cannot be read: {error}. {remedy}.") from error
+        raise HarnessError(f"The table {table} is damaged: {error}. Delete it, and let Spark check again.") from error
     return rows
 
 
