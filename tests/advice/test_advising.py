@@ -33,7 +33,9 @@ PUBLISHED = (
 )
 RELEASES = [Release.parse(text) for text in PUBLISHED]
 RUN = "20261120T021500-bbbb"
-STATELESS = Application({"guarantee": ("exactly_once_v2",), "stores": (), "quotas": (False,)})
+STATELESS = Application(
+    {"guarantee": ("exactly_once_v2",), "stores": (), "global_tables": (False,), "quotas": (False,)}
+)
 
 
 def question(current, target, measured=(), application=None):
