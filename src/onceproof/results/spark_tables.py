@@ -7,7 +7,6 @@ from typing import Any
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
-from onceproof.model.errors import HarnessError
 from onceproof.model.extras import PARQUET, require
 from onceproof.model.run_folder import RunFolder
 
@@ -17,20 +16,16 @@ def rows_of(table: Path, columns: Sequence[str], wanted: Any = None) -> list[dic
 
     Raises:
         UsageError: there is one, and PyArrow is not installed.
-        HarnessError: a file of it is damaged.
     """
     if not table.exists():
         return None
     require(PARQUET, f"The table {table}")
     import pyarrow.dataset  # only where there are tables of Spark
 
-    try:
-        dataset = pyarrow.dataset.dataset(table, format="parquet", partitioning="hive")
-        if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
-            return None
-        rows: list[dict[str, Any]] = dataset.to_table(columns=list(columns), filter=wanted).to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise HarnessError(f"The table {table} is damaged: {error}. Delete it, and let Spark check again.") from error
+    dataset = pyarrow.dataset.dataset(table, format="parquet", partitioning="hive")
+    if not set(columns) <= set(dataset.schema.names):  # a table without a single row has no partition column
+        return None
+    rows: list[dict[str, Any]] = dataset.to_table(columns=list(columns), filter=wanted).to_pylist()
     return rows
 
 
