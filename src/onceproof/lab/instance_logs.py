@@ -58,7 +58,7 @@ def was_recycled(logs: Iterable[Path], proof: Return) -> bool:
     return any(t is not None and proof.left - RECYCLED_WITHIN <= t <= proof.back for t in times)
 
 
-def logged(log: Path) -> Iterator[dict[str, Any]]:
+def read_logged(log: Path) -> Iterator[dict[str, Any]]:
     """The fields of the events `logged` (`model.timeline`): what an instance did to records, and said of it."""
     skipped: Counter[tuple[str, int]] = Counter()
     unkeyed: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
-from onceproof.lab.instance_logs import logged
+from onceproof.lab.instance_logs import read_logged
 from onceproof.lab.reading import Read, SegmentReading, TopicReading, logs_of, open_for
 from onceproof.lab.replay import asks_for_replay, write_input
 from onceproof.model.anomaly import Comparison
@@ -83,7 +83,7 @@ def judge(
 def _note_logged(context: TrialContext) -> None:
     """Write down what the logs of a user application say of its records."""
     for log in sorted(context.folder.instances.glob("*.log")):
-        for fields in logged(log):
+        for fields in read_logged(log):
             context.note("logged", instance=log.stem.partition(".")[0], **fields)
 
 

@@ -75,7 +75,7 @@ class Shows:
             and not (self.unconfigured is not None and _is_configured(self.unconfigured, configs))
             and not (self.skipped and not _restores_skipped(witness, scene))
             and not (self.unkeyed and not _left_out(witness, scene))
-            and not (self.dropped and not any(scene.logged("dropped")))
+            and not (self.dropped and not any(scene.select_logged("dropped")))
         )
 
 
@@ -92,7 +92,7 @@ def _is_configured(pattern: str, configs: Sequence[Mapping[str, str]]) -> bool:
 
 def _restores_skipped(witness: Witness, scene: Scene) -> bool:
     """Whether a store that a witness can come of was restored from a topic of which records were skipped."""
-    skipped = {event["topic"] for event in scene.logged("skipped") if event["partition"] in scene.restored}
+    skipped = {event["topic"] for event in scene.select_logged("skipped") if event["partition"] in scene.restored}
     return any(
         witness.anomaly == "thread-died" or outputs_of(witness) & shape.fed_by(name)
         for _, shape in scene.shapes
@@ -114,7 +114,7 @@ def _left_out(witness: Witness, scene: Scene) -> int:
             if name == source or name.endswith(f"-{source}")  # one that Kafka Streams made has the application's id
         )
 
-    return sum(event["times"] for event in scene.logged("unkeyed") if is_reached(event["topic"]))
+    return sum(event["times"] for event in scene.select_logged("unkeyed") if is_reached(event["topic"]))
 
 
 def _may_be_uncommitted(witness: Witness, scene: Scene, topology: Topology) -> bool:

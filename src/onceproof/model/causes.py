@@ -108,7 +108,7 @@ class Causes:
         stores = {store for _, shape in self._scene.shapes for store in shape.stores}
         return [
             (store, event["topic"], int(event["task"].partition("_")[2]), event["times"])
-            for event in self._scene.logged("dropped")
+            for event in self._scene.select_logged("dropped")
             for store in stores
             if event["topic"].endswith(f"-{store}-changelog")
         ]
@@ -142,7 +142,7 @@ class Causes:
         shown = ("stuck", "unexpected-record") if at_least else ("stuck",)
         if witness.anomaly not in shown or self._scene.faults or not self._scene.has("failure"):
             return
-        for event in self._scene.logged("fenced"):
+        for event in self._scene.select_logged("fenced"):
             name, timeout = self._timeout(late=event["late"] >= AGAIN)
             if event["times"] >= AGAIN and event["apart"] >= timeout:
                 yield Cause(

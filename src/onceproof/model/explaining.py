@@ -64,7 +64,7 @@ class Scene:
                     found.append((start, shape))
         return found
 
-    def logged(self, what: str) -> list[Event]:
+    def select_logged(self, what: str) -> list[Event]:
         """The events `logged` of one kind: what instances did, as their logs say."""
         return [event for event in self.events if event["event"] == "logged" and event["what"] == what]
 

@@ -174,7 +174,7 @@ DIED = Phrase(
     "it takes a thread that dies",
 )
 
-# What these say is asked of applications of users, which no trial of ours is: tests/lab/test_instance_logs.py.
+# What these say is asked of applications of users, which no trial of ours is; tests/specimens/phrases.tsv has lines.
 OF_USERS = "it takes an application that does what it warns of"
 SKIPPED = Phrase(
     "record-skipped",

@@ -6,7 +6,7 @@ its end, which shifts when an operation comes before it or goes.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -45,6 +45,27 @@ class Part:
     def stores(self) -> tuple[str, ...]:
         """The names of its stores."""
         return tuple(sorted({store for node in self.nodes.values() for store in node.stores}))
+
+    def walk_down(self, names: Iterable[str]) -> Iterator[Node]:
+        """Nodes and all that are downstream of them, each once."""
+        return self._walk(names, lambda name: self.nodes[name].next)
+
+    def walk_up(self, names: Iterable[str]) -> Iterator[Node]:
+        """Nodes and all that are upstream of them, each once."""
+        return self._walk(names, lambda name: [before for before, node in self.nodes.items() if name in node.next])
+
+    def _walk(self, names: Iterable[str], step: Callable[[str], Iterable[str]]) -> Iterator[Node]:
+        ahead, seen = list(names), set[str]()
+        while ahead:
+            name = ahead.pop()
+            if name not in seen:
+                seen.add(name)
+                ahead.extend(step(name))
+                yield self.nodes[name]
+
+    def select(self, kind: str, topic: str) -> list[str]:
+        """The names of its sources or its sinks of a topic."""
+        return [name for name, node in self.nodes.items() if node.kind == kind and topic in node.topics]
 
 
 @dataclass(frozen=True)
@@ -125,11 +146,11 @@ class Shape:
         if number is None:
             return frozenset()
         processors = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
-        return frozenset(self._reached(number, processors, frozenset()))
+        return frozenset(self._find_outputs(number, processors, frozenset()))
 
     def fed_by_topic(self, topic: str) -> frozenset[str]:
         """The topics of others that records reach from a repartition topic."""
-        return frozenset(self._reached_from(topic, frozenset()))
+        return frozenset(self._find_outputs_of_topic(topic, frozenset()))
 
     def writers(self, topic: str) -> frozenset[str]:
         """The topics of others from which records come to a repartition topic."""
@@ -137,56 +158,37 @@ class Shape:
 
     def readers(self, topic: str) -> frozenset[str]:
         """The stores that records of a repartition topic reach within the sub-topology that reads it."""
-        found: set[str] = set()
-        for part in self.parts.values():
-            ahead = [name for name, node in part.nodes.items() if node.kind == "source" and topic in node.topics]
-            seen: set[str] = set()
-            while ahead:
-                name = ahead.pop()
-                if name not in seen:
-                    seen.add(name)
-                    found.update(part.nodes[name].stores)
-                    ahead.extend(part.nodes[name].next)
-        return frozenset(found)
+        return frozenset(
+            store
+            for part in self.parts.values()
+            for node in part.walk_down(part.select("source", topic))
+            for store in node.stores
+        )
 
     def _origins(self, number: str, names: list[str], passed: frozenset[str]) -> Iterator[str]:
         """The topics of others that are upstream of nodes of a sub-topology."""
-        nodes, ahead, seen = self.parts[number].nodes, list(names), set[str]()
-        while ahead:
-            name = ahead.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            ahead.extend(before for before, node in nodes.items() if name in node.next)
-            for topic in nodes[name].topics if nodes[name].kind == "source" else ():
+        for node in self.parts[number].walk_up(names):
+            for topic in node.topics if node.kind == "source" else ():
                 yield from self._origins_of_topic(topic, passed)
 
-    def _reached(self, number: str, names: list[str], passed: frozenset[str]) -> Iterator[str]:
+    def _find_outputs(self, number: str, names: list[str], passed: frozenset[str]) -> Iterator[str]:
         """The topics of others that are downstream of nodes of a sub-topology."""
-        nodes, ahead, seen = self.parts[number].nodes, list(names), set[str]()
-        while ahead:
-            name = ahead.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            ahead.extend(nodes[name].next)
-            for topic in nodes[name].topics if nodes[name].kind == "sink" else ():
-                yield from self._reached_from(topic, passed) if self.is_internal(topic) else (topic,)
+        for node in self.parts[number].walk_down(names):
+            for topic in node.topics if node.kind == "sink" else ():
+                yield from self._find_outputs_of_topic(topic, passed) if self.is_internal(topic) else (topic,)
 
-    def _reached_from(self, topic: str, passed: frozenset[str]) -> Iterator[str]:
+    def _find_outputs_of_topic(self, topic: str, passed: frozenset[str]) -> Iterator[str]:
         if topic in passed:
             return
         for number, part in self.parts.items():
-            sources = [name for name, node in part.nodes.items() if node.kind == "source" and topic in node.topics]
-            yield from self._reached(number, sources, passed | {topic})
+            yield from self._find_outputs(number, part.select("source", topic), passed | {topic})
 
     def _origins_of_topic(self, topic: str, passed: frozenset[str]) -> Iterator[str]:
         if not self.is_internal(topic):
             yield topic
         elif topic not in passed:
             for number, part in self.parts.items():
-                sinks = [name for name, node in part.nodes.items() if node.kind == "sink" and topic in node.topics]
-                yield from self._origins(number, sinks, passed | {topic})
+                yield from self._origins(number, part.select("sink", topic), passed | {topic})
 
 
 def unnumbered(name: str) -> str:
