@@ -1,7 +1,9 @@
 """What tests share: real brokers and a real Spark for those that need them."""
 
 import gc
+import os
 import secrets
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
@@ -148,6 +150,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 def spark() -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession  # a plain install has none
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # of the tasks in Python; by default `python3`, whichever that is
     jars = sorted((get_settings().artifacts / "spark-connector").glob("*.jar"))
     session = (
         SparkSession.builder.appName("tests")

@@ -19,15 +19,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.comparisons import (
-    COMPARISONS,
-    comparison,
-    fact,
-    fingerprint,
-    in_memory,
-    records_text,
-    value_text,
-)
+from spark_jobs.transforms.breaches import find_breaches
+from spark_jobs.transforms.comparisons import COMPARISONS, comparison, fact, fingerprint, in_memory
 from spark_jobs.transforms.groups import GROUPED_TABLE, by_group
 from spark_jobs.transforms.joins import (
     AS_OF_JOIN,
@@ -39,7 +32,7 @@ from spark_jobs.transforms.joins import (
     by_key,
     with_entries,
 )
-from spark_jobs.transforms.places import partition_of, place, place_text, text_of_place
+from spark_jobs.transforms.places import place, place_text, text_of_place
 
 DELETE = 0  # value of the input of the topology `deleter`
 FEW = 1_000_000  # records, or keys, that are kept as a whole and sent to every task
@@ -100,10 +93,9 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
     ]
     together = in_memory(spark, well, COMPARISONS)
     differing = [log for log in logs if log["log"] in looked_at and looked_at[log["log"]]["differs"]]
-    for (is_folded, once), alike in grouped(differing, "folded", "exactly_once"):
-        compare = folded if is_folded else numbered if once else repeated
-        few = sum(looked_at[log["log"]]["comparisons"] for log in alike) <= FEW
-        together = together.unionByName(breaches(records, in_memory(spark, alike, LOGS), compare, few=few))
+    if differing:
+        few = sum(looked_at[log["log"]]["comparisons"] for log in differing) <= FEW
+        together = together.unionByName(breaches(records, differing, few=few))
     return together
 
 
@@ -129,7 +121,8 @@ def replayed(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> 
 
     def of(check: str) -> DataFrame:
         own = f.broadcast(inputs.where(f.col("check") == check).drop("check"))
-        return GIVEN[check](records.join(own, ["trial", "role"], "left_semi"), trials.where(f.col("check") == check))
+        given = GIVEN[check](records.join(own, ["trial", "role"], "left_semi"), trials.where(f.col("check") == check))
+        return given.localCheckpoint()  # each query would make them anew
 
     given = sorted(GIVEN.keys() & set(checks))
     others = records.join(
@@ -243,19 +236,14 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
 def caused(inputs: DataFrame) -> DataFrame:
     """The records that the replay of the input gives for each log.
 
-    In: what `inputs_of` gives. Out: the same, the partition as home, the offset as source; value, timestamp and headers
-    also as caused_value, caused and caused_headers.
+    In: what `inputs_of` gives. Out: the same, the partition as home, the offset as source.
     """
     of_key = Window.partitionBy("log", "partition", "of_key").orderBy("offset")
     return (
         inputs.withColumn("nth", f.row_number().over(of_key))
         .where("replay != 'first' or nth = 1")
         .withColumnsRenamed({"partition": "home", "offset": "source"})
-        .withColumns({name: f.col(of) for name, of in CAUSED.items()})
     )
-
-
-CAUSED = {"caused_value": "value", "caused": "timestamp", "caused_headers": "headers"}
 
 
 def written(records: DataFrame, logs: DataFrame) -> DataFrame:
@@ -289,36 +277,53 @@ def written(records: DataFrame, logs: DataFrame) -> DataFrame:
 
 # --- what differs --------------------------------------------------------------------------------------------
 
-Compare = Callable[[DataFrame, DataFrame], list[DataFrame]]  # of what is wanted and what is found
-BREACH = ("trial", "promise", "role", "anomaly", "partition", "key", "place", "expected", "observed")
+TASKS = 4  # that look closer at logs of few records; of long ones there are more
+KEYS = 100_000  # for each of them, at most
 
 
-def breaches(records: DataFrame, logs: DataFrame, compare: Compare, *, few: bool) -> DataFrame:
+def breaches(records: DataFrame, logs: Logs, *, few: bool) -> DataFrame:
     """The breaches in the topics of these logs, which have few records or many.
 
     Out: as the table `comparisons`.
     """
-    inputs, found = inputs_of(records, logs), written(records, logs)
-    wanted = caused(inputs)
-    if few or compare is repeated:
-        of_keys = wanted, found = wanted.localCheckpoint(), found.localCheckpoint()  # used often
+    stated = in_memory(records.sparkSession, logs, LOGS)
+    wanted, found = caused(inputs_of(records, stated)), written(records, stated)
+    others = records_beside(records, stated)
+    if few:
+        breached = find_breaches(wanted, found, others, logs, TASKS)
     else:
         differing = keys_that_differ(wanted, found).localCheckpoint()
-        keys = f.broadcast(differing) if differing.count() <= FEW else differing
-        some = (side.join(keys, ["log", "key"], "left_semi") for side in (inputs, found))
-        of_keys = caused(next(some)).localCheckpoint(), next(some).localCheckpoint()
-    parts = compare(*of_keys)
-    if compare is numbered:
-        parts.append(disordered(wanted, found, logs))
-    united = reduce(DataFrame.unionByName, [part.select(*BREACH) for part in parts])
-    return united.join(
-        reported_elsewhere(records, of_keys[0]), ["trial", "role", "key", "anomaly"], "left_anti"
-    ).select(
+        number = differing.count()
+        keys = f.broadcast(differing) if number <= FEW else differing
+        some = (side.join(keys, ["log", "key"], "left_semi") for side in (wanted, found, others))
+        breached = find_breaches(next(some), next(some), next(some), logs, max(TASKS, number // KEYS + 1))
+    parts = [breached]
+    if any(log["exactly_once"] and not log["folded"] for log in logs):
+        parts.append(disordered(wanted, found))
+    if any(not log["exactly_once"] and not log["folded"] for log in logs):
+        parts.append(interrupted(wanted, found))
+    united = reduce(DataFrame.unionByName, parts)
+    names = f.broadcast(stated.select("log", "trial", "promise"))
+    return united.join(names, "log").select(
         *comparison(
             f.col("promise"),
             **{name: f.col(name) for name in ("anomaly", "partition", "key", "place", "expected", "observed")},
             comparisons=f.lit(0),
         )
+    )
+
+
+def records_beside(records: DataFrame, logs: DataFrame) -> DataFrame:
+    """How many records of each key are in the role in which another promise reports those that are lost.
+
+    Out: log, key, value LONG.
+    """
+    roles = logs.where(f.col("beside").isNotNull()).select("log", "trial", f.col("beside").alias("role"))
+    return (
+        records.select("trial", "role", "key")
+        .join(f.broadcast(roles), ["trial", "role"])
+        .groupBy("log", "key")
+        .agg(f.count("*").alias("value"))
     )
 
 
@@ -343,71 +348,20 @@ def keys_that_differ(wanted: DataFrame, found: DataFrame) -> DataFrame:
     )
 
 
-def reported_elsewhere(records: DataFrame, wanted: DataFrame) -> DataFrame:
-    """The keys of which another promise reports too few records. Out: trial, role, key, anomaly."""
-    causes = (
-        wanted.where(f.col("beside").isNotNull())
-        .groupBy("trial", "role", "beside", "key")
-        .agg(f.count("*").alias("causes"))
-    )
-    beside = f.broadcast(causes.select("trial", "beside").distinct())
-    there = (
-        records.withColumnRenamed("role", "beside")
-        .join(beside, ["trial", "beside"], "left_semi")
-        .groupBy("trial", "beside", "key")
-        .agg(f.count("*").alias("there"))
-    )
-    return (
-        causes.join(there, ["trial", "beside", "key"], "left")
-        .where(f.coalesce("there", f.lit(0)) < f.col("causes"))
-        .select("trial", "role", "key", f.lit("lost-record").alias("anomaly"))
-    )
+def disordered(wanted: DataFrame, found: DataFrame) -> DataFrame:
+    """Under exactly-once: the records that stand behind one of a later cause, in narrow rows, as there may be many.
 
-
-def numbered(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """Under exactly-once: the n-th record of a key is what its n-th cause gives. Their order: see `disordered`."""
-    of_key = ["trial", "role", "key", "scope"]
-    wanted, found = scoped(wanted.withColumn("partition", f.col("home"))), scoped(found)
-    sizes = (
-        wanted.groupBy(*of_key)
-        .agg(f.count("*").alias("causes"), f.min(place("home", "source")).alias("first"), *_of_log())
-        .join(
-            found.groupBy(*of_key).agg(
-                f.count("*").alias("there"),
-                f.max(place()).alias("last"),
-                f.max_by("raw", place()).alias("raw"),
-                *_of_log("found_"),
-            ),
-            of_key,
-            "full",
-        )
-        .withColumns({name: f.coalesce(name, f"found_{name}") for name in ("promise", "counted")})
-        .withColumns({name: f.coalesce(name, f.lit(0)) for name in ("causes", "there")})
-    )
-    miscounted = sizes.where((f.col("causes") != f.col("there")) & ~f.col("counted"))
-    lost = f.col("there") < f.col("causes")
-    return [
-        _lost(miscounted.where(lost)),
-        _unexpected(miscounted.where("causes = 0").select("*", _at("last").alias("place"), _in("last"))),
-        miscounted.where(~lost & (f.col("causes") > 0)).select(
-            "*",
-            f.lit("duplicate-output").alias("anomaly"),
-            _in("last"),
-            _at("last").alias("place"),
-            records_text(f.col("causes")).alias("expected"),
-            records_text(f.col("there")).alias("observed"),
-        ),
-        _different(paired(wanted, found)),
-    ]
-
-
-def disordered(wanted: DataFrame, found: DataFrame, logs: DataFrame) -> DataFrame:
-    """Under exactly-once: records in the order of their causes, in narrow rows, as there may be many."""
-    wanted, found = scoped(wanted.withColumn("partition", f.col("home"))), scoped(found)
+    Out: as `find_breaches`.
+    """
+    wanted, found = (scoped(side.where("not folded and exactly_once")) for side in (of_home(wanted), found))
     before = f.lag("source").over(Window.partitionBy("log", "partition").orderBy("offset"))
-    pairs = paired(wanted, found).select("log", "key", "home", "source", "partition", "offset")
-    behind = pairs.where("partition = home").withColumn("behind", before).where("source < behind")
-    return _disordered(behind.join(f.broadcast(logs.select("log", "trial", "promise", "role")), "log"))
+    pairs = paired(wanted, found).where("partition = home").withColumn("behind", before).where("source < behind")
+    return _disordered(pairs)
+
+
+def of_home(wanted: DataFrame) -> DataFrame:
+    """Causes, with the partition in which their records should be."""
+    return wanted.withColumn("partition", f.col("home"))
 
 
 def scoped(rows: DataFrame) -> DataFrame:
@@ -416,247 +370,56 @@ def scoped(rows: DataFrame) -> DataFrame:
 
 
 def paired(wanted: DataFrame, found: DataFrame) -> DataFrame:
-    """The n-th record of each key with its n-th cause, of keys with as many records as causes. In: with a scope."""
+    """The n-th record of each key with its n-th cause, of keys with as many records as causes. In: with a scope.
+
+    Out: log, key, role, home, source, partition, offset.
+    """
     of_key = ["log", "key", "scope"]
 
     def numbers(*order: str) -> dict[str, Column]:
         within = Window.partitionBy(*of_key)
         return {"nth": f.row_number().over(within.orderBy(*order)), "size": f.count("*").over(within)}
 
-    causes = wanted.withColumns(numbers("home", "source")).select(*of_key, "nth", "size", *_causes())
-    return causes.join(found.withColumns(numbers("partition", "offset")), [*of_key, "nth", "size"])
+    causes = wanted.withColumns(numbers("home", "source")).select(*of_key, "nth", "size", "home", "source")
+    records = found.withColumns(numbers("partition", "offset"))
+    records = records.select(*of_key, "nth", "size", "role", "partition", "offset")
+    return causes.join(records, [*of_key, "nth", "size"])
 
 
-def repeated(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """Under at-least-once: what was written continues what is there, or repeats some of it."""
-    identity = ["trial", "role", "key", "value"]
+def interrupted(wanted: DataFrame, found: DataFrame) -> DataFrame:
+    """Under at-least-once: the records that neither continue what is there, nor repeat some of it.
+
+    Out: as `find_breaches`.
+    """
+    identity = ["log", "key", "value"]
     absent = f.lit(-(2**62))  # so that the values of two tombstones are equal
-    wanted, found = (side.withColumn("value", f.coalesce("value", absent)) for side in (wanted, found))
+    wanted, found = (
+        side.where("not folded and not exactly_once").withColumn("value", f.coalesce("value", absent))
+        for side in (wanted, found)
+    )
     at = place("home", "source")
-    causes = wanted.groupBy(*identity).agg(
-        *(f.max_by(name, at).alias(name) for name in ("home", "source", "caused", "caused_headers"))
+    causes = wanted.groupBy(*identity).agg(*(f.max_by(name, at).alias(name) for name in ("home", "source")))
+    in_partition = Window.partitionBy("log", "partition")
+    earlier = in_partition.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    in_place = (
+        found.select(*identity, "role", "partition", "offset")
+        .join(causes, identity)
+        .where("partition = home")
+        .withColumn("number", f.dense_rank().over(in_partition.orderBy("source")))
+        .withColumns({"behind": f.max("source").over(earlier), "reached": f.max("number").over(earlier)})
     )
-    known = wanted.groupBy("trial", "role", "key").agg(f.min_by("value", at).alias("caused_value"))
-    strange = found.join(causes, identity, "left_anti").join(known, ["trial", "role", "key"], "left")
-    pairs = found.join(causes.withColumn("caused_value", f.col("value")), identity)
-    in_place = pairs.where("partition = home").withColumn(
-        "number", f.dense_rank().over(Window.partitionBy("trial", "role", "partition").orderBy("source"))
-    )
-    earlier = (
-        Window.partitionBy("trial", "role", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    )
-    in_place = in_place.withColumn("behind", f.max("source").over(earlier)).withColumn(
-        "reached", f.max("number").over(earlier)
-    )
-    misvalued = strange.where(f.col("caused_value").isNotNull()).select("trial", "role", "key")
-    missing = (
-        wanted.where("not counted").join(found, identity, "left_anti").join(misvalued, misvalued.columns, "left_anti")
-    )
-    # If nothing gives a record's value, nothing else of it is compared.
-    of_itself = {"home": f.col("partition"), "caused": f.col("timestamp"), "caused_headers": f.col("headers")}
-    return [
-        _different(strange.where(f.col("caused_value").isNotNull()).withColumns(of_itself)),
-        _unexpected(
-            strange.where(f.col("caused_value").isNull() & ~f.col("counted")).withColumn("place", _at(place()))
-        ),
-        _different(pairs),
-        _disordered(in_place.where(f.col("number") > f.coalesce("reached", f.lit(0)) + 1)),
-        _lost(
-            missing.groupBy("trial", "promise", "role", "key").agg(
-                f.count("*").alias("causes"), f.min(at).alias("first"), f.lit(0).alias("there")
-            )
-        ),
-    ]
-
-
-LAST = ("partition", "offset", "value", "raw", "gone", "timestamp", "headers")
-
-
-def folded(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """Compare the tables that the two make, key by key; a tombstone deletes."""
-    of_key = ["trial", "role", "key"]
-    at = place("home", "source")
-    table = wanted.groupBy(*of_key).agg(
-        f.max(at).alias("first"),
-        *(f.max_by(name, at).alias(name) for name in ("home", "source", "caused", "caused_headers", "caused_value")),
-        *_of_log(),
-    )
-    there = found.groupBy(*of_key).agg(
-        f.max(place()).alias("last"),
-        *(
-            f.max_by(n, place()).alias(n)
-            for n in ("partition", "offset", "value", "raw", "gone", "timestamp", "headers")
-        ),
-        *_of_log("found_"),
-    )
-    both = table.join(there, of_key, "full").withColumns(
-        {name: f.coalesce(name, f"found_{name}") for name in ("promise", "counted")}
-    )
-    is_wanted, is_there = f.col("caused_value").isNotNull(), f.coalesce(~f.col("gone"), f.lit(False))
-    not_counted = ~f.col("counted")
-    parts = [
-        _different(both.where(is_wanted & is_there)),
-        _lost(both.where(is_wanted & ~is_there & not_counted).withColumns({"causes": f.lit(1), "there": f.lit(0)})),
-        _unexpected(both.where(~is_wanted & is_there & not_counted).withColumn("place", _at("last"))),
-    ]
-    keys = reduce(DataFrame.unionByName, [part.select(*of_key) for part in parts])
-    return [*parts, *(part.join(keys, of_key, "left_anti") for part in strayed(wanted, found))]
-
-
-def strayed(wanted: DataFrame, found: DataFrame) -> list[DataFrame]:
-    """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
-
-    Inputs that give the same cannot be distinguished: a record may come from any of them. The next value of the key,
-    with a timestamp that it did not have with it, is `wrong-timestamp`.
-    """
-    of_key = ["trial", "role", "key"]
-    at = place("home", "source")
-    rest = ("caused_value", "caused", "caused_headers")
-    causes = (
-        wanted.where("history")
-        .groupBy(*of_key, *rest)
-        .agg(f.min(at).alias("earliest"), f.max(at).alias("latest"))
-        .withColumnsRenamed({name: f"cause_{name}" for name in of_key})
-    )
-    values = causes.groupBy(*(f"cause_{name}" for name in of_key), "caused_value").agg(
-        f.collect_set("caused").alias("times"),
-        f.min_by("caused", "earliest").alias("time"),
-        f.min("earliest").alias("earliest_value"),
-        f.max("latest").alias("latest_value"),
-    )
-    of_same_value = [f.col(name) == f.col(f"cause_{name}") for name in of_key]
-    of_same_value.append(f.col("value").eqNullSafe(f.col("caused_value")))
-    same = [*of_same_value, *(f.col(x).eqNullSafe(f.col(y)) for x, y in (("timestamp", rest[1]), ("headers", rest[2])))]
-    before = Window.partitionBy(*of_key).orderBy("partition", "offset").rowsBetween(Window.unboundedPreceding, -1)
-    records = (
-        found.where("history")
-        .join(values, of_same_value, "left")
-        .drop(*values.columns[: len(of_key) + 1])
-        .join(causes, same, "left")
-        .withColumns({"behind": f.max("earliest").over(before), "behind_value": f.max("earliest_value").over(before)})
-    )
-    disordered = records.where(f.col("exactly_once") & (f.col("latest") <= f.col("behind")))
-    strays = records.where(f.col("latest").isNull())
-    is_next = f.col("behind_value").isNull() | (f.col("latest_value") > f.col("behind_value"))
-    is_mistimed = f.coalesce(is_next & ~f.array_contains("times", f.col("timestamp")), f.lit(False))
-    unexpected = strays.where(~is_mistimed).withColumns(
-        {
-            "anomaly": f.lit("unexpected-record"),
-            "expected": f.lit("what the key had"),
-            "observed": value_text(f.col("value")),
-        }
-    )
-    mistimed = strays.where(is_mistimed).withColumns(
-        {
-            "anomaly": f.lit("wrong-timestamp"),
-            "expected": f.unix_millis("time").cast("string"),
-            "observed": f.unix_millis("timestamp").cast("string"),
-        }
-    )
-    columns = {
-        "anomaly": f.lit("wrong-order"),
-        "expected": f.concat(f.lit("of a record behind "), place_text("input", f.col("behind"))),
-        "observed": f.concat(f.lit("of "), place_text("input", f.col("latest"))),
-    }
-    parts = disordered.withColumns(columns), unexpected, mistimed
-    return [part.withColumn("place", _at(place())) for part in parts]
-
-
-def _of_log(prefix: str = "") -> list[Column]:
-    """The columns that all rows of a log share."""
-    return [f.first(name).alias(f"{prefix}{name}") for name in ("promise", "counted")]
-
-
-def _causes() -> list[str]:
-    return ["home", "source", "caused", "caused_headers", "caused_value"]
-
-
-def _at(where: str | Column) -> Column:
-    """A place in the log's topic, as readable text."""
-    return place_text(f.col("role"), f.col(where) if isinstance(where, str) else where)
-
-
-def _in(where: str) -> Column:
-    return partition_of(f.col(where)).alias("partition")
-
-
-def _lost(keys: DataFrame) -> DataFrame:
-    """In: causes, there (numbers of records), first (place of a cause)."""
-    return _breaches(
-        keys,
-        "lost-record",
-        partition=partition_of(f.col("first")),
-        place=place_text("input", f.col("first")),
-        expected=f.concat(records_text(f.col("causes")), f.lit(" in "), "role"),
-        observed=records_text(f.col("there")),
-    )
-
-
-def _unexpected(rows: DataFrame) -> DataFrame:
-    """In: place, partition, raw (the value)."""
-    columns = {name: f.col(name) for name in ("partition", "place")}
-    return _breaches(rows, "unexpected-record", **columns, expected=f.lit("nothing"), observed=value_text(f.col("raw")))
-
-
-def _breaches(rows: DataFrame, anomaly: str, **columns: Column) -> DataFrame:
-    named = [column.alias(name) for name, column in columns.items()]
-    return rows.select("trial", "promise", "role", "key", f.lit(anomaly).alias("anomaly"), *named)
-
-
-def _different(pairs: DataFrame) -> DataFrame:
-    """In: records with what gave them.
-
-    Names the first aspect in which each differs: partition, value, timestamp, headers.
-    """
-    absent = f.lit(-(2**62))
-    value, caused_value = (f.nullif(f.col(name), absent) for name in ("value", "caused_value"))
-    aspects = [
-        (
-            "wrong-partition",
-            f.col("partition") != f.col("home"),
-            f.format_string("partition %d", "home"),
-            f.format_string("partition %d", "partition"),
-        ),
-        ("wrong-value", ~value.eqNullSafe(caused_value), value_text(caused_value), value_text(value)),
-        (
-            "wrong-timestamp",
-            ~f.col("timestamp").eqNullSafe(f.col("caused")),
-            f.unix_millis("caused").cast("string"),
-            f.unix_millis("timestamp").cast("string"),
-        ),
-        (
-            "wrong-header",
-            ~f.col("headers").eqNullSafe(f.col("caused_headers")),
-            _headers_text("caused_headers"),
-            _headers_text("headers"),
-        ),
-    ]
-
-    def first(which: int) -> Column:
-        return f.coalesce(*(f.when(differs, texts[which]) for _, differs, *texts in aspects))
-
-    names = f.coalesce(*(f.when(differs, f.lit(name)) for name, differs, *_ in aspects))
-    return (
-        pairs.withColumns({"anomaly": names, "expected": first(0), "observed": first(1)})
-        .where(f.col("anomaly").isNotNull())
-        .withColumn("place", _at(place()))
-    )
-
-
-def _headers_text(headers: str) -> Column:
-    return f.when(f.coalesce(headers, f.lit("")) == "", f.lit("no header")).otherwise(f.col(headers))
+    return _disordered(in_place.where(f.col("number") > f.coalesce("reached", f.lit(0)) + 1))
 
 
 def _disordered(rows: DataFrame) -> DataFrame:
     """In: records that do not follow the one whose cause is at the offset `behind`, if there is one."""
-    return rows.withColumns(
-        {
-            "anomaly": f.lit("wrong-order"),
-            "place": _at(place()),
-            "expected": f.when(
-                f.col("behind").isNotNull(),
-                f.concat(f.lit("of a record behind "), text_of_place("input", offset="behind")),
-            ).otherwise(f.lit("of the first record")),
-            "observed": f.concat(f.lit("of "), text_of_place("input", offset="source")),
-        }
+    behind = f.concat(f.lit("of a record behind "), text_of_place("input", offset="behind"))
+    return rows.select(
+        "log",
+        f.lit("wrong-order").alias("anomaly"),
+        "partition",
+        "key",
+        place_text(f.col("role"), place()).alias("place"),
+        f.when(f.col("behind").isNotNull(), behind).otherwise(f.lit("of the first record")).alias("expected"),
+        f.concat(f.lit("of "), text_of_place("input", offset="source")).alias("observed"),
     )
