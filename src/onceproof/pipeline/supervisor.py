@@ -296,21 +296,24 @@ class Supervisor:
 
         def healthy() -> bool:
             with suppress(httpx.HTTPError, ValueError):  # it does not listen yet
-                seen.update(httpx.get(f"{airflow.url}/api/v2/monitor/health", timeout=5).json())
+                seen.update(client.get("/api/v2/monitor/health").json())
             return all(is_healthy(seen.get(part), since) for part in parts)
 
-        await_condition(
-            "Airflow to become healthy",
-            healthy,
-            timeout=START_TIMEOUT,
-            check=self.check,
-            last_seen=lambda: f"Its health was {json.dumps(seen)}; see {airflow.logs}.",
-            interval=0.1,
-        )
+        # One client for all looks: each has certificates to load, which takes more than the look.
+        with httpx.Client(base_url=airflow.url, timeout=5) as client:
+            await_condition(
+                "Airflow to become healthy",
+                healthy,
+                timeout=START_TIMEOUT,
+                check=self.check,
+                last_seen=lambda: f"Its health was {json.dumps(seen)}; see {airflow.logs}.",
+                interval=0.1,
+            )
 
     def _end_orphaned_runs(self, airflow: Airflow) -> None:
         """Before a scheduler sees and continues them: what they had started is gone."""
-        self._spawn("api-server", COMPONENTS["api-server"])
+        for name in COMPONENTS.keys() - {"scheduler"}:  # all others start meanwhile
+            self._spawn(name, COMPONENTS[name])
         self._await_health(airflow, ("metadatabase",), datetime.now(UTC))
         with airflow.api() as api:
             abandon_active_runs(api)
