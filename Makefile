@@ -23,6 +23,8 @@ PLAIN := .venv-plain
 CYCLONEDX_PYTHON := cyclonedx-bom==7.5.0
 CYCLONEDX_MAVEN := org.cyclonedx:cyclonedx-maven-plugin:2.9.3:makeBom
 export UV_COMPILE_BYTECODE = 1
+# A Maven that ends within seconds: to compile its classes better takes longer than that saves.
+export MAVEN_OPTS ?= -XX:TieredStopAtLevel=1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help

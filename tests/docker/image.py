@@ -15,6 +15,7 @@ from tests.wheels import UV, outside
 
 ROOT = Path(__file__).parents[2]
 REPLAYED = ("pipeline-dependencies", "wheel")  # stages that need no base image
+QUICKLY = "-XX:TieredStopAtLevel=1"  # a Maven that ends soon: to compile it better takes longer than it saves
 LAID_OVER = "--from=wheel /installed .venv"  # what the image then copies
 
 
@@ -73,7 +74,7 @@ def build_image(folder: Path, dockerfile: str, context: Path) -> Path:
     image.mkdir()
     python = image / ".venv"
     subprocess.run([UV, "venv", "--quiet", "--python", "3.11", str(python)], check=True)
-    environment = outside(python / "bin", VIRTUAL_ENV=str(python))
+    environment = outside(python / "bin", VIRTUAL_ENV=str(python), MAVEN_OPTS=QUICKLY)
     steps = list(instructions(dockerfile))
     for step in steps:
         if step.stage not in REPLAYED or step.verb == "FROM":
