@@ -10,7 +10,7 @@ beside it.
 
 **It is red.** The last line of the log names the release, and says what came out wrong, why the run says nothing, or
 what to do. Marking it failed ends the trial and the brokers; nothing is left. Trigger it again, with the seed of
-`app.json` for the same records.
+`app.json` for the same records; a task that is cleared is refused, as its folder is there.
 """
 
 from datetime import timedelta
@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from onceproof.campaigns.application import verbs
 from onceproof.campaigns.requests import ApplicationRequest
+from onceproof.model.cell import drawn_from
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.steps import new_run_id
@@ -45,7 +46,8 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {folder}")
     run = RunFolder(get_settings().runs / run_id)
     try:
-        wanted = verbs.app_run(run, folder, ApplicationRequest.of_params(params), int(run_id[-4:], 16))
+        wanted = verbs.app_run(run, folder, ApplicationRequest.of_params(params), drawn_from(run_id))
+        verbs.claim_folder(run)
         answer = verbs.apply(wanted)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None

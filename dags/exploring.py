@@ -24,6 +24,7 @@ from pendulum.tz.local_timezone import get_local_timezone
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
+from onceproof.model.cell import drawn_from
 from onceproof.model.errors import OnceproofError
 from onceproof.pipeline import steps
 from onceproof.settings import get_settings
@@ -56,7 +57,7 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     run_id = steps.new_run_id(dag_run.run_after, night)
     try:
         request = ExploreRequest.of_params(params)
-        root, drawn = get_settings().explorations, int(run_id[-4:], 16)
+        root, drawn = get_settings().explorations, drawn_from(run_id)
         folder, asked = verbs.search_of(root, night, request, streams, run_id, drawn)
         before = folder.spent_before(night)
 

@@ -6,8 +6,9 @@ import pytest
 
 from onceproof.campaigns.application import verbs
 from onceproof.campaigns.requests import ApplicationRequest
-from onceproof.model.errors import UsageError
+from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.judged import AppAnswer, Judgement
+from onceproof.model.run_folder import RunFolder
 from tests.specimens.files import an_app_answer, on_release
 
 DEFAULTS = {name: schema["default"] for name, schema in ApplicationRequest.params().items()}
@@ -64,6 +65,16 @@ def test_the_folders_of_applications_are_those_with_a_file(home):
         verbs.applications(["notes"])
 
 
+def test_a_folder_is_of_one_run(tmp_path):
+    run = RunFolder(tmp_path / "runs" / "20261121T061500-3f2a91c7")
+    verbs.claim_folder(run)
+    with pytest.raises(UsageError, match=r"3f2a91c7 is there already, .*: trigger a new run"):
+        verbs.claim_folder(run)
+    (tmp_path / "file").touch()
+    with pytest.raises(HarnessError, match="could not be written"):
+        verbs.claim_folder(RunFolder(tmp_path / "file" / "r"))
+
+
 # --- a run, in one process
 
 
@@ -79,6 +90,7 @@ def cardboard(home, monkeypatch):
 
     def apply(wanted):
         run, folder, request, seed = wanted
+        assert run.path.is_dir()  # no other run has it
         is_bad = Path(folder).name == "bad"
         found = [
             on_release(streams=one, judgement=Judgement("red" if is_bad and one == "4.1.2" else "green"), reason="Why.")

@@ -140,6 +140,7 @@ def test_a_database_from_before_the_migrations_keeps_its_runs(database_url, judg
                 connection.execute(text(f"ALTER TABLE trials DROP COLUMN {column}"))
             for column in ("restart_on", "issues", "seconds", "missed", "excluded_rate"):
                 connection.execute(text(f"ALTER TABLE cells DROP COLUMN {column}"))
+            connection.execute(text("ALTER TABLE runs DROP COLUMN installation"))
         migrate(engine)
         with Session(engine) as session:
             cell = session.scalars(select(CellRow)).one()

@@ -90,9 +90,11 @@ def merged(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
     Raises:
         UsageError: two of them contradict each other about one cell of one run.
     """
-    found: dict[tuple[Cell, str], Measurement] = {}
+    found: dict[tuple[object, ...], Measurement] = {}
     for measurement in chain.from_iterable(parts):
-        other = found.setdefault((measurement.cell, measurement.run), measurement)
+        # Older runs of two installations may have one id; neither their seconds nor their machines are then the same.
+        key = measurement.cell, measurement.run, measurement.created, measurement.machine
+        other = found.setdefault(key, measurement)
         if other != measurement:
             raise UsageError(
                 f"Two of the atlases contradict each other about {measurement.cell.key} in run {measurement.run} "

@@ -12,7 +12,7 @@ from onceproof.model.release import CLAIMED, OfBrokers, Release
 
 RELEASE = r"[0-9.]+(?:-rc[0-9]+|-SNAPSHOT)?(?:_[0-9a-f]+)?"
 KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE}(?:{CLAIMED})?)(?:-r({RELEASE}))?-b({RELEASE}(?:{CLAIMED})?)")
-RUN_ID = r"^[0-9]{8}T[0-9]{6}-[0-9a-f]{4}$"
+RUN_ID = r"^[0-9]{8}T[0-9]{6}-[0-9a-f]{4}(?:[0-9a-f]{4})?$"  # of older runs four digits
 OF_APPLICATION, ORACLE, FAULT = "application", "oracle", "fault"  # parameters of user applications
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
 
@@ -193,5 +193,10 @@ def _set(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def is_run_id(text: str) -> bool:
-    """Whether the text has the form of a run id, such as `20261121T084500-3f2a`."""
+    """Whether the text has the form of a run id, such as `20261121T084500-3f2a91c7`."""
     return re.fullmatch(RUN_ID, text) is not None
+
+
+def drawn_from(run_id: str) -> int:
+    """A seed that follows from the id of a run."""
+    return int(run_id.rpartition("-")[2], 16) % 2**31

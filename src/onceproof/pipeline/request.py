@@ -79,7 +79,7 @@ class RunRequest(Asked):
     )
     run: Annotated[str, Field(pattern=RUN_ID)] | None = Field(
         default=None,
-        description="Name of the run folder, for example 20261121T084500-3f2a. Empty: one is made.",
+        description="Name of the run folder, for example 20261121T084500-3f2a91c7. Empty: one is made.",
     )
 
     @classmethod

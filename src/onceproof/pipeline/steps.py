@@ -18,6 +18,7 @@ from onceproof.model.client_properties import ClientProperties
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
+from onceproof.model.identity import identity
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Expansion, Request, expand, matrix_of, with_controls
@@ -58,9 +59,21 @@ class GateError(OnceproofError):
 
 
 def new_run_id(now: datetime, origin: str) -> str:
-    """Id of the run that came from `origin`; the same for the same arguments, so a repeated plan finds its run."""
-    digest = hashlib.sha256(origin.encode()).hexdigest()
-    return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{digest[:4]}"
+    """Id of the run of this installation that came from `origin`; a repeated plan has the same, so it finds its run.
+
+    Raises:
+        HarnessError: the installation has no id yet, and its home cannot be written.
+    """
+    digest = hashlib.sha256(f"{identity(get_settings().home)} {origin}".encode()).hexdigest()
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{digest[:8]}"
+
+
+def origin_of_plan() -> dict[str, str]:
+    """When and by which installation a plan is made, by which runs are told apart."""
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "installation": identity(get_settings().home),
+    }
 
 
 def was_missed(slot: datetime) -> bool:
@@ -159,7 +172,7 @@ def plan(
 
     if not is_run_id(run_id):
         raise UsageError(
-            f"{run_id!r} is not a run id: it must read like 20261121T084500-3f2a; leave it empty for a new one."
+            f"{run_id!r} is not a run id: it must read like 20261121T084500-3f2a91c7; leave it empty for a new one."
         )
     settings = get_settings()
     run = RunFolder(settings.runs / run_id)
@@ -195,7 +208,7 @@ def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, 
 
     return {
         "run": run.run_id,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        **origin_of_plan(),
         "matrix": expansion.matrix,
         "request": asked.model_dump(mode="json", exclude={"connection"}),
         "budget": expansion.budget,

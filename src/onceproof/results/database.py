@@ -52,6 +52,7 @@ class RunRow(Base):
     created: Mapped[str]
     stored: Mapped[datetime]  # UTC
     folder: Mapped[str]
+    installation: Mapped[str] = mapped_column(server_default="")  # its id; empty of runs before there were ids
     cells: Mapped[list["CellRow"]] = relationship(back_populates="run", cascade="all, delete-orphan")
 
 
@@ -249,7 +250,7 @@ def store_run(run: RunFolder, url: str) -> None:
     """Store a judged run; storing it again replaces it. All or nothing.
 
     Raises:
-        HarnessError: the run is not judged, or the database refuses.
+        HarnessError: the run is not judged, the database has another run of this id, or it refuses.
     """
     plan, trials, planned = read_json(run.run_file), run.trials_by_cell(), run.planned_keys()
     row = RunRow(
@@ -258,14 +259,27 @@ def store_run(run: RunFolder, url: str) -> None:
         created=plan["created"],
         stored=datetime.now(UTC).replace(tzinfo=None),  # with a zone, PostgreSQL would make it its own local time
         folder=str(run.path),
+        installation=plan.get("installation", ""),
         cells=[_cell_row(run, verdict, trials, planned) for verdict in VerdictRow.read_all(run.verdicts_file)],
     )
     with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
         old = session.get(RunRow, run.run_id)
         if old is not None:
+            if not is_same_run(old, row):
+                raise HarnessError(
+                    f"The results database has another run {run.run_id}, planned at {old.created} in {old.folder}; "
+                    f"this one was not stored, so neither is lost. Its verdicts are in {run.path}: run it again under "
+                    "another id, and give each installation a home of its own (ONCEPROOF_HOME)."
+                )
             session.delete(old)
             session.flush()
         session.add(row)
+
+
+def is_same_run(one: RunRow, other: RunRow) -> bool:
+    """Whether rows of one id are of one run, which may have been judged again, or whose folder was moved."""
+    known = one.installation and other.installation
+    return one.created == other.created and (not known or one.installation == other.installation)
 
 
 def _cell_row(

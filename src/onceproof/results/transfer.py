@@ -1,5 +1,6 @@
 """Moves what is stored from one results database to another, as a file: from the SQLite of `make up` to PostgreSQL."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,7 +13,15 @@ from sqlalchemy.orm import Mapper, Session
 
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import write_json
-from onceproof.results.database import WRITING, Base, database, is_missing
+from onceproof.results.database import (
+    WRITING,
+    Base,
+    PlantedTrialRow,
+    RunRow,
+    database,
+    is_missing,
+    is_same_run,
+)
 
 
 def export_to(file: Path, url: str) -> int:
@@ -39,6 +48,9 @@ def export_to(file: Path, url: str) -> int:
 def import_from(file: Path, url: str) -> tuple[int, int]:
     """Store what another database has exported, all or nothing. What is there already stays as it is.
 
+    Ids of older runs may be those of other runs of another installation. Such a run gets an id of its own, by which it
+    is found when it is imported again.
+
     Returns:
         How many runs were added, and how many were there.
 
@@ -59,11 +71,36 @@ def import_from(file: Path, url: str) -> tuple[int, int]:
                     rows = [_from_dict(mapper, row) for row in data["tables"][_table(mapper).name]]
                 except (AttributeError, KeyError, TypeError, ValueError):
                     raise _no_export(file) from None
-                there = set(map(tuple, session.execute(select(*mapper.primary_key))))
-                new = [row for row in rows if tuple(mapper.primary_key_from_instance(row)) not in there]
+                new = [row for row in rows if not _is_there(session, row)]
                 session.add_all(new)
                 counts[_table(mapper).name] = len(new), len(rows) - len(new)
     return counts["runs"]
+
+
+def _is_there(session: Session, row: Any) -> bool:
+    """Whether a row is stored; one that has the key of another gets a key of its own."""
+    with session.no_autoflush:
+        other = _stored(session, row)
+        if other is None:
+            return False
+        if isinstance(row, RunRow) and not is_same_run(row, other):
+            row.id = _apart(row.id, row.created, row.installation)
+        elif isinstance(row, PlantedTrialRow) and (row.seed, row.machine) != (other.seed, other.machine):
+            row.run = _apart(row.run, str(row.seed), row.machine)
+        else:
+            return True
+        return _stored(session, row) is not None
+
+
+def _stored(session: Session, row: Any) -> Any:
+    mapper = inspect(row).mapper
+    return session.get(mapper.class_, tuple(mapper.primary_key_from_instance(row)))
+
+
+def _apart(run_id: str, *told_apart_by: str) -> str:
+    """Another id for a run of the same second."""
+    digest = hashlib.sha256(" ".join((run_id, *told_apart_by)).encode()).hexdigest()
+    return f"{run_id.partition('-')[0]}-{digest[:8]}"
 
 
 def _read(file: Path) -> dict[str, Any]:

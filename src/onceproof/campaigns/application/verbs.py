@@ -8,6 +8,7 @@ from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.faults import NONE, rolling_bounce
 from onceproof.model.cell import Cell
 from onceproof.model.errors import StoodStillError, UsageError
+from onceproof.model.json_file import unwritable
 from onceproof.model.judged import AppAnswer
 from onceproof.model.plants import plant
 from onceproof.model.published import NEWEST
@@ -221,6 +222,23 @@ def applications(named: Sequence[str]) -> list[str]:
             f"{', '.join(there) or 'none'}."
         )
     return [there[name] for name in named or there]
+
+
+def claim_folder(run: RunFolder) -> None:
+    """Make the folder of a run, which no other run has.
+
+    Raises:
+        UsageError: it is there: another run has it, or this one was begun before.
+        HarnessError: the disk is full or read-only.
+    """
+    try:
+        run.path.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError(
+            f"{run.path} is there already, and a run would write over what it holds: trigger a new run."
+        ) from None
+    except OSError as error:
+        raise unwritable(error, run.path) from error
 
 
 def complaint(answer: AppAnswer) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from onceproof.campaigns.requests import SensitivityRequest
-from onceproof.model.cell import Cell
+from onceproof.model.cell import Cell, drawn_from
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import read_json, write_json
@@ -335,7 +335,7 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
     if not by_broker:
         report("No plant is due: enough is known of each, or the matrix tries none.")
     for broker, plantings in by_broker.items():
-        _try_and_store(run, plantings, broker, 1, int(run.run_id[-4:], 16), report)
+        _try_and_store(run, plantings, broker, 1, drawn_from(run.run_id), report)
 
 
 def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:
