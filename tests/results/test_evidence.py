@@ -441,8 +441,49 @@ def test_what_this_machine_is_called_is_known(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("telling", "shown"),
+    [
+        ("to node 7 (kafka-7.corp/2001:db8:12:0:0:0:0:5:9092) could", "to node 7 ([host]/[host]:9092) could"),
+        ("kafka-7.corp/[2001:db8:12:0:0:0:0:5]:9092", "[host]/[[host]]:9092"),
+        ("at [2001:db8:12::5]:9092", "at [[host]]:9092"),
+        ("fe80::42:acff:fe11:2%eth0 left", "[host] left"),
+        ("/::ffff:10.1.2.3:9092", "/[host]:9092"),
+        ("Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc-_", "Authorization:***"),
+        ("sent Bearer eyJhbGciOiJIUzI1NiJ9.e30.abc-_ to it", "sent Bearer *** to it"),
+        ('{"Authorization": "Basic dGVhbTpwYXNz"}', '{"Authorization":***'),
+        ("basic.auth.user.info=team:pass", "basic.auth.user.info=***"),
+        ("ssl.keystore.key = MIIEvQIBADAN", "ssl.keystore.key =***"),
+        ("passwd=hunter2", "passwd=***"),
+        ("pwd=hunter2", "pwd=***"),
+        ("passphrase: hunter2", "passphrase:***"),
+        ("api_key=hunter2", "api_key=***"),
+        ("X-Api-Key: hunter2", "X-Api-Key:***"),
+        ("Set-Cookie: session=hunter2", "Set-Cookie:***"),
+        ("posts to https://hooks.slack.com/services/T0/B0/hunter2 now", "posts to [webhook] now"),
+        ("a\n-----BEGIN PRIVATE KEY-----\nMIIE+/=\nabc\n-----END PRIVATE KEY-----\nb", "a\n***\nb"),
+        (r"is -----BEGIN EC PRIVATE KEY-----\nMIIE\n-----END EC PRIVATE KEY-----\n, so", r"is ***\n, so"),
+        ("is -----BEGIN PRIVATE KEY-----\nMIIE", "is ***"),
+    ],
+)
+def test_what_gives_away_is_taken_out(telling, shown):
+    known = Redaction({}, set(), set(), set())
+    assert known.text(telling) == shown
+    assert known.data({"line": telling}) == {"line": shown}
+
+
+@pytest.mark.parametrize("key", ["api_key", "passwd", "basic.auth.user.info", "ssl.keystore.key", "password"])
+def test_the_value_of_a_secret_is_known_by_its_key_and_taken_out_elsewhere(key):
+    known = Redaction({}, set(), set(), set())
+    known.learn({key: "hunter2"})
+    assert known.data({key: "hunter2", "x": "it is hunter2."}) == {key: "***", "x": "it is ***."}
+
+
+@pytest.mark.parametrize(
     "harmless",
     [
+        "at 12:36:11.108 [::1]:9092 and ::1, 0:0:0:0:0:0:0:1, [::]:9092; KafkaStreams::close, std::dec, a:b:c, 1:2:3",
+        "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access topics: [x]",
+        "the bearer of it; ssl.keystore.type = PEM, key: 7, keys=3, monkey=1, apikeys",
         "input/0@50 of records/s, and/or 3/4; https://issues.apache.org/jira/browse/KAFKA-14172",
         "/127.0.0.1:5000 (id: 1 rack: null), 0.0.0.0:9092, Kafka 4.1.2, 0.11.0.0",
         "Client token refresh is off: the secret of it, onceproof.20261121T123358-117b.crash-t1-instance-1",

@@ -2,5 +2,15 @@
 
 import re
 
-SECRET = r"(?:password|secret|token|jaas|credential)"  # noqa: S105 - what the keys of secrets are called
+WORDS = (
+    r"passw(?:or)?d",
+    "passphrase",
+    "secret",
+    "token",
+    "jaas",
+    "credential",
+    r"(?:api|access|private|keystore)[_.\-]?key(?![a-z])",
+    r"user[_.]info",  # `basic.auth.user.info` of a schema registry
+)
+SECRET = rf"(?:{'|'.join(WORDS)})"  # what the keys of secrets are called
 SECRET_KEY = re.compile(SECRET, re.IGNORECASE)

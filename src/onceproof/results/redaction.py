@@ -8,6 +8,8 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +26,13 @@ HIDDEN = "***"
 UNSET = r"(?![ \t]*(?:null|\[hidden\]|\*\*\*)[\"']?[ \t\r]*(?:(?m:$)|[,}]))"
 VALUE = r"(?P<value>(?:\\\r?\n|[^\n])+)"  # to the end of the line, with the lines that continue it
 # In a text nothing marks where a secret ends, so everything after its key is taken.
-ASSIGNED = re.compile(rf"(?P<key>{SECRET}[\w.\-]*[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
+# Other words stand for something else where they are part of a name, as in `TopicAuthorizationException: `.
+WHOLE = r"(?<![a-z])(?:pwd|(?:set-)?cookie|(?:proxy-)?authorization)(?![\w.\-])"
+ASSIGNED = re.compile(rf"(?P<key>(?:{SECRET}[\w.\-]*|{WHOLE})[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
+BEARER = re.compile(r"(?P<key>\bBearer\s+)[\w.~+/\-]{8,}=*", re.IGNORECASE)
+# A key or a certificate, on lines of its own or in a string; of one that is cut, what is there.
+PEM = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]+)-----(?:.*?-----END (?P=what)-----|(?:\\[nr]|[\w+/=\s])*)", re.DOTALL)
+WEBHOOK = re.compile(r"https?://[^\s\"'<>]*hook[^\s\"'<>]*", re.IGNORECASE)
 # Certainly an assignment, not prose with a colon: its value is looked for everywhere else, too.
 LEARNED = re.compile(rf"(?:^|(?<=\s))[\w.\-]*{SECRET}[\w.\-]*[ \t]*={UNSET}{VALUE}", re.IGNORECASE | re.MULTILINE)
 OPTION = re.compile(r"=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"';,]+))")  # of a JAAS entry
@@ -38,7 +46,12 @@ ADDRESS = re.compile(
 )
 # A broker as Kafka's clients write it: `host:9092 (id: 1 rack: null)`, `host/10.1.2.3:9092`; it may be new to us.
 NODE = re.compile(
-    r"(?<![\w.\-\]])(?!localhost\b|127\.|0\.)[\w.\-]+(?=:\d+ \(id: |/(?:(?:\d+\.){3}\d+|<unresolved>):\d)"
+    r"(?<![\w.\-\]])(?!localhost\b|127\.|0\.)[\w.\-]+"
+    r"(?=:\d+ \(id: |/(?:(?:\d+\.){3}\d+|<unresolved>):\d|/\[?(?:[0-9a-fA-F]{0,4}:){2,})"
+)
+# What may be an IPv6 address, with the port that Java puts behind it without brackets; `_without_ipv6` looks closer.
+IPV6 = re.compile(
+    r"(?<![\w:.])(?P<address>[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,8}(?:(?:\.\d{1,3}){3})?)(?:%[\w.\-]+)?(?!\w|\.\d)"
 )
 # As names of machines, accounts or secrets these reveal nothing, and the files are full of them.
 COMMON = {"root", "localhost", "kafka", "streams", "onceproof", "true", "false", "null", "none", "required"}
@@ -110,11 +123,14 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The text without it."""
+        text = PEM.sub(HIDDEN, text)
         if self._secret:
             text = self._secret.sub(HIDDEN, text)
+        text = BEARER.sub(lambda found: f"{found['key']}{HIDDEN}", text)
+        text = WEBHOOK.sub("[webhook]", text)
         text = ASSIGNED.sub(lambda found: f"{found['key']}{HIDDEN}", text)
         text = USER_OF_URL.sub(HIDDEN, text)
-        text = NODE.sub("[host]", text)
+        text = IPV6.sub(_without_ipv6, NODE.sub("[host]", text))
         if self._root:
             text = self._root.sub(self._without_root, text)
         text = ADDRESS.sub("[host]", PATH.sub("[path]", text))
@@ -138,6 +154,17 @@ class Redaction:
         if isinstance(data, list):
             return [self.data(value) for value in data]
         return self.text(data) if isinstance(data, str) else data
+
+
+def _without_ipv6(found: re.Match[str]) -> str:
+    """What stands for an address of IPv6; a time, a loopback address or a name of C++ stays."""
+    text = found["address"]
+    for address, rest in ((text, ""), (text.rpartition(":")[0], f":{text.rpartition(':')[2]}")):
+        with suppress(ValueError):
+            parsed = IPv6Address(address)
+            is_telling = any(map(str.isdigit, address)) and not parsed.is_loopback and not parsed.is_unspecified
+            return f"[host]{rest}" if is_telling else found[0]
+    return found[0]
 
 
 def _read(run: RunFolder, pattern: str) -> Iterator[Mapping[str, Any]]:
