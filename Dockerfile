@@ -44,7 +44,7 @@ FROM pipeline-dependencies AS wheel
 COPY streams_app streams_app
 COPY streams_agent streams_agent
 COPY resolver resolver
-RUN for part in streams_app streams_agent resolver; do mvn -q -B -ntp -f $part/pom.xml package -DskipTests || exit; done
+RUN for part in streams_app streams_agent resolver; do mvn -q -B -ntp -C -f $part/pom.xml package -DskipTests || exit; done
 COPY . .
 RUN hatchling build --target wheel --directory /wheel \
     && /opt/uv/bin/uv pip install --quiet --no-cache --offline --no-deps --compile-bytecode --prefix /installed \

@@ -1,7 +1,7 @@
 # `make` prints this help. Everything a target needs is set up by it, once.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-MVN := mvn -q -B -ntp
+MVN := mvn -q -B -ntp -C
 VENV := .venv
 BIN := $(VENV)/bin
 JAR := streams_app/target/onceproof-streams-app.jar

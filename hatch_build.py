@@ -48,7 +48,7 @@ def _built(module: Path) -> Path:
         raise RuntimeError(
             f"{jar.name} is not built, and there is no mvn: install a JDK 17 and Maven 3.8 or later, or take the wheel."
         )
-    command = [maven, "-q", "-B", "-ntp", "-f", str(module / "pom.xml"), "package", "-DskipTests"]
+    command = [maven, "-q", "-B", "-ntp", "-C", "-f", str(module / "pom.xml"), "package", "-DskipTests"]
     if subprocess.run(command, check=False).returncode:
         raise RuntimeError(f"Maven could not build {jar.name}: its output above says why.")
     return jar

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from onceproof.lab import builds
-from onceproof.lab.artifacts import BROKER, STREAMS, check_published, streams_class_path
+from onceproof.lab.artifacts import BROKER, GROUP, STREAMS, check_published, streams_class_path
 from onceproof.lab.builds import name_release
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
@@ -203,6 +203,41 @@ def test_a_repository_that_does_not_answer_is_told(served, here):
     with pytest.raises(UsageError, match="with a user, which would be seen") as error:
         name_release(here, "4.4.0", ["https://me:hidden@example.org/repository"])
     assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize("host", ["example.org", "10.1.2.3", "localhost.example.org", "[2001:db8::1]:8080"])
+def test_what_is_run_is_not_asked_for_by_http(host, here):
+    with pytest.raises(UsageError, match=r"is asked by http:, .* name it by https:"):
+        name_release(here, "4.4.0", [f"http://{host}/repository"])
+
+
+@pytest.mark.parametrize("kind", ["folder", "http"])
+def test_a_file_has_the_checksum_that_lies_beside_it(kind, repository, served, here):
+    write_build(repository, "4.4.0", "ab12cd3")
+    [jar] = repository.rglob(f"{CLIENTS}-4.4.0.jar")
+    beside = jar.with_name(f"{jar.name}.sha1")
+    named = {"folder": str(repository), "http": served}[kind]
+    beside.write_text(f"{'0' * 40}  {jar.name}\n")
+    with pytest.raises(UsageError, match=rf"The jar of {CLIENTS} 4\.4\.0 in .* has not the checksum"):
+        name_release(here, "4.4.0", [named])
+    beside.write_text(hashlib.sha1(jar.read_bytes(), usedforsecurity=False).hexdigest().upper())
+    assert name_release(here, "4.4.0", [named]) == "4.4.0@ab12cd3"
+
+
+def test_a_file_that_never_ends_is_not_read_to_its_end(repository, served, here, monkeypatch):
+    write_build(repository, "4.4.0", "ab12cd3")
+    monkeypatch.setattr("onceproof.lab.builds.LARGEST", 100)
+    with pytest.raises(UsageError, match="is larger than"):
+        name_release(here, "4.4.0", [served])
+
+
+def test_an_artifact_does_not_leave_the_folder_of_its_build(repository, here):
+    needs = (
+        f"<dependency><groupId>{GROUP}</groupId><artifactId>../../x</artifactId><version>4.4.0</version></dependency>"
+    )
+    write_build(repository, "4.4.0", "ab12cd3", needs=needs)
+    with pytest.raises(UsageError, match=r"names an artifact '\.\./\.\./x'"):
+        name_release(here, "4.4.0", [str(repository)])
 
 
 def test_a_repository_that_refuses_is_told(repository, monkeypatch, here):

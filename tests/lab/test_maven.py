@@ -31,6 +31,7 @@ def test_it_is_asked_in_batch_mode_and_its_exit_code_is_told(command, tmp_path):
             "-q",
             "-B",
             "-ntp",
+            "-C",
             "-U",
             "-Dstyle.color=never",
             "-f",

@@ -4,6 +4,7 @@ Kafka's own jars are copied, since the next build overwrites them; Maven resolve
 The commit is the one that the jars name, so it is the one that really loads.
 """
 
+import hashlib
 import http.client
 import io
 import re
@@ -12,7 +13,9 @@ import urllib.request
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -26,6 +29,8 @@ from onceproof.model.release import Release
 
 LOCAL = Path.home() / ".m2" / "repository"
 ANSWERED_WITHIN = 60.0  # seconds
+LARGEST = 256 << 20  # bytes of a file; the largest jar of Kafka has 10 MB
+ARTIFACT = re.compile(r"[A-Za-z0-9_\-]+(?:\.[A-Za-z0-9_\-]+)*")
 UNPUBLISHED = "-SNAPSHOT"
 PLACE = re.compile(r"\.{0,2}/|(?:file|https?):")  # how a folder or a URL begins, and no version does
 # The jar of each artifact that names its commit, and where.
@@ -90,6 +95,11 @@ class MavenRepository:
                     f"The Maven repository at {parts.hostname} is named with a user, which would be seen by all: copy "
                     "what is needed into a folder (mvn dependency:get), and name that."
                 )
+            if parts.scheme == "http" and not _is_loopback(parts.hostname):
+                raise UsageError(
+                    f"The Maven repository {text} is asked by http:, so anybody on the way could change what is run: "
+                    "name it by https:, or copy what is needed into a folder (mvn dependency:get), and name that."
+                )
             return cls(text.rstrip("/"))
         folder = Path(unquote(parts.path) if parts.scheme == "file" else text)
         if not folder.is_dir():
@@ -132,16 +142,23 @@ class MavenRepository:
         return self._read(self._place(artifact, version, "pom")) is not None
 
     def fetch(self, artifact: str, version: str, extension: str) -> bytes:
-        """A file of an artifact.
+        """A file of an artifact, which has the checksum that lies beside it, if there is one.
 
         Raises:
-            UsageError: it has none, or does not answer.
+            UsageError: it has none, or one of another checksum, or does not answer.
         """
-        content = self._read(self._place(artifact, version, extension))
+        place = self._place(artifact, version, extension)
+        content = self._read(place)
         if content is None:
             raise UsageError(
                 f"{self.url} lacks the {extension} of {artifact} {version}: publish all parts of the build "
                 "(./gradlew publishToMavenLocal)."
+            )
+        told = (self._read(f"{place}.sha1") or b"").decode(errors="replace").split()
+        if told and told[0].lower() != hashlib.sha1(content, usedforsecurity=False).hexdigest():
+            raise UsageError(
+                f"The {extension} of {artifact} {version} in {self.url} has not the checksum that lies beside it: "
+                "publish the build again."
             )
         return content
 
@@ -166,7 +183,11 @@ class MavenRepository:
         try:
             # The scheme is one of three: see `of`.
             with urllib.request.urlopen(f"{self.url}/{path}", timeout=ANSWERED_WITHIN) as answer:  # noqa: S310
-                content: bytes = answer.read()
+                if answer.url.startswith("http:") and not self.url.startswith("http:"):
+                    raise self._silent("it sends us on to http:")
+                content: bytes = answer.read(LARGEST + 1)
+                if len(content) > LARGEST:
+                    raise self._silent(f"{path} is larger than {LARGEST >> 20} MiB")
                 return content
         except urllib.error.HTTPError as error:
             if error.code == http.client.NOT_FOUND:
@@ -185,6 +206,12 @@ class MavenRepository:
         )
 
 
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
+
+
 @dataclass
 class _Parts:
     """The parts of a build: Kafka's own jars by artifact, and what else they need, according to poms."""
@@ -196,6 +223,8 @@ class _Parts:
         """Add an artifact and all of Kafka that it needs."""
         if artifact in self.jars:
             return
+        if not ARTIFACT.fullmatch(artifact):  # it becomes the name of a file
+            raise UsageError(f"{repository.url} names an artifact {artifact!r}, which is no name of one.")
         self.jars[artifact] = repository.fetch(artifact, version, "jar")
         for needed in _runtime_dependencies(repository.fetch(artifact, version, "pom")):
             group, name, wanted = (needed.findtext(tag) for tag in ("groupId", "artifactId", "version"))

@@ -44,7 +44,7 @@ class Answer:
 
 
 def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
-    """Run a goal of Maven; what was missing before is looked for again.
+    """Run a goal of Maven; what was missing before is looked for again. A wrong checksum fails it (`-C`).
 
     Args:
         command: Maven itself.
@@ -58,7 +58,9 @@ def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
         HarnessError: it did not end within 10 minutes.
     """
     try:
-        return _answer([command, "-q", "-B", "-ntp", "-U", "-Dstyle.color=never", "-f", str(pom), goal, *options], to)
+        return _answer(
+            [command, "-q", "-B", "-ntp", "-C", "-U", "-Dstyle.color=never", "-f", str(pom), goal, *options], to
+        )
     except OSError as error:
         raise UsageError(f"No Maven: {command!r} is not on the PATH; install Maven 3.8 or later.") from error
 
