@@ -160,3 +160,17 @@ def test_each_release_of_an_application_that_is_not_green_is_annotated(call):
     rows = list(call.application(answer))[2:]
     assert rows[0].startswith("| 4.1.2 | red | 5% of sums \\| are wrong |")
     assert len(rows) == 3
+
+
+def test_what_a_summary_shows_of_others_is_no_markdown(call):
+    told = "a | b <img src=x> [c](javascript:d) `e`\n# f"
+    shown = r"a \| b \<img src=x\> \[c\](javascript:d) \`e\` \# f"
+    answer = {"headline": told, "against": [{"text": told}], "to_do": []}
+    assert list(call.advice(answer)) == [
+        f"## Onceproof: {shown}",
+        "\n### What is known against it\n",
+        f"- {shown}",
+    ]
+    release = {"streams": "4.4.0", "restart_on": None, "judgement": "red", "reason": told, "advice": told}
+    *_, row = call.application({"fault": "none", "seed": 1, "releases": [release]})
+    assert row == f"| 4.4.0 | red | {shown} | {shown} |"

@@ -102,6 +102,11 @@ def escaped(text: str, more: str = "") -> str:
     return text
 
 
+def in_markdown(text: str) -> str:
+    """A text in a sentence or a cell of a table, as it is."""
+    return " ".join(re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", text).split())
+
+
 def annotation(level: str, title: str, text: str) -> str:
     """A command by which the runner shows a sentence."""
     return f"::{level} title={escaped(title, ':,')}::{escaped(text)}"
@@ -109,11 +114,11 @@ def annotation(level: str, title: str, text: str) -> str:
 
 def advice(answer: Mapping[str, Any]) -> Iterator[str]:
     """The job summary of `advise --json`."""
-    yield f"## Onceproof: {answer['headline']}"
+    yield f"## Onceproof: {in_markdown(answer['headline'])}"
     for heading, of in (("What is known against it", "against"), ("What to do", "to_do")):
         if answer[of]:
             yield f"\n### {heading}\n"
-            yield from (f"- {' '.join(said['text'].split())}" for said in answer[of])
+            yield from (f"- {in_markdown(said['text'])}" for said in answer[of])
 
 
 def application(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -122,7 +127,7 @@ def application(answer: Mapping[str, Any]) -> Iterator[str]:
     yield "| Kafka Streams | | reason | what to do |\n|---|---|---|---|"
     for one in answer["releases"]:
         cells = (_releases(one), one["judgement"], one["reason"], one["advice"])
-        yield "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+        yield "| " + " | ".join(map(in_markdown, cells)) + " |"
 
 
 def _releases(one: Mapping[str, Any]) -> str:

@@ -53,6 +53,7 @@ def test_records_are_replayed_by_time_and_each_partition_in_its_order(tmp_path):
 def test_what_a_killed_replay_left_in_memory_is_found(tmp_path):
     for owner in (os.getpid(), 2**22 + 1):  # which no process has
         (tmp_path / f"{SCRATCH}{owner}-x").mkdir()
+    (tmp_path / f"{SCRATCH}x-").mkdir()  # not by us
     assert [left.name for left in left_scratch(tmp_path)] == [f"{SCRATCH}{2**22 + 1}-x"]
 
 

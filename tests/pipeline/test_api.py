@@ -208,3 +208,13 @@ def test_only_an_import_error_of_our_file_and_of_now_counts(api, fake):
 def test_a_dag_that_is_not_known_yet_was_never_parsed(api, fake):
     fake.on("GET", "/dags/d", (404, {"detail": "not found"}))
     assert api.last_parsed("d") is None
+
+
+def test_runs_under_way_are_all_of_them_not_those_of_the_first_page(fake, api):
+    def page(request: httpx.Request) -> httpx.Response:
+        at = int(request.url.params["offset"])
+        runs = [{"dag_id": "d", "dag_run_id": str(number)} for number in range(at, min(at + 100, 250))]
+        return httpx.Response(200, json={"dag_runs": runs, "total_entries": 250})
+
+    fake.routes["GET", "/api/v2/dags/~/dagRuns"] = page
+    assert api.active_runs("d") == [str(number) for number in range(250)]

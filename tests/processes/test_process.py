@@ -264,3 +264,10 @@ def test_a_wait_ends_when_it_becomes_pointless() -> None:
 
     with pytest.raises(HarnessError, match="it died"):
         await_condition("life", lambda: False, timeout=30, check=died)
+
+
+def test_a_byte_that_is_no_text_does_not_end_who_listens(tmp_path: Path) -> None:
+    process = spawn(["printf", r"a\377b\nc\n"], log=tmp_path / "log", piped=True)
+    _, stdout = open_pipes(process)
+    assert stdout.read() == "a\N{REPLACEMENT CHARACTER}b\nc\n"
+    process.terminate()

@@ -22,16 +22,22 @@ def install_jars(installation: Installation, project: Path) -> None:
 
 
 def _copy(installation: Installation, pom: Path, target: Path, unpack: bool = False) -> None:
-    """Copy the dependencies of a pom, unless they are there for exactly this pom; its stamp is written last."""
+    """Copy the dependencies of a pom, unless they are there for exactly this pom.
+
+    Those of an earlier pom stay until all of them are there.
+    """
     stamp = target / "pom.xml"
     if stamp.exists() and stamp.read_bytes() == pom.read_bytes():
         return
-    shutil.rmtree(target, ignore_errors=True)
-    options = (f"-DoutputDirectory={target}", "-DincludeScope=runtime")
+    fetched = target.with_name(f"{target.name}.new")
+    shutil.rmtree(fetched, ignore_errors=True)
+    options = (f"-DoutputDirectory={fetched}", "-DincludeScope=runtime")
     answer = resolve_pom(installation, pom, "copy-dependencies", *options, to=f"fetch the jars of {pom}")
     if not answer.succeeded:
         raise HarnessError(f"Maven could not fetch the jars of {pom}: {answer.reason}")
-    for jar in target.glob("*.jar") if unpack else ():
+    for jar in fetched.glob("*.jar") if unpack else ():
         with zipfile.ZipFile(jar) as archive:
-            archive.extractall(target)
-    stamp.write_bytes(pom.read_bytes())
+            archive.extractall(fetched)
+    (fetched / stamp.name).write_bytes(pom.read_bytes())
+    shutil.rmtree(target, ignore_errors=True)
+    fetched.rename(target)

@@ -88,7 +88,8 @@ def scratch_within(folder: Path) -> Path:
 def left_scratch(memory: Path = MEMORY) -> Iterator[Path]:
     """The shared memory that killed processes left."""
     for scratch in memory.glob(f"{SCRATCH}*"):
-        if not psutil.pid_exists(int(scratch.name.removeprefix(SCRATCH).partition("-")[0])):
+        pid = scratch.name.removeprefix(SCRATCH).partition("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             yield scratch
 
 

@@ -12,6 +12,7 @@ from onceproof.model.errors import HarnessError
 FINISHED = frozenset({"success", "failed"})
 ENDED = FINISHED | {"skipped", "upstream_failed", "removed"}
 ACTIVE = ("queued", "running")
+PAGE = 100  # entries, the most that Airflow gives at once
 ATTEMPTS = 5  # of a request that the server could not carry out
 ANSWERS_WITHIN = 30.0  # seconds, of a read
 
@@ -79,7 +80,7 @@ class AirflowApi:
     def all_active_runs(self) -> list[tuple[str, str]]:
         """The runs that are queued or running: DAG and id."""
         query = "&".join(f"state={state}" for state in ACTIVE)
-        runs = self._call("GET", f"/dags/~/dagRuns?{query}")["dag_runs"]
+        runs = self._all(f"/dags/~/dagRuns?{query}&order_by=id", "dag_runs")
         return [(str(run["dag_id"]), str(run["dag_run_id"])) for run in runs]
 
     def fail_run(self, dag: str, run: str) -> None:
@@ -99,11 +100,15 @@ class AirflowApi:
 
     def task_instances(self, dag: str, run: str) -> list[dict[str, Any]]:
         """All task instances of a run, with each mapped one separately."""
+        return self._all(f"/dags/{dag}/dagRuns/{run}/taskInstances", "task_instances")
+
+    def _all(self, path: str, name: str) -> list[dict[str, Any]]:
+        """The entries of all pages of an answer."""
         found: list[dict[str, Any]] = []
         while True:
-            page = self._call("GET", f"/dags/{dag}/dagRuns/{run}/taskInstances?limit=100&offset={len(found)}")
-            found += page["task_instances"]
-            if not page["task_instances"] or len(found) >= page["total_entries"]:
+            page = self._call("GET", f"{path}{'&' if '?' in path else '?'}limit={PAGE}&offset={len(found)}")
+            found += page[name]
+            if not page[name] or len(found) >= page["total_entries"]:
                 return found
 
     def last_parsed(self, dag: str) -> str | None:
