@@ -8,7 +8,7 @@ brokers of its own, whenever a slot of the pool is free (DAG `sensitivity` plant
 trials to cells whose claim does not hold yet. A Spark application reads the topics and finds the anomalies: it is
 started early, does so for trials that have ended, and for the rest after `end_trials`. Great Expectations validates the
 tables, `judge` says what it means, `publish` keeps it, `gate` lets the run pass. `alert` is skipped unless a cell is
-newly red.
+newly red. `extend_atlas` adds the verdicts to `ONCEPROOF_ATLAS`, if that is set.
 
 **The run is red.** If `gate` failed, a cell regressed or could not be judged: its log names the cells and the run
 folder, and everything is published. The log of any other red task ends with one sentence that says what to do.
@@ -256,7 +256,7 @@ def regression() -> None:
     started >> step(steps.drive_waiting_cells, on_brokers=True)(RUN) >> added
     driven >> added >> ended >> [stopped, validated, judged]
     checked >> [stopped, validated]
-    validated >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN)]
+    validated >> judged >> publish(RUN) >> [step(steps.gate)(RUN), alert(RUN), step(steps.extend_atlas)(RUN)]
     planned >> [added, ended, checked, judged]
 
 

@@ -88,6 +88,12 @@ class Settings(BaseSettings):
         "listen there",
     )
     pre_releases: bool = Field(default=False, description="whether `release_watch` also takes candidates")
+    least_free: float = Field(
+        default=2.0,
+        ge=0,
+        description="GiB that must be free on the disk of `ONCEPROOF_HOME` for a run to begin; brokers and databases "
+        "on that disk stop when it is full; 0 asks for none",
+    )
     atlas: Path | None = Field(
         default=None, description="atlas to which the DAG `regression` adds the verdicts of each run, by default none"
     )

@@ -100,6 +100,11 @@ def test_an_alert_comes_after_everything_is_published_and_the_gate_does_not_wait
     assert not dag.get_task("alert").downstream_task_ids
 
 
+def test_an_atlas_that_cannot_be_extended_keeps_nobody_from_a_verdict(dag):
+    assert "publish" in before(dag, "extend_atlas")
+    assert not dag.get_task("extend_atlas").downstream_task_ids
+
+
 def test_the_gate_comes_after_everything_is_published(dag):
     assert "publish" in before(dag, "gate")
     assert not dag.get_task("gate").downstream_task_ids
@@ -108,7 +113,7 @@ def test_the_gate_comes_after_everything_is_published(dag):
 def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
     for name in ("add_trials", "end_trials", "judge"):
         assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
-    for name in ("publish", "gate", "alert"):  # else the run would pass without having published
+    for name in ("publish", "gate", "alert", "extend_atlas"):  # else the run would pass without having published
         assert dag.get_task(name).trigger_rule == "all_success"
 
 
@@ -267,6 +272,19 @@ def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_throug
     [(_, read)] = [done for done in cardboard.done if done[0] == "read"]
     assert asked.properties == read == ClientProperties.of(fields, "a test")
     assert cardboard.stopped == [RUN]
+    assert [holder.alive() for holder in cardboard.held] == [False]
+
+
+@pytest.mark.system
+def test_a_damaged_atlas_suppresses_neither_gate_nor_alert(dag, database, cardboard, home, verdicts, monkeypatch):
+    (home / "atlas.sqlite").write_text("no atlas")
+    monkeypatch.setenv("ONCEPROOF_ATLAS", str(home / "atlas.sqlite"))
+    get_settings.cache_clear()
+    verdicts["enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.2"] = "regression"
+    state, tasks = run_it(dag)
+    told = {task: tasks[task, -1] for task in ("publish", "gate", "alert", "extend_atlas")}
+    assert told == {"publish": "success", "gate": "failed", "alert": "success", "extend_atlas": "failed"}
+    assert state == "failed"
 
 
 @pytest.mark.system

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from onceproof.lab import external_brokers
 from onceproof.lab.external_brokers import ExternalCluster, check_access, lent
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
-from onceproof.lab.sweep import sweep_brokers
+from onceproof.lab.sweep import left_on
 from onceproof.lab.trial import run_trial
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
@@ -244,11 +245,36 @@ def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(tmp_path, broker:
     for client in (old, foreign):
         set_producer_quota(cluster, RELEASE, client, 1_000, log)
     broker.allow(USER)  # and to see no quotas
+    file = broker.folder / "client.properties"
+    file.write_text(broker.scram_properties())
+
+    def sweep(*words: str, answer: str | None = None) -> tuple[int, str]:
+        """Exit code and output of a sweep from a terminal, if there is an answer, else from a script."""
+        at, of = pty.openpty()
+        command = [sys.executable, "-m", "onceproof.cli", "sweep", "--brokers", str(file), *words]
+        os.write(at, f"{answer}\n".encode())
+        stdin = subprocess.DEVNULL if answer is None else of
+        env = {**os.environ, "ONCEPROOF_HOME": str(tmp_path), "ONCEPROOF_PROJECT": str(Path.cwd())}
+        (tmp_path / "artifacts").unlink(missing_ok=True)
+        (tmp_path / "artifacts").symlink_to(HERE.artifacts)
+        done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, env=env, check=False)
+        os.close(at)
+        os.close(of)
+        return done.returncode, done.stdout + done.stderr
+
     try:
-        assert list(sweep_brokers(cluster)) == [f"topic {old}"]
+        assert sweep("--dry-run") == (0, f"would remove topic {old}\n")
+        code, said = sweep()
+        assert (code, f"left there: topic {old}" in said, "give --yes, or --dry-run" in said) == (2, True, True)
+        code, said = sweep(answer="n")
+        assert (code, "removed" in said) == (0, False)
+        assert broker.left()[0] == {old, young, foreign}
+        code, said = sweep(answer="y")
+        assert (code, f"removed topic {old}" in said) == (0, True)
         await_condition("the topic to go", lambda: broker.left()[0] == {young, foreign}, timeout=30)
         broker.allow_quotas(USER)
-        assert list(sweep_brokers(cluster)) == [f"quota of {old}"]
+        assert f"removed quota of {old}" in sweep("--yes")[1]
+        assert not any(left_on(cluster))
         assert clients_with_quota(cluster, RELEASE, log) == [foreign]
     finally:
         for future in broker.admin.delete_topics([young, foreign]).values():

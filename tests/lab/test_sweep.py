@@ -4,14 +4,16 @@ import fcntl
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
-from onceproof.lab import sweep as sweeping
 from onceproof.lab import trial
-from onceproof.lab.sweep import _is_of_old_run, kept, sweep, sweep_brokers
+from onceproof.lab.sweep import Left, _named, _remove, kept, left_of, run_of, sweep
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
 from onceproof.processes.locks import IN_USE, in_use, unless_in_use
@@ -19,7 +21,6 @@ from onceproof.processes.orphans import marked
 from onceproof.processes.process import spawn
 from onceproof.processes.waiting import await_condition
 from tests.present import present
-from tests.specimens.brokers import external_cluster
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -176,30 +177,61 @@ def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
     assert orphan.poll() is None
 
 
+def marked_below(folder: Path) -> list[tuple[psutil.Process, Path]]:
+    """The processes of ours that are marked below a folder."""
+    return list(marked(folder))
+
+
+NOW = datetime(2026, 1, 1, 3, tzinfo=UTC)
+OLD, YOUNG = "20260101T000000-abcd1234", "20260101T023000-abcd1234"
+
+
 @pytest.mark.parametrize(
-    ("name", "is_ours"),
+    ("name", "run"),
     [
-        ("onceproof.20260101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", True),
-        ("onceproof.20260101T000000-abcd.preflight", True),
-        ("onceproof.29990101T000000-abcd.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", False),  # still in use
-        ("onceproof.orders", False),
-        ("onceproof-20260101T000000-abcd.x", False),
-        ("team.onceproof.20260101T000000-abcd.x", False),
+        (f"onceproof.{OLD}.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", OLD),
+        ("onceproof.20260101T000000-abcd.preflight", "20260101T000000-abcd"),  # of an earlier version
+        ("onceproof.orders", None),
+        ("onceproof-20260101T000000-abcd.x", None),
+        ("team.onceproof.20260101T000000-abcd.x", None),
     ],
 )
-def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept(name, is_ours):
-    assert _is_of_old_run(name) == is_ours
+def test_a_name_on_brokers_says_whose_it_is(name, run):
+    assert run_of(name) == run
 
 
-def test_quotas_of_old_runs_are_lifted_unless_their_group_has_a_member(monkeypatch):
-    idle, busy, young = (f"onceproof.{run}-abcd.x" for run in ("20260101T000000", "20260102T000000", "29990101T000000"))
-    clients = [f"{group}-instance-1-StreamThread-1-producer" for group in (idle, busy, young)]
-    lifted = []
-    monkeypatch.setattr(
-        sweeping, "AdminClient", lambda _: SimpleNamespace(delete_consumer_groups=None, delete_topics=None)
-    )
-    monkeypatch.setattr(sweeping, "_named", lambda _, is_ours: ({busy: True} if is_ours(busy) else {}, []))
-    monkeypatch.setattr(sweeping, "clients_with_quota", lambda *_: [*clients, "orders"])
-    monkeypatch.setattr(sweeping, "set_producer_quota", lambda *arguments: lifted.append(arguments[2:4]))
-    assert list(sweep_brokers(external_cluster())) == [f"quota of {clients[0]}"]
-    assert lifted == [(clients[0], None)]
+def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept():
+    names = [f"onceproof.{OLD}.x", f"onceproof.{YOUNG}.x", "orders"]
+    left = left_of(dict.fromkeys(names, False), names, names, NOW)
+    assert left == Left((names[0],), (names[0],), (names[0],))
+    assert list(left) == [f"group {names[0]}", f"topic {names[0]}", f"quota of {names[0]}"]
+    assert not any(left_of({}, ["orders"], [], NOW))
+
+
+def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
+    trials = [f"onceproof.{OLD}.x-t{number}" for number in (1, 2)]
+    topics = [f"{trial}-input" for trial in trials]
+    clients = [f"{trial}-instance-1-StreamThread-1-producer" for trial in trials]
+    for busy in (trials[0], f"onceproof.{OLD}.alive"):
+        groups = dict.fromkeys(trials, False) | {busy: True}
+        assert left_of(groups, topics, clients, NOW) == Left()
+    assert left_of(dict.fromkeys(trials, False), topics, clients, NOW) == Left(*map(tuple, (trials, topics, clients)))
+
+
+def test_only_what_was_shown_and_is_still_left_is_removed():
+    shown, now = Left(("a", "b"), ("c",), ()), Left(("b",), ("c", "d"), ("e",))
+    assert shown.of_both(now) == Left(("b",), ("c",), ())
+
+
+def test_brokers_that_do_not_tell_all_groups_are_not_swept():
+    listed = SimpleNamespace(errors=["a broker is away"], valid=[])
+    admin: Any = SimpleNamespace(list_consumer_groups=lambda **_: SimpleNamespace(result=lambda _: listed))
+    with pytest.raises(HarnessError, match="a broker is away"):
+        _named(admin, lambda _: True)
+
+
+def test_what_could_not_be_removed_is_not_called_removed(tmp_path):
+    (tmp_path / "sealed").touch()  # no folder, so nothing of it can be
+    assert _remove(tmp_path / "sealed").startswith(f"what could be of {tmp_path}/sealed")
+    (tmp_path / "state").mkdir()
+    assert _remove(tmp_path / "state") == str(tmp_path / "state")

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from onceproof import settings
-from onceproof.lab import artifacts, cluster, java, trial
+from onceproof.lab import alive, artifacts, cluster, java, trial
 from onceproof.model.errors import HarnessError
+from onceproof.processes.process import Process, spawn
 from tests.published import keep_list
 from tests.specimens.files import a_plan, a_reading, an_outcome
 
@@ -24,6 +25,7 @@ class FakeLab:
     done: list[tuple[str, Any]] = field(default_factory=list)
     failing: dict[tuple[str, str], Exception] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
+    held: list[Process] = field(default_factory=list)  # processes that say on external brokers that a run is alive
 
     def verb(self, name: str) -> Any:
         def call(prepared: Any, *given: Any) -> Any:
@@ -99,11 +101,16 @@ def lab(home: Path, monkeypatch: pytest.MonkeyPatch) -> FakeLab:
             if error := fake.failing.get(("published", str(release))):
                 raise error
 
+    def hold(_client: Any, _run: str, *, folder: Path, owner: int) -> Process:
+        fake.held.append(spawn(["sleep", "60"], log=folder / "alive.log", owner=owner))
+        return fake.held[-1]
+
     # Not the name in its module: what is imported meanwhile for the first time would keep the fake for ever.
     for name in ("start", "from_dict", "has_data", "delete_data"):
         monkeypatch.setattr(cluster.EmbeddedCluster, name, staticmethod(getattr(FakeCluster, name)))
     for name in ("provision", "preload", "drive"):
         monkeypatch.setattr(trial, name, fake.verb(name))
+    monkeypatch.setattr(alive, "hold", hold)
     monkeypatch.setattr(artifacts, "check_published", check_published)
     monkeypatch.setattr(java, "require_java", lambda *_: None)
     return fake

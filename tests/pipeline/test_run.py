@@ -116,6 +116,15 @@ class FakeApi:
         del self.known[name]
 
 
+def test_a_connection_that_people_made_is_left_alone():
+    theirs = "onceproof_brokers.staging"
+    connections = FakeApi(theirs)
+    api: Any = connections  # as far as connections go
+    with _connected(api, RUN, None):
+        pass
+    assert connections.known.keys() == {theirs}
+
+
 def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
     mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
     connections = FakeApi(mine, killed)

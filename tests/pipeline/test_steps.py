@@ -1,6 +1,7 @@
 """The verbs of the DAG's tasks, in a cardboard lab."""
 
 import os
+import shutil
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -121,6 +122,19 @@ def test_what_does_not_exist_is_not_planned(lab, home, request_):
     assert not (home / "runs").exists()
 
 
+def test_nothing_is_planned_on_a_disk_that_is_nearly_full(lab, home, monkeypatch):
+    free = shutil.disk_usage(home).free / 2**30
+    for least, is_planned in ((f"{free + 100}", False), ("0", True)):
+        monkeypatch.setenv("ONCEPROOF_LEAST_FREE", least)
+        get_settings.cache_clear()
+        if is_planned:
+            assert steps.plan(RUN, REQUEST).run_file.exists()
+        else:
+            with pytest.raises(UsageError, match=r"GiB are free, .* set ONCEPROOF_LEAST_FREE"):
+                steps.plan(RUN, REQUEST)
+            assert not (home / "runs").exists()
+
+
 def test_a_release_that_is_not_published_is_not_planned(lab, home):
     lab.failing["published", "9.9.9"] = UsageError("Kafka 9.9.9 is not published.")
     with pytest.raises(UsageError, match="not published"):
@@ -207,8 +221,20 @@ def external_run(lab, monkeypatch) -> RunFolder:
 def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(external_run, lab):
     assert lab.done == [("asked", "3.9.2-claimed")]
     assert read_json(external_run.run_file)["connection"] == "onceproof_brokers"
-    fields = {"release": "3.9.2-claimed", "bootstrap_servers": "127.0.0.1:1"}
-    assert read_json(external_run.cluster_file("3.9.2-claimed")) == fields
+    [holder], written = lab.held, read_json(external_run.cluster_file("3.9.2-claimed"))
+    assert (written["release"], written["bootstrap_servers"]) == ("3.9.2-claimed", "127.0.0.1:1")
+    assert (written["alive"]["pid"], holder.alive()) == (holder.pid, True)
+    holder.terminate()
+
+
+def test_a_run_that_cannot_say_that_it_is_alive_does_not_begin(external_run, lab, monkeypatch):
+    def refused(*_: object, **__: object) -> None:
+        raise BROKEN
+
+    steps.stop_clusters(external_run)
+    monkeypatch.setattr("onceproof.lab.alive.hold", refused)
+    steps.start_cluster(external_run, "3.9.2-claimed", external)
+    assert read_json(external_run.cluster_file("3.9.2-claimed"))["error"] == str(BROKEN)
 
 
 def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(external_run, lab):
@@ -217,7 +243,7 @@ def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(e
     steps.drive(external_run, cell, external)
     assert len(external_run.driven_trials()) == 2
     steps.stop_clusters(external_run)  # as another run does that finds it
-    assert lab.stopped == []
+    assert (lab.stopped, [holder.alive() for holder in lab.held]) == ([], [False])
     steps.stop_clusters(external_run, external)
     steps.stop_clusters(external_run, external)
     assert lab.stopped == [f"{RUN} on 127.0.0.1:1"]
@@ -347,7 +373,7 @@ def test_a_published_run_is_added_to_the_atlas_of_the_settings(up, tmp_path, mon
     monkeypatch.setenv("ONCEPROOF_ATLAS", str(tmp_path / "nightly.sqlite"))
     get_settings.cache_clear()
     VerdictRow.write_all(up.verdicts_file, [verdict("clean")])
-    steps.publish(up)
+    steps.extend_atlas(up)
     assert [one.run for one in read_atlas(tmp_path / "nightly.sqlite")] == [RUN]
 
 

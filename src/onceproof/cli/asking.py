@@ -1,10 +1,8 @@
 """The parts that several commands share: options, and the cell, the seed and the run that follow from them."""
 
 import random
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,7 +66,7 @@ def new_run_id() -> str:
     """An id for a run that begins now."""
     from onceproof.pipeline import steps
 
-    return steps.new_run_id(datetime.now(UTC), secrets.token_hex(8))
+    return steps.random_run_id()
 
 
 def exact_releases(texts: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Commands that start, stop, set up and clean this installation."""
 
+import sys
 from itertools import chain
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,9 @@ from onceproof.model.matrices import DEFAULT_MATRIX
 from onceproof.model.matrix import Request, matrix_of, resolved
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
+
+if TYPE_CHECKING:
+    from onceproof.lab.external_brokers import ExternalCluster
 
 group = typer.Typer()
 
@@ -106,20 +110,31 @@ def sweep(
     everything: Annotated[
         bool, typer.Option("--all", help="Also the topics of runs that could be resumed; afterwards they cannot.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --brokers: only say what would be removed there, and stop.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --brokers: remove it there without a question.")] = False,
 ) -> None:
     """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances.
 
     The topics of an interrupted run stay, so that `run --resume` can go on with it, unless --all is given.
 
-    With --brokers, topics, groups and quotas there, too, of runs that began more than an hour ago and have no member.
+    With --brokers, topics, groups and quotas there, too: of runs that began more than an hour ago and of which no group
+    has a member. It names them and asks before it removes them.
     """
     from onceproof.lab.external_brokers import ExternalCluster
-    from onceproof.lab.sweep import kept, sweep_brokers
+    from onceproof.lab.sweep import kept
     from onceproof.lab.sweep import sweep as sweep_lab
     from onceproof.processes.orphans import end_orphans
 
     settings = get_settings()
     cluster = None if brokers is None else ExternalCluster.read(settings.installation, brokers)
+    if (dry_run or yes) and cluster is None:
+        raise UsageError("--dry-run and --yes are about brokers of your own: name them with --brokers.")
+    if cluster is not None:
+        _sweep_brokers(cluster, dry_run=dry_run, yes=yes)
+        if dry_run:
+            return
     of_runs = sweep_lab(settings.runs, topics=everything)
     for removed in chain(end_orphans(settings.home), of_runs, sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", soft_wrap=True)
@@ -129,7 +144,20 @@ def sweep(
             "`onceproof sweep --all` removes them",
             soft_wrap=True,
         )
-    if cluster is not None:
-        cluster.check_reached()
-        for removed in sweep_brokers(cluster):
-            out.print(f"removed {removed}", soft_wrap=True)
+
+
+def _sweep_brokers(cluster: "ExternalCluster", *, dry_run: bool, yes: bool) -> None:
+    """Remove what runs that are over have left on brokers that are not ours, if the person at the terminal agrees."""
+    from onceproof.lab.sweep import left_on, sweep_brokers
+
+    cluster.check_reached()
+    found = left_on(cluster)
+    for one in found:
+        out.print(f"{'would remove' if dry_run else 'left there:'} {one}", markup=False, soft_wrap=True)
+    if dry_run or not any(found):
+        return
+    if not yes and not sys.stdin.isatty():
+        raise UsageError("Nobody is there to be asked whether all of that may be removed: give --yes, or --dry-run.")
+    if yes or typer.confirm(f"Remove all of that from the brokers at {cluster.bootstrap_servers}?"):
+        for removed in sweep_brokers(cluster, found):
+            out.print(f"removed {removed}", markup=False, soft_wrap=True)

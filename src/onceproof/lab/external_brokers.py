@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.installation import Installation
+from onceproof.lab.alive import alive
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions, check_quotas
 from onceproof.lab.plan import check_capabilities
@@ -152,10 +153,13 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
 def lent(external: ExternalCluster, run_id: str) -> Iterator[Cluster]:
     """External brokers, from which everything that bears the run's id is removed at the end of a `with` block.
 
+    Until then the run says there that it is alive.
+
     Raises:
         HarnessError: something was left there.
     """
     try:
-        yield external
+        with alive(external.client(), run_id):
+            yield external
     finally:
         remove_run(external, run_id)

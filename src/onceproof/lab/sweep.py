@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -67,11 +68,16 @@ def sweep(runs: Path, *, topics: bool = False) -> Iterator[str]:
             continue
         with unless_in_use(data.parent) as unused:
             if unused:
-                shutil.rmtree(data, ignore_errors=True)
-                yield str(data)
+                yield _remove(data)
     for scratch in left_scratch():
-        shutil.rmtree(scratch, ignore_errors=True)
-        yield str(scratch)
+        yield _remove(scratch)
+
+
+def _remove(folder: Path) -> str:
+    """Remove a folder; returns what was removed, in words."""
+    shutil.rmtree(folder, ignore_errors=True)
+    is_left = folder.exists()
+    return f"what could be of {folder}: the rest is sealed, or of another user" if is_left else str(folder)
 
 
 def kept(runs: Path) -> list[RunFolder]:
@@ -84,24 +90,64 @@ def _resumable(runs: Path) -> list[RunFolder]:
     return [run for run in map(RunFolder, sorted(runs.glob("*"))) if run.can_be_resumed]
 
 
-def sweep_brokers(cluster: Cluster) -> Iterator[str]:
-    """Remove groups, topics and quotas of old runs from brokers that are not ours, unless a group still has a member.
+@dataclass(frozen=True)
+class Left:
+    """What runs that are over have left on brokers that are not ours."""
+
+    groups: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()  # that have a quota
+
+    def __iter__(self) -> Iterator[str]:
+        """In words."""
+        for kind, names in (("group", self.groups), ("topic", self.topics), ("quota of", self.clients)):
+            yield from (f"{kind} {name}" for name in names)
+
+    def of_both(self, other: "Left") -> "Left":
+        """What is in another one, too."""
+        mine, theirs = astuple(self), astuple(other)
+        return Left(*(tuple(name for name in one if name in two) for one, two in zip(mine, theirs, strict=True)))
+
+
+def left_on(cluster: Cluster) -> Left:
+    """The groups, topics and quotas of runs that began at least an hour ago, and of which no group has a member.
+
+    Raises:
+        HarnessError: the brokers do not answer all, or the quotas cannot be asked for.
+    """
+    groups, topics = _named(AdminClient(cluster.client()), lambda name: run_of(name) is not None)
+    with TemporaryDirectory() as folder:
+        clients = clients_with_quota(cluster, CLIENT, Path(folder) / "quota.log")
+    return left_of(groups, topics, clients, datetime.now(UTC))
+
+
+def left_of(groups: Mapping[str, bool], topics: Iterable[str], clients: Iterable[str], now: datetime) -> Left:
+    """The same, of groups, each with whether it has members, topics, and clients that have a quota."""
+    alive = {run_of(group) for group, has_members in groups.items() if has_members}
+
+    def over(names: Iterable[str]) -> tuple[str, ...]:
+        runs = ((name, run_of(name)) for name in sorted(names))
+        return tuple(name for name, run in runs if run and run not in alive and now - began(run) > OLD)
+
+    return Left(over(groups), over(topics), over(clients))
+
+
+def sweep_brokers(cluster: Cluster, found: Left) -> Iterator[str]:
+    """Remove what was found, and is still left.
 
     Yields:
         What was removed, in words.
 
     Raises:
-        HarnessError: the quotas cannot be asked for, or not be lifted.
+        HarnessError: the brokers do not answer all, or the quotas cannot be asked for, or not be lifted.
     """
+    left = found.of_both(left_on(cluster))
     admin = AdminClient(cluster.client())
-    groups, topics = _named(admin, _is_of_old_run)
-    yield from _delete_idle(admin, groups, topics)
+    yield from _delete_idle(admin, dict.fromkeys(left.groups, False), left.topics)
     with TemporaryDirectory() as folder:
-        log = Path(folder) / "quota.log"
-        for client in filter(_is_of_old_run, clients_with_quota(cluster, CLIENT, log)):
-            if not client.startswith(_prefixes_in_use(groups)):
-                set_producer_quota(cluster, CLIENT, client, None, log)
-                yield f"quota of {client}"
+        for client in left.clients:
+            set_producer_quota(cluster, CLIENT, client, None, Path(folder) / "quota.log")
+            yield f"quota of {client}"
 
 
 def remove_run(cluster: Cluster, run_id: str) -> None:
@@ -129,10 +175,11 @@ def remove_run(cluster: Cluster, run_id: str) -> None:
 
 def _named(admin: AdminClient, is_ours: Callable[[str], bool]) -> tuple[dict[str, bool], list[str]]:
     """Groups, each with whether it has members, and topics."""
+    listed = admin.list_consumer_groups(request_timeout=TIMEOUT).result(TIMEOUT)
+    if listed.errors:  # a group that is not seen may have a member
+        raise HarnessError(f"Not all brokers say which groups there are: {listed.errors[0]}; call it again.")
     groups = {
-        group.group_id: group.state != ConsumerGroupState.EMPTY
-        for group in admin.list_consumer_groups(request_timeout=TIMEOUT).result(TIMEOUT).valid
-        if is_ours(group.group_id)
+        group.group_id: group.state != ConsumerGroupState.EMPTY for group in listed.valid if is_ours(group.group_id)
     }
     return groups, list(filter(is_ours, admin.list_topics(timeout=TIMEOUT).topics))
 
@@ -155,11 +202,13 @@ def _prefixes_in_use(groups: Mapping[str, bool]) -> tuple[str, ...]:
     return tuple(f"{group}-" for group, has_members in groups.items() if has_members)
 
 
-def _is_of_old_run(name: str) -> bool:
-    """Whether a name on brokers belongs to a run that began at least an hour ago."""
+def run_of(name: str) -> str | None:
+    """The run to which a name on brokers belongs; None if it is not ours."""
     mark, _, rest = name.partition(".")
     run = rest.partition(".")[0]
-    if mark != MARK or not is_run_id(run):
-        return False
-    began = datetime.strptime(run.partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-    return datetime.now(UTC) - began > OLD
+    return run if mark == MARK and is_run_id(run) else None
+
+
+def began(run_id: str) -> datetime:
+    """When a run was asked for, as its id says."""
+    return datetime.strptime(run_id.partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)

@@ -34,6 +34,7 @@ STAGES = (
     "publish",
     "gate",
     "alert",
+    "extend_atlas",
     "stop_clusters",
 )
 STYLES = {"failed": "red", "waiting": "dim", "done": "green"}

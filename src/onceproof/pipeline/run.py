@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from rich.console import Console
 from tenacity import Retrying, retry_if_result, wait_fixed
 
 from onceproof.lab.external_brokers import ExternalCluster, check_access
-from onceproof.model.cell import Trial
+from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.extras import PIPELINE, require
 from onceproof.model.files import VerdictRow
@@ -65,7 +64,7 @@ def run(
     """
     require(PIPELINE, "A run of the matrix")
     settings = get_settings()
-    new = steps.new_run_id(datetime.now(UTC), f"{os.getpid()} {os.urandom(8).hex()}")
+    new = steps.random_run_id()
     if external is not None:  # before anything is started
         external.check_reached()
     asked = cache(lambda: steps.published_for(RunFolder(settings.runs / (interrupted or new))))
@@ -105,8 +104,9 @@ def _connected(api: AirflowApi, run_id: str, external: ExternalCluster | None) -
 
     It has a name of its own: one that people have made is left alone.
     """
-    for left in api.connections(f"{CONNECTION}."):  # by a run that was killed; ours is the only one here
-        api.delete_connection(left)
+    for left in api.connections(f"{CONNECTION}."):
+        if is_run_id(left.removeprefix(f"{CONNECTION}.")):  # of a run that was killed; ours is the only one here
+            api.delete_connection(left)
     if external is None:
         yield CONNECTION
         return

@@ -5,11 +5,13 @@ Failures are written down where the judge finds them, so that one cell's failure
 
 import hashlib
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onceproof.model.anomaly import Findings
@@ -27,6 +29,7 @@ from onceproof.model.release import CLAIMED, Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.request import CONNECTION, RunRequest
+from onceproof.processes.process import Process
 from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.scenarios.prepared import PreparedTrial
@@ -45,6 +48,7 @@ OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
 NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
 GATE_LINES = 10
+GIB = 2**30
 CUT_OFF = "The process that drove it was killed."
 STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
 
@@ -66,6 +70,11 @@ def new_run_id(now: datetime, origin: str) -> str:
     """
     digest = hashlib.sha256(f"{identity(get_settings().home)} {origin}".encode()).hexdigest()
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{digest[:8]}"
+
+
+def random_run_id() -> str:
+    """Id of a run that begins now, and that no schedule has asked for."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def origin_of_plan() -> dict[str, str]:
@@ -129,16 +138,34 @@ def why_brokers(request: Request, expansion: Expansion) -> str:
     return f"brokers {taken}, of the matrix {matrix.name}{why}"
 
 
+def check_space() -> None:
+    """Check that there is room for a run where it would write.
+
+    Raises:
+        UsageError: less is free than the settings ask for.
+    """
+    settings = get_settings()
+    there = next(folder for folder in (settings.home, *settings.home.parents) if folder.exists())
+    free = shutil.disk_usage(there).free / GIB
+    if free < settings.least_free:
+        raise UsageError(
+            f"Of the disk of {settings.home} {free:.1f} GiB are free, and a run begins with {settings.least_free:g} at "
+            "least: delete old folders of runs, or set ONCEPROOF_LEAST_FREE."
+        )
+
+
 def check_request(request: Request, ask: Ask = published_here) -> Expansion:
     """Check that everything in the request exists and can be run here; returns its cells, positive controls included.
 
     Raises:
-        UsageError: the request names something that does not exist, a release is not published, Java is too old.
+        UsageError: the request names something that does not exist, a release is not published, Java is too old, or
+            the disk is nearly full.
         HarnessError: as `requested`.
     """
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_javas
 
+    check_space()
     installation, expansion = get_settings().installation, requested(request, ask)
     require_javas(installation, [Trial("", cell, 1, 0) for cell in expansion.cells])
     releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}
@@ -337,10 +364,25 @@ def start_cluster(run: RunFolder, broker: str, external: ClientConfig = no_exter
         return
     release = Release.of_brokers(broker)
     if release.is_claimed:
-        write_json(run.cluster_file(broker), {"release": broker, "bootstrap_servers": external().bootstrap_servers})
+        _hold_external(run, broker, external())
         return
     sharing = [t for t in run.trials() if t.cell.broker == release and not _has_own_brokers(t.cell)]
     _start_brokers(run, broker, release, sharing)
+
+
+def _hold_external(run: RunFolder, broker: str, properties: ClientProperties) -> None:
+    """Say on external brokers that the run is alive, until they are stopped, as the others are."""
+    from onceproof.lab.alive import hold
+
+    file, cluster = run.cluster_file(broker), _external_cluster(Release.of_brokers(broker), lambda: properties)
+    try:
+        holder = hold(cluster.client(), run.run_id, folder=run.cluster_folder(broker), owner=_owner())
+    except HarnessError as error:
+        print(error)
+        write_json(file, {"release": broker, "error": str(error)})
+        return
+    alive = {"pid": holder.pid, "started": holder.started, "boot": holder.boot, "log": str(holder.log)}
+    write_json(file, {"release": broker, "bootstrap_servers": properties.bootstrap_servers, "alive": alive})
 
 
 def _start_brokers(run: RunFolder, name: str, release: Release, trials: list[Trial]) -> None:
@@ -387,6 +429,8 @@ def stop_clusters(run: RunFolder, external: ClientConfig | None = None) -> None:
         if "error" in data or data.get("stopped"):
             continue
         release = Release.of_brokers(data["release"])
+        if holder := data.get("alive"):
+            Process.attach(holder["pid"], holder["started"], Path(holder["log"]), holder["boot"]).terminate()
         if not release.is_claimed:
             EmbeddedCluster.from_dict(get_settings().installation, data).stop(keep_data=True)
         elif external is not None:
@@ -529,20 +573,20 @@ def judge(run: RunFolder) -> None:
 
 
 def publish(run: RunFolder) -> None:
-    """Store the run in the results database, and add it to the atlas of the settings, if there is one.
-
-    Until it is stored, and if a verdict is an error, it can be resumed.
-    """
+    """Store the run in the results database; until then, and if a verdict is an error, it can be resumed."""
     from onceproof.results.database import store_run
 
-    settings = get_settings()
-    store_run(run, settings.database_url)
-    if settings.atlas is not None:
-        from onceproof.atlas.exporting import append
-
-        append(settings.atlas, run)
+    store_run(run, get_settings().database_url)
     if run.is_finished:
         discard_data(run)
+
+
+def extend_atlas(run: RunFolder) -> None:
+    """Add the run to the atlas of the settings, if there is one; if that fails, gate and alert speak nevertheless."""
+    from onceproof.atlas.exporting import append
+
+    if (atlas := get_settings().atlas) is not None:
+        append(atlas, run)
 
 
 def gate(run: RunFolder) -> None:
