@@ -157,7 +157,7 @@ def _sweep_brokers(cluster: "ExternalCluster", *, dry_run: bool, yes: bool) -> N
     if dry_run or not any(found):
         return
     if not yes and not sys.stdin.isatty():
-        raise UsageError("Nobody is there to be asked whether all of that may be removed: give --yes, or --dry-run.")
+        raise UsageError("There is no terminal to ask whether all of that may be removed: give --yes, or --dry-run.")
     if yes or typer.confirm(f"Remove all of that from the brokers at {cluster.bootstrap_servers}?"):
         for removed in sweep_brokers(cluster, found):
             out.print(f"removed {removed}", markup=False, soft_wrap=True)

@@ -92,7 +92,7 @@ def _resumable(runs: Path) -> list[RunFolder]:
 
 @dataclass(frozen=True)
 class Left:
-    """What runs that are over have left on brokers that are not ours."""
+    """The leftovers of runs that are over on brokers that are not ours."""
 
     groups: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class Left:
             yield from (f"{kind} {name}" for name in names)
 
     def of_both(self, other: "Left") -> "Left":
-        """What is in another one, too."""
+        """The part that is in another one, too."""
         mine, theirs = astuple(self), astuple(other)
         return Left(*(tuple(name for name in one if name in two) for one, two in zip(mine, theirs, strict=True)))
 

@@ -78,7 +78,7 @@ def random_run_id() -> str:
 
 
 def origin_of_plan() -> dict[str, str]:
-    """When and by which installation a plan is made, by which runs are told apart."""
+    """When and by which installation a plan is made: runs of one id differ in that."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "installation": identity(get_settings().home),

@@ -160,7 +160,7 @@ def spawn(
                 # Its own session: Ctrl-C reaches us, and we stop what we started in an orderly way.
                 start_new_session=True,
                 text=True,
-                errors="replace",  # a byte that is no UTF-8 would end whoever listens
+                errors="replace",  # a byte that is no UTF-8 would end the thread that listens
             )
     except OSError as error:
         raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error

@@ -157,7 +157,7 @@ class Redaction:
 
 
 def _without_ipv6(found: re.Match[str]) -> str:
-    """What stands for an address of IPv6; a time, a loopback address or a name of C++ stays."""
+    """A mark in place of an address of IPv6; a time, a loopback address or a name of C++ stays."""
     text = found["address"]
     for address, rest in ((text, ""), (text.rpartition(":")[0], f":{text.rpartition(':')[2]}")):
         with suppress(ValueError):
