@@ -98,7 +98,7 @@ def check_again(folder: Path) -> None:
     run = RunFolder(folder)
     listener = Listener()
     with session(run) as spark:
-        ensure_callback_server_started(spark.sparkContext._gateway)
+        ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         spark._jsparkSession.listenerManager().register(listener)
         begin = time.monotonic()
         check(spark, run)
