@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 from base64 import b64decode
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from onceproof.cli.schemas import Published, schema
 from onceproof.lab import applications
 from onceproof.lab.applications import check_topology, uses_on
 from onceproof.lab.artifacts import streams_class_path
+from onceproof.model.cell import is_run_id
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
@@ -456,6 +458,16 @@ def test_external_brokers_are_asked_before_an_application_is_run_on_them(example
         "onceproof.lab.external_brokers.check_access", lambda external, *trials: done.append(("asked", len(trials)))
     )
     monkeypatch.setattr("onceproof.campaigns.application.run.run_on_release", run_on_release)
+
+    @contextmanager
+    def alive(_client, run_id):
+        done.append(("alive", is_run_id(run_id)))
+        try:
+            yield
+        finally:
+            done.append("over")
+
+    monkeypatch.setattr("onceproof.lab.external_brokers.alive", alive)
     monkeypatch.setattr(
         "onceproof.lab.external_brokers.remove_run",
         lambda external, _: done.append(("left", external.bootstrap_servers)),
@@ -469,7 +481,13 @@ def test_external_brokers_are_asked_before_an_application_is_run_on_them(example
     published, (_, prefix), *rest = done
     assert published == {NEWEST}  # whatever the brokers are
     assert prefix.startswith("onceproof.")
-    assert rest == [("asked", 1), ("run on", "127.0.0.1:1", "3.9.2-claimed"), ("left", "127.0.0.1:1")]
+    assert rest == [
+        ("asked", 1),
+        ("alive", True),
+        ("run on", "127.0.0.1:1", "3.9.2-claimed"),
+        "over",
+        ("left", "127.0.0.1:1"),
+    ]
 
 
 @pytest.mark.broker
