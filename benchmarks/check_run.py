@@ -3,10 +3,9 @@
     .venv/bin/python benchmarks/check_run.py RUN_FOLDER
 
 The tables go to a folder of their own; the run stays as it is. Prints seconds of analysis, optimisation, planning and
-of the whole action, the nodes of its optimised plan, its shuffles and broadcasts; then seconds and CPU seconds in all.
+of the whole action, the nodes of its final plan, its shuffles and broadcasts; then seconds and CPU seconds in all.
 """
 
-import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from rich.table import Table
 from benchmarks.measuring import measured
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
-from onceproof.spark import compiled_for, spark_environment
+from onceproof.spark import compiled_for, spark_environment, submit_command
 
 COLUMNS = ("analysis", "optimization", "planning", "whole", "nodes", "shuffles", "broadcasts")
 
@@ -52,11 +51,8 @@ def link(run: RunFolder, again: Path) -> None:
 
 def submit(folder: Path, trials: int) -> None:
     """Run this file by spark-submit, with the settings of a run."""
-    settings = get_settings()
-    environment = spark_environment(settings) | compiled_for(trials)
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[*]"]
-    command += ["--properties-file", str(settings.project / "spark_jobs" / "spark.conf"), __file__, "--check"]
-    subprocess.run([*command, str(folder)], env=environment, check=True)
+    environment = spark_environment(get_settings()) | compiled_for(trials)
+    subprocess.run(submit_command(__file__, "--check", str(folder)), env=environment, check=True)
 
 
 class Listener:
@@ -74,18 +70,27 @@ class Listener:
         """Add a row."""
         phases = execution.tracker().phases()
         seconds = [phases.apply(of).durationMs() / 1000 if phases.contains(of) else 0.0 for of in COLUMNS[:3]]
-        plan = execution.executedPlan().toString()
-        plan = plan.partition("== Initial Plan ==")[0]  # of adaptive execution: only the final one
-        counts = (
-            execution.optimizedPlan().toString().count("\n"),
-            *(len(re.findall(rf"\b{kind}\b", plan)) for kind in ("Exchange", "BroadcastExchange")),
-        )
+        plan = final_plan(execution.executedPlan().toString())
+        counts = len(plan), *(sum(kind in line for line in plan) for kind in (" Exchange ", " BroadcastExchange "))
         row = (*(f"{number:.2f}" for number in (*seconds, nanoseconds / 1e9)), *map(str, counts))
         self.rows.append((name, *row))
 
     def onFailure(self, name: str, execution: Any, exception: Any) -> None:  # noqa: N802, ARG002
         """Add a row that says so."""
         self.rows.append((f"{name} failed", *[""] * len(COLUMNS)))
+
+
+def final_plan(text: str) -> list[str]:
+    """The lines of a plan, a node each, without those that adaptive execution has replaced."""
+    lines, hidden = [], None  # the column from which on lines belong to an initial plan
+    for line in text.splitlines():
+        depth = len(line) - len(line.lstrip(" :+-"))
+        if hidden is not None and depth >= hidden:
+            continue
+        hidden = depth if "== Initial Plan ==" in line else None
+        if not line.lstrip(" :+-").startswith("=="):
+            lines.append(f" {line}")
+    return lines
 
 
 def check_again(folder: Path) -> None:

@@ -169,7 +169,7 @@ def spark() -> Iterator["SparkSession"]:
         # To write and compile code for each query takes longer than to go over a few rows without: whole runs do it.
         .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        # It plans each stage anew, which is most of the time of a query over a few rows: whole runs do it, too.
+        # It plans each stage again, which is most of the time of a query over a few rows: whole runs do it, too.
         .config("spark.sql.adaptive.enabled", "false")
         # With it PySpark tells the JVM, for each column that a query names, the line that names it.
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")

@@ -8,22 +8,22 @@ milliseconds (ADR 28). Memory is bounded: what does not fit DuckDB writes to dis
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
-from typing import Any, cast
+from functools import partial, reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
+from spark_jobs.transforms.comparisons import arrow_table, struct
 from spark_jobs.transforms.places import place
 
 # What is wanted, what was found, and the number of records of a key in the role beside (a row each, as `value`).
 # `timestamp` in ms, `place` as in `places`; `gone`: a tombstone; `raw`: the value as it was written.
 SIDES = (
-    "side string, log int, key int, partition int, place bigint, value bigint, raw bigint, gone boolean, "
-    "timestamp bigint, headers string"
+    "side string, log int, key int, place bigint, value bigint, raw bigint, gone boolean, timestamp bigint, "
+    "headers string"
 )
 BREACHES = "log int, anomaly string, partition int, key int, place string, expected string, observed string"
 LOGS = (
@@ -33,19 +33,17 @@ LOGS = (
 MEMORY = "512MB"  # of each task
 
 MACROS = """
+create macro partition_of(place) as (place >> 48)::int;
 create macro text_of_place(role, place) as
-    role || '/' || (place >> 48) || '@' || (place & ((1::bigint << 48) - 1));
+    role || '/' || partition_of(place) || '@' || (place & ((1::bigint << 48) - 1));
 create macro records_text(number) as if(number = 1, '1 record', number || ' records');
 create macro value_text(value) as coalesce(value::varchar, 'nothing');
 create macro headers_text(headers) as if(coalesce(headers, '') = '', 'no header', headers);
-create temp table cause as
-    select log, sides.key, partition, place, value, timestamp, headers, logs.* exclude (log, key),
-        if(logs.key is null, -1, partition) as scope  -- the partition in which the records of a key are numbered
-    from sides join logs using (log) where side = 'wanted';
-create temp table record as
-    select log, sides.key, partition, place, value, raw, gone, timestamp, headers, logs.* exclude (log, key),
-        if(logs.key is null, -1, partition) as scope
-    from sides join logs using (log) where side = 'found';
+create temp table of_log as select * rename (key as own_key) from logs;
+create temp table side_of_log as  -- in `scope`, a partition or all of them, the records of a key are numbered
+    select *, if(own_key is null, -1, partition_of(place)) as scope from sides join of_log using (log);
+create temp view cause as from side_of_log where side = 'wanted';
+create temp view record as from side_of_log where side = 'found';
 """
 
 # Each select gives `BREACHES`. `compared` has the records with what should have given them.
@@ -63,25 +61,21 @@ numbered_record as (
     from record where not folded and exactly_once
 ),
 wanted_of_key as (
-    select log, key, scope, any_value(role) as role, any_value(counted) as counted, count(*) as causes,
-        min(place) as first
-    from numbered_cause group by log, key, scope
+    select log, key, scope, count(*) as causes, min(place) as first from numbered_cause group by log, key, scope
 ),
 found_of_key as (
-    select log, key, scope, any_value(role) as role, any_value(counted) as counted, count(*) as there,
-        max(place) as last, arg_max_null(raw, place) as raw
+    select log, key, scope, count(*) as there, max(place) as last, arg_max_null(raw, place) as raw
     from numbered_record group by log, key, scope
 ),
 miscounted as (
-    select log, key, coalesce(w.role, f.role) as role, coalesce(causes, 0) as causes, coalesce(there, 0) as there,
-        first, last, raw
-    from wanted_of_key w full join found_of_key f using (log, key, scope)
-    where coalesce(causes, 0) <> coalesce(there, 0) and not coalesce(w.counted, f.counted)
+    select log, key, role, coalesce(causes, 0) as causes, coalesce(there, 0) as there, first, last, raw
+    from wanted_of_key full join found_of_key using (log, key, scope) join of_log using (log)
+    where coalesce(causes, 0) <> coalesce(there, 0) and not counted
 ),
 -- Under at-least-once: what was written continues what is there, or repeats some of it.
 cause_of_value as (
-    select log, key, value, any_value(role) as role, arg_max(partition, place) as home,
-        arg_max_null(timestamp, place) as timestamp, arg_max_null(headers, place) as headers
+    select log, key, value, max(place) as source, arg_max_null(timestamp, place) as timestamp,
+        arg_max_null(headers, place) as headers
     from cause where not folded and not exactly_once group by log, key, value
 ),
 cause_of_key as (
@@ -98,7 +92,7 @@ strange as (
     )
 ),
 missing as (
-    select log, key, any_value(role) as role, count(*) as causes, min(place) as first
+    select log, key, role, count(*) as causes, min(place) as first
     from cause c
     where not folded and not exactly_once and not counted
         and not exists (
@@ -108,68 +102,64 @@ missing as (
         and not exists (
             from strange s where s.log = c.log and s.key is not distinct from c.key and is_known
         )
-    group by log, key
+    group by log, key, role
 ),
 -- Folded: the tables that the two make, key by key; a tombstone deletes.
 wanted_last as (
-    select log, key, any_value(role) as role, any_value(counted) as counted, max(place) as place,
-        arg_max(partition, place) as home, arg_max_null(value, place) as value,
-        arg_max_null(timestamp, place) as timestamp, arg_max_null(headers, place) as headers
+    select log, key, max(place) as source, arg_max_null(value, place) as caused_value,
+        arg_max_null(timestamp, place) as caused, arg_max_null(headers, place) as caused_headers
     from cause where folded group by log, key
 ),
 found_last as (
-    select log, key, any_value(role) as role, any_value(counted) as counted, max(place) as place,
-        arg_max(partition, place) as partition, arg_max_null(value, place) as value, arg_max_null(raw, place) as raw,
+    select log, key, max(place) as place, arg_max_null(value, place) as value, arg_max_null(raw, place) as raw,
         arg_max_null(gone, place) as gone, arg_max_null(timestamp, place) as timestamp,
         arg_max_null(headers, place) as headers
     from record where folded group by log, key
 ),
 last_of_key as (
-    select log, key, coalesce(w.role, f.role) as role, coalesce(w.counted, f.counted) as counted,
-        w.value is not null as is_wanted, not coalesce(f.gone, true) as is_there, w.place as source, f.place, home,
-        f.partition, w.value as caused_value, f.value, raw, w.timestamp as caused, f.timestamp,
-        w.headers as caused_headers, f.headers
-    from wanted_last w full join found_last f using (log, key)
+    select * exclude (gone), caused_value is not null as is_wanted, not coalesce(gone, true) as is_there
+    from wanted_last full join found_last using (log, key) join of_log using (log)
 ),
 compared as (
-    select c.log, c.key, c.role, r.partition, r.place, c.partition as home, r.value, c.value as caused_value,
-        r.timestamp, c.timestamp as caused, r.headers, c.headers as caused_headers
+    select c.log, c.key, c.role, r.place, c.place as source, r.value, c.value as caused_value, r.timestamp,
+        c.timestamp as caused, r.headers, c.headers as caused_headers
     from numbered_cause c join numbered_record r
         on r.log = c.log and r.key is not distinct from c.key and r.scope = c.scope and r.nth = c.nth
             and r.size = c.size
     union all by name
-    select s.log, s.key, s.role, s.partition, s.place, home, s.value, c.value as caused_value, s.timestamp,
+    select s.log, s.key, s.role, s.place, source, s.value, c.value as caused_value, s.timestamp,
         c.timestamp as caused, s.headers, c.headers as caused_headers
     from suffix s join cause_of_value c
         on c.log = s.log and c.key is not distinct from s.key and c.value is not distinct from s.value
     union all by name  -- if nothing gives a record's value, nothing else of it is compared
-    select log, key, role, partition, place, partition as home, value, caused_value, timestamp, timestamp as caused,
-        headers, headers as caused_headers
+    select log, key, role, place, place as source, value, caused_value, timestamp, timestamp as caused, headers,
+        headers as caused_headers
     from strange where is_known
     union all by name
-    select log, key, role, partition, place, home, value, caused_value, timestamp, caused, headers, caused_headers
+    select log, key, role, place, source, value, caused_value, timestamp, caused, headers, caused_headers
     from last_of_key where is_wanted and is_there
 ),
+located as (select *, partition_of(place) as partition, partition_of(source) as home from compared),
 different as (  -- the first aspect in which a record differs
     select log, 'wrong-partition' as anomaly, partition, key, text_of_place(role, place) as place,
         'partition ' || home as expected, 'partition ' || partition as observed
-    from compared where partition <> home
+    from located where partition <> home
     union all
     select log, 'wrong-value', partition, key, text_of_place(role, place), value_text(caused_value), value_text(value)
-    from compared where partition = home and value is distinct from caused_value
+    from located where partition = home and value is distinct from caused_value
     union all
     select log, 'wrong-timestamp', partition, key, text_of_place(role, place), caused::varchar, timestamp::varchar
-    from compared
+    from located
     where partition = home and value is not distinct from caused_value and timestamp is distinct from caused
     union all
     select log, 'wrong-header', partition, key, text_of_place(role, place), headers_text(caused_headers),
         headers_text(headers)
-    from compared
+    from located
     where partition = home and value is not distinct from caused_value and timestamp is not distinct from caused
         and headers is distinct from caused_headers
 ),
 lost as (
-    select log, 'lost-record' as anomaly, (first >> 48)::int as partition, key, text_of_place('input', first) as place,
+    select log, 'lost-record' as anomaly, partition_of(first) as partition, key, text_of_place('input', first) as place,
         records_text(causes) || ' in ' || role as expected, records_text(there) as observed
     from (
         select log, key, role, causes, there, first from miscounted where there < causes
@@ -178,7 +168,7 @@ lost as (
     )
 ),
 unexpected as (
-    select log, 'unexpected-record' as anomaly, (place >> 48)::int as partition, key,
+    select log, 'unexpected-record' as anomaly, partition_of(place) as partition, key,
         text_of_place(role, place) as place, 'nothing' as expected, value_text(raw) as observed
     from (
         select log, key, role, last as place, raw from miscounted where causes = 0
@@ -187,7 +177,7 @@ unexpected as (
     )
 ),
 repeated as (
-    select log, 'duplicate-output' as anomaly, (last >> 48)::int as partition, key,
+    select log, 'duplicate-output' as anomaly, partition_of(last) as partition, key,
         text_of_place(role, last) as place, records_text(causes) as expected, records_text(there) as observed
     from miscounted where there > causes and causes > 0
 ),
@@ -204,7 +194,7 @@ value_given as (
     from given group by log, key, value
 ),
 traced as (
-    select r.*, g.latest, v.times, v.time, v.latest as latest_value,
+    select r.*, partition_of(r.place) as partition, g.latest, v.times, v.time, v.latest as latest_value,
         max(g.earliest) over before as behind, max(v.earliest) over before as behind_value
     from record r
         left join value_given v on v.log = r.log and v.key is not distinct from r.key
@@ -254,36 +244,36 @@ from (
     where not exists (from breaches b where b.log = s.log and b.key is not distinct from s.key)
 ) b
 where anomaly <> 'lost-record' or not exists (
-    from reported r join logs using (log)
+    from reported r join of_log using (log)
     where beside is not null and r.log = b.log and r.key is not distinct from b.key
 )
 """
 
 
-def find_breaches(
-    wanted: DataFrame, found: DataFrame, beside: DataFrame, logs: list[dict[str, Any]], tasks: int
-) -> DataFrame:
+def unite_sides(wanted: DataFrame, found: DataFrame, beside: DataFrame) -> DataFrame:
+    """The records that are wanted and those that were found, in one frame, with what is known of the role beside.
+
+    In: `caused` and `written` of `contents`; beside: log, key, value LONG. Out: `SIDES`, in any order.
+    """
+    rest = f.unix_millis("timestamp").alias("timestamp"), "headers"
+    sides = {
+        "wanted": wanted.select("log", "key", place("home", "source").alias("place"), "value", *rest),
+        "found": found.select("log", "key", place().alias("place"), "value", "raw", "gone", *rest),
+        "beside": beside,
+    }
+    named = [rows.withColumn("side", f.lit(side)) for side, rows in sides.items()]
+    return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), named)
+
+
+def find_breaches(sides: DataFrame, logs: list[dict[str, Any]], tasks: int) -> DataFrame:
     """The records, or keys, of logs that are not as they must be; of their order, see `contents`.
 
-    In: `caused` and `written` of `contents`; beside: log, key, value LONG (see `SIDES`); rows of `contents.LOGS`.
-    Out: `BREACHES`.
+    In: `SIDES`; rows of `contents.LOGS`. Out: `BREACHES`.
     """
-    of_wanted = wanted.select(
-        "log", "key", f.col("home").alias("partition"), place("home", "source").alias("place"), "value", *_rest()
-    )
-    of_found = found.select("log", "key", "partition", place().alias("place"), "value", "raw", "gone", *_rest())
-    named = (("wanted", of_wanted), ("found", of_found), ("beside", beside))
-    first, *others = (frame.withColumn("side", f.lit(side)) for side, frame in named)
-    sides = first
-    for other in others:
-        sides = sides.unionByName(other, allowMissingColumns=True)
-    stated = pa.Table.from_pylist([{name: log[name] for name in _names(LOGS)} for log in logs], _arrow(LOGS))
-    look = partial(look_closer, logs=stated, columns=_arrow(SIDES))
-    return sides.select(*_names(SIDES)).repartition(tasks, "log", "key").mapInArrow(look, BREACHES)
-
-
-def _rest() -> list[Any]:
-    return [f.unix_millis("timestamp").alias("timestamp"), f.col("headers")]
+    columns = struct(SIDES)
+    look = partial(look_closer, logs=arrow_table(logs, LOGS), columns=to_arrow_schema(columns))
+    # In this order: nothing compares the batches with the schema by which they are read.
+    return sides.select(*columns.names).repartition(tasks, "log", "key").mapInArrow(look, BREACHES)
 
 
 def look_closer(batches: Iterator[pa.RecordBatch], logs: pa.Table, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -302,11 +292,3 @@ def look_closer(batches: Iterator[pa.RecordBatch], logs: pa.Table, columns: pa.S
         database.register("logs", logs)
         database.execute(MACROS)
         yield from database.sql(LOOK).to_arrow_reader()
-
-
-def _names(columns: str) -> list[str]:
-    return [column.split()[0] for column in columns.split(", ")]
-
-
-def _arrow(columns: str) -> pa.Schema:
-    return to_arrow_schema(cast("StructType", StructType.fromDDL(columns)))

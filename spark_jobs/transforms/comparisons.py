@@ -15,9 +15,18 @@ COMPARISONS = tables.numbered("comparisons")
 
 def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
     """A frame of a few rows from the driver. From a plain list Spark would make a job wherever the frame is used."""
-    columns = cast("StructType", StructType.fromDDL(schema))
-    table: Any = pa.Table.from_pylist(rows, to_arrow_schema(columns))  # pyspark's annotations do not know it
-    return spark.createDataFrame(table, columns)
+    table: Any = arrow_table(rows, schema)  # pyspark's annotations do not know it
+    return spark.createDataFrame(table, struct(schema))
+
+
+def arrow_table(rows: list[dict[str, Any]], schema: str) -> pa.Table:
+    """The columns of a schema, of rows that may have more of them."""
+    return pa.Table.from_pylist(rows, to_arrow_schema(struct(schema)))
+
+
+def struct(schema: str) -> StructType:
+    """The type of rows with these columns."""
+    return cast("StructType", StructType.fromDDL(schema))
 
 
 def comparison(

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_jobs.transforms.breaches import find_breaches
+from spark_jobs.transforms.breaches import find_breaches, unite_sides
 from spark_jobs.transforms.comparisons import COMPARISONS, comparison, fact, fingerprint, in_memory
 from spark_jobs.transforms.groups import GROUPED_TABLE, by_group
 from spark_jobs.transforms.joins import (
@@ -122,7 +122,7 @@ def replayed(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> 
     def of(check: str) -> DataFrame:
         own = f.broadcast(inputs.where(f.col("check") == check).drop("check"))
         given = GIVEN[check](records.join(own, ["trial", "role"], "left_semi"), trials.where(f.col("check") == check))
-        return given.localCheckpoint()  # each query would make them anew
+        return given.localCheckpoint()  # each query would make them again
 
     given = sorted(GIVEN.keys() & set(checks))
     others = records.join(
@@ -288,20 +288,17 @@ def breaches(records: DataFrame, logs: Logs, *, few: bool) -> DataFrame:
     """
     stated = in_memory(records.sparkSession, logs, LOGS)
     wanted, found = caused(inputs_of(records, stated)), written(records, stated)
-    others = records_beside(records, stated)
-    if few:
-        breached = find_breaches(wanted, found, others, logs, TASKS)
-    else:
+    sides, tasks = unite_sides(wanted, found, count_beside(records, stated)), TASKS
+    if not few:
         differing = keys_that_differ(wanted, found).localCheckpoint()
         number = differing.count()
         keys = f.broadcast(differing) if number <= FEW else differing
-        some = (side.join(keys, ["log", "key"], "left_semi") for side in (wanted, found, others))
-        breached = find_breaches(next(some), next(some), next(some), logs, max(TASKS, number // KEYS + 1))
-    parts = [breached]
+        sides, tasks = sides.join(keys, ["log", "key"], "left_semi"), max(TASKS, number // KEYS + 1)
+    parts = [find_breaches(sides, logs, tasks)]
     if any(log["exactly_once"] and not log["folded"] for log in logs):
-        parts.append(disordered(wanted, found))
+        parts.append(find_disordered(wanted, found))
     if any(not log["exactly_once"] and not log["folded"] for log in logs):
-        parts.append(interrupted(wanted, found))
+        parts.append(find_interrupting(wanted, found))
     united = reduce(DataFrame.unionByName, parts)
     names = f.broadcast(stated.select("log", "trial", "promise"))
     return united.join(names, "log").select(
@@ -313,7 +310,7 @@ def breaches(records: DataFrame, logs: Logs, *, few: bool) -> DataFrame:
     )
 
 
-def records_beside(records: DataFrame, logs: DataFrame) -> DataFrame:
+def count_beside(records: DataFrame, logs: DataFrame) -> DataFrame:
     """How many records of each key are in the role in which another promise reports those that are lost.
 
     Out: log, key, value LONG.
@@ -348,20 +345,16 @@ def keys_that_differ(wanted: DataFrame, found: DataFrame) -> DataFrame:
     )
 
 
-def disordered(wanted: DataFrame, found: DataFrame) -> DataFrame:
+def find_disordered(wanted: DataFrame, found: DataFrame) -> DataFrame:
     """Under exactly-once: the records that stand behind one of a later cause, in narrow rows, as there may be many.
 
     Out: as `find_breaches`.
     """
-    wanted, found = (scoped(side.where("not folded and exactly_once")) for side in (of_home(wanted), found))
+    wanted = wanted.withColumn("partition", f.col("home"))
+    wanted, found = (scoped(side.where("not folded and exactly_once")) for side in (wanted, found))
     before = f.lag("source").over(Window.partitionBy("log", "partition").orderBy("offset"))
     pairs = paired(wanted, found).where("partition = home").withColumn("behind", before).where("source < behind")
-    return _disordered(pairs)
-
-
-def of_home(wanted: DataFrame) -> DataFrame:
-    """Causes, with the partition in which their records should be."""
-    return wanted.withColumn("partition", f.col("home"))
+    return describe_disorder(pairs)
 
 
 def scoped(rows: DataFrame) -> DataFrame:
@@ -386,7 +379,7 @@ def paired(wanted: DataFrame, found: DataFrame) -> DataFrame:
     return causes.join(records, [*of_key, "nth", "size"])
 
 
-def interrupted(wanted: DataFrame, found: DataFrame) -> DataFrame:
+def find_interrupting(wanted: DataFrame, found: DataFrame) -> DataFrame:
     """Under at-least-once: the records that neither continue what is there, nor repeat some of it.
 
     Out: as `find_breaches`.
@@ -408,10 +401,10 @@ def interrupted(wanted: DataFrame, found: DataFrame) -> DataFrame:
         .withColumn("number", f.dense_rank().over(in_partition.orderBy("source")))
         .withColumns({"behind": f.max("source").over(earlier), "reached": f.max("number").over(earlier)})
     )
-    return _disordered(in_place.where(f.col("number") > f.coalesce("reached", f.lit(0)) + 1))
+    return describe_disorder(in_place.where(f.col("number") > f.coalesce("reached", f.lit(0)) + 1))
 
 
-def _disordered(rows: DataFrame) -> DataFrame:
+def describe_disorder(rows: DataFrame) -> DataFrame:
     """In: records that do not follow the one whose cause is at the offset `behind`, if there is one."""
     behind = f.concat(f.lit("of a record behind "), text_of_place("input", offset="behind"))
     return rows.select(

@@ -36,10 +36,8 @@ def collect_and_check(
     from onceproof.processes.waiting import await_condition
 
     settings = get_settings()
-    jobs = settings.project / "spark_jobs"
-    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
-    command += ["--properties-file", str(jobs / "spark.conf"), "--jars", connector_jars()]
-    command += [str(jobs / "collect_and_check.py"), "--run-folder", str(run.path)]
+    script = str(settings.project / "spark_jobs" / "collect_and_check.py")
+    command = submit_command("--jars", connector_jars(), script, "--run-folder", str(run.path), master=master)
     log = run.path / "spark.log"
     process = spawn(command, log=log, env=spark_environment(settings) | dict(env or {}))
     try:
@@ -48,6 +46,13 @@ def collect_and_check(
         process.terminate()
     if process.poll():
         raise HarnessError(f"Spark could not collect and check the trials; its log {log} ends with:\n{tail(log)}")
+
+
+def submit_command(*arguments: str, master: str = MASTER) -> list[str]:
+    """A command of spark-submit with our settings: further options, a script and its arguments."""
+    conf = get_settings().project / "spark_jobs" / "spark.conf"
+    spark_submit = Path(sys.executable).with_name("spark-submit")
+    return [str(spark_submit), "--master", master, "--properties-file", str(conf), *arguments]
 
 
 def connector_jars() -> str:

@@ -50,7 +50,7 @@ def alive(client: Mapping[str, Any], run_id: str) -> Iterator[None]:
             _create(AdminClient(dict(client)), name)
             consumer.subscribe([name])
             await_condition(
-                f"run {run_id} to be in its group", lambda: _joined(consumer), timeout=JOINED_WITHIN, interval=0
+                f"run {run_id} to be in its group", lambda: _has_joined(consumer), timeout=JOINED_WITHIN, interval=0
             )
         except (KafkaException, TimeoutError) as error:
             raise HarnessError(f"Run {run_id} cannot say that it is alive: {error}.") from error
@@ -78,7 +78,7 @@ def _create(admin: AdminClient, topic: str) -> None:
                 raise
 
 
-def _joined(consumer: Consumer) -> bool:
+def _has_joined(consumer: Consumer) -> bool:
     consumer.poll(0.2)
     return bool(consumer.assignment())
 

@@ -142,7 +142,7 @@ class MavenRepository:
         return self._read(self._place(artifact, version, "pom")) is not None
 
     def fetch(self, artifact: str, version: str, extension: str) -> bytes:
-        """A file of an artifact, which has the checksum that lies beside it, if there is one.
+        """A file of an artifact, which has the checksum next to it, if there is one.
 
         Raises:
             UsageError: it has none, or one of another checksum, or does not answer.
@@ -154,10 +154,10 @@ class MavenRepository:
                 f"{self.url} lacks the {extension} of {artifact} {version}: publish all parts of the build "
                 "(./gradlew publishToMavenLocal)."
             )
-        told = (self._read(f"{place}.sha1") or b"").decode(errors="replace").split()
-        if told and told[0].lower() != hashlib.sha1(content, usedforsecurity=False).hexdigest():
+        stated = (self._read(f"{place}.sha1") or b"").decode(errors="replace").split()
+        if stated and stated[0].lower() != hashlib.sha1(content, usedforsecurity=False).hexdigest():
             raise UsageError(
-                f"The {extension} of {artifact} {version} in {self.url} has not the checksum that lies beside it: "
+                f"The {extension} of {artifact} {version} in {self.url} has not the checksum next to it: "
                 "publish the build again."
             )
         return content

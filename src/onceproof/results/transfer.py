@@ -80,7 +80,7 @@ def import_from(file: Path, url: str) -> tuple[int, int]:
 def _is_there(session: Session, row: Any) -> bool:
     """Whether a row is stored; one that has the key of another gets a key of its own."""
     with session.no_autoflush:
-        other = _stored(session, row)
+        other = _find_stored(session, row)
         if other is None:
             return False
         if isinstance(row, RunRow) and not is_same_run(row, other):
@@ -89,17 +89,17 @@ def _is_there(session: Session, row: Any) -> bool:
             row.run = _apart(row.run, str(row.seed), row.machine)
         else:
             return True
-        return _stored(session, row) is not None
+        return _find_stored(session, row) is not None
 
 
-def _stored(session: Session, row: Any) -> Any:
+def _find_stored(session: Session, row: Any) -> Any:
     mapper = inspect(row).mapper
     return session.get(mapper.class_, tuple(mapper.primary_key_from_instance(row)))
 
 
-def _apart(run_id: str, *told_apart_by: str) -> str:
+def _apart(run_id: str, *by: str) -> str:
     """Another id for a run of the same second."""
-    digest = hashlib.sha256(" ".join((run_id, *told_apart_by)).encode()).hexdigest()
+    digest = hashlib.sha256(" ".join((run_id, *by)).encode()).hexdigest()
     return f"{run_id.partition('-')[0]}-{digest[:8]}"
 
 
