@@ -4,6 +4,7 @@ import gc
 import os
 import secrets
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
@@ -15,6 +16,7 @@ import pytest
 from xdist.remote import Producer
 
 from onceproof.lab.cluster import EmbeddedCluster
+from onceproof.lab.ticker import Ticker
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -38,6 +40,7 @@ hypothesis.settings.load_profile("onceproof")
 T = TypeVar("T")
 HERE = get_settings().installation  # for real brokers and programs
 UNDISTURBED = 8  # attempts
+QUIET, LONGEST_NOISE = 20.0, 300.0  # seconds between attempts
 SLOW, GUESS = ("broker", "system"), 10.0  # markers of tests that take so many seconds, until they are measured
 ROOT = Path(__file__).parents[1]
 NOT_QUICK = tuple(ROOT / "tests" / name for name in ("dags", "expectations", "spark_jobs", "system"))
@@ -124,13 +127,29 @@ def pytest_collection_finish() -> None:
 def undisturbed(attempt: Callable[[], T], void: Callable[[T], object] = attrgetter("void")) -> T:
     """The result of the first attempt during which the machine did not stand still.
 
-    A trial during which it did says nothing, whatever it showed; a run repeats such trials, too.
+    A trial during which it did says nothing, whatever it showed; a run repeats such trials, too. The next attempt waits
+    for a quiet machine: one that is paused now and then by others would be so in each of them.
     """
     for _ in range(UNDISTURBED):
         result = attempt()
         if not void(result):
             return result
+        await_quiet()
     pytest.fail(f"{void(result)} That was attempt {UNDISTURBED}: this machine has too much to do.")
+
+
+def await_quiet(quiet: float = QUIET, longest: float = LONGEST_NOISE) -> None:
+    """Wait until this process got its CPU time for as long as a trial takes; or for the longest time, in seconds."""
+    missed: list[float] = []
+    ticker, deadline = Ticker(missed.append), time.monotonic() + longest
+    try:
+        while time.monotonic() < deadline:
+            before = len(missed)
+            time.sleep(quiet)
+            if len(missed) == before:
+                return
+    finally:
+        ticker.stop()
 
 
 def stood_still(reasons: Iterable[str]) -> str | None:
