@@ -70,7 +70,7 @@ COPY src/onceproof/pipeline/health.py ./
 # folders on which volumes are mounted: a new volume takes over content and owner.
 RUN ln -s .venv/lib/python3.*/site-packages/onceproof/_project/dags dags \
     && install -d -o onceproof -g onceproof /var/lib/onceproof/airflow /var/lib/onceproof/applications \
-       /var/lib/onceproof/explorations /var/lib/onceproof/runs
+       /var/lib/onceproof/door /var/lib/onceproof/explorations /var/lib/onceproof/runs
 USER 10001:10001
 
 FROM base AS slim

@@ -2,8 +2,8 @@
 
 `applications` says which: each folder with an `onceproof.toml` in `ONCEPROOF_APPLICATIONS`. `run_application` runs one
 of them on each release, on brokers of its own, twice without a fault and once with it, as `onceproof app run` does. It
-needs the machine and waits for the pool `drive`, so it takes turns with the trials of `regression`. Their code runs as
-the user that this worker runs as.
+needs the machine and waits for the pool `drive`, so it takes turns with the trials of `regression`. In containers their
+code runs in a service of its own, without secrets and network; otherwise as the user that this worker runs as.
 
 **Where is the result?** In `app.json` of the run folder, whose path the task returns; the folders of the trials stand
 beside it.
@@ -24,6 +24,7 @@ from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.model.cell import drawn_from
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import application_service
 from onceproof.pipeline.steps import new_run_id
 from onceproof.settings import get_settings
 
@@ -46,9 +47,14 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {folder}")
     run = RunFolder(get_settings().runs / run_id)
     try:
-        wanted = verbs.app_run(run, folder, ApplicationRequest.of_params(params), drawn_from(run_id))
-        verbs.claim_folder(run)
-        answer = verbs.apply(wanted)
+        request, seed = ApplicationRequest.of_params(params), drawn_from(run_id)
+        if service := get_settings().application_service:
+            request = verbs.resolve_releases(folder, request)
+            answer = application_service.run_application(service, run, folder, request, seed)
+        else:
+            wanted = verbs.app_run(run, folder, request, seed)
+            verbs.claim_folder(run)
+            answer = verbs.apply(wanted)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if answer.judgement.exit_code is not ExitCode.OK:

@@ -44,6 +44,11 @@ class Settings(BaseSettings):
         description="folder of the applications that DAG `applications` runs, by default `applications` in "
         "`ONCEPROOF_HOME`",
     )
+    application_service: Path | None = Field(
+        default=None,
+        description="socket of the service that runs the applications of DAG `applications`, by default none: they run "
+        "as the user of Airflow",
+    )
     database_url: str = Field(
         default_factory=lambda data: f"sqlite:///{data['home']}/results.db",
         description="results database, any URL of SQLAlchemy, by default SQLite in `ONCEPROOF_HOME`",
@@ -106,7 +111,7 @@ class Settings(BaseSettings):
             raise ValueError("a path with ':' or ',' cannot be given to Java, choose another")
         return path.absolute()
 
-    @field_validator("atlas")
+    @field_validator("application_service", "atlas")
     @classmethod
     def _absolute_or_none(cls, path: Path | None) -> Path | None:
         return path and path.absolute()

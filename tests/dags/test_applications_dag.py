@@ -9,6 +9,8 @@ from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.judged import AppAnswer, Judgement
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline import application_service
+from onceproof.settings import get_settings
 from tests.specimens.files import an_app_answer, on_release
 
 DEFAULTS = {name: schema["default"] for name, schema in ApplicationRequest.params().items()}
@@ -132,3 +134,24 @@ def test_where_nobody_says_on_which_releases_the_file_says_it(dag, database, car
 def test_without_applications_the_night_is_skipped(dag, database, home):
     state, tasks = run_it(dag)
     assert (state, tasks["applications", -1].state) == ("success", "skipped")
+
+
+@pytest.mark.system
+def test_where_there_is_a_service_it_runs_the_application(dag, database, cardboard, home, monkeypatch):
+    asked = []
+
+    def run_application(door, run, folder, request, seed):
+        asked.append((door, Path(folder).name, request.streams, request.broker))
+        answer = an_app_answer(on_release(streams="4.3.1"), application=folder)
+        verbs.claim_folder(run)
+        answer.write(run.app_file)
+        return answer
+
+    monkeypatch.setenv("ONCEPROOF_APPLICATION_SERVICE", str(home / "door"))
+    get_settings.cache_clear()
+    monkeypatch.setattr(
+        verbs, "resolve_releases", lambda folder, request: request.model_copy(update={"broker": "9.9.9"})
+    )
+    monkeypatch.setattr(application_service, "run_application", run_application)
+    state, _ = run_it(dag, applications=["good"], streams=["4.3.1"])
+    assert (state, asked) == ("success", [(home / "door", "good", ("4.3.1",), "9.9.9")])

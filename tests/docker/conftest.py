@@ -129,11 +129,11 @@ class Deployment:
         lists = (["ps", "--all"], ["volume", "ls"], ["network", "ls"])
         return [thing for kind in lists for thing in docker(*kind, "--quiet", "--filter", mine).splitlines()]
 
-    def await_run(self, run: str) -> str:
+    def await_run(self, run: str, dag: str = DAG) -> str:
         """Wait until a DAG run has ended; returns its state."""
         with self.api() as api:
-            await_condition(f"run {run}", lambda: api.run_state(DAG, run) in FINISHED, timeout=RUN, interval=1)
-            return api.run_state(DAG, run)
+            await_condition(f"run {run}", lambda: api.run_state(dag, run) in FINISHED, timeout=RUN, interval=1)
+            return api.run_state(dag, run)
 
 
 class Noting:

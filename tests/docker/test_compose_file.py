@@ -52,7 +52,10 @@ def life(name: str, service: Compose) -> list[str]:
     complaints = [] if service.get("init") is True else [f"{name}: nobody reaps"]
     if "stop_grace_period" not in service:
         complaints.append(f"{name}: no stop grace")
-    if name in ("scheduler", "worker") and seconds(service.get("stop_grace_period", "0s")) <= LONGEST_CLEAN_UP:
+    if (
+        name in ("applications", "scheduler", "worker")
+        and seconds(service.get("stop_grace_period", "0s")) <= LONGEST_CLEAN_UP
+    ):
         complaints.append(f"{name}: stop grace below the trials' clean-up")
     if service.get("restart") != ("no" if name == ONE_SHOT else "unless-stopped"):
         complaints.append(f"{name}: restart")
@@ -69,8 +72,21 @@ def images(name: str, service: Compose) -> list[str]:
 def exposure(name: str, service: Compose) -> list[str]:
     ports = [p for p in service.get("ports", []) if not str(p).startswith("127.0.0.1:")]
     return [f"{name}: {port} is open to the network" for port in ports] + (
-        [f"{name}: network of the host"] if service.get("network_mode") else []
+        [f"{name}: network of the host"] if service.get("network_mode", "none") != "none" else []
     )
+
+
+def foreign_code(name: str, service: Compose) -> list[str]:
+    """What the code of an application could reach, in the service that runs it and nothing else."""
+    if name != "applications":
+        return []
+    complaints = [] if service.get("network_mode") == "none" else [f"{name}: a network"]
+    complaints += [f"{name}: secrets"] if service.get("secrets") else []
+    mounted = {volume.split(":", 1)[0]: volume for volume in service["volumes"]}
+    complaints += [f"{name}: volume {volume}" for volume in mounted.keys() - {"applications", "artifacts", "door"}]
+    return complaints + [
+        f"{name}: {mounted[v]} can be written" for v in mounted if v != "door" and mounted[v][-3:] != ":ro"
+    ]
 
 
 def secrets(name: str, service: Compose) -> list[str]:
@@ -93,7 +109,7 @@ def logs(name: str, service: Compose) -> list[str]:
     return [] if {"max-size", "max-file"} <= options.keys() else [f"{name}: logs grow for ever"]
 
 
-POINTS = (privileges, limits, life, images, exposure, secrets, writes, logs)
+POINTS = (privileges, limits, life, images, exposure, foreign_code, secrets, writes, logs)
 
 
 def complaints_of(compose: Compose, point: Callable[[str, Compose], list[str]]) -> list[str]:
@@ -117,6 +133,7 @@ PLANTS = [
     (limits, "scheduler", {"ulimits": {}}),
     (life, "scheduler", {"init": False}),
     (life, "scheduler", {"stop_grace_period": "10s"}),
+    (life, "applications", {"stop_grace_period": "10s"}),
     (life, "worker", {"stop_grace_period": "10s"}),
     (life, "dag-processor", {"healthcheck": {"disable": True}}),
     (life, "api-server", {"healthcheck": {"test": "curl localhost"}}),
@@ -127,6 +144,11 @@ PLANTS = [
     (exposure, "api-server", {"ports": ["8080:8080"]}),
     (exposure, "postgres", {"ports": ["0.0.0.0:5432:5432"]}),
     (exposure, "scheduler", {"network_mode": "host"}),
+    (exposure, "applications", {"network_mode": "host"}),
+    (foreign_code, "applications", {"network_mode": None}),
+    (foreign_code, "applications", {"secrets": ["password"]}),
+    (foreign_code, "applications", {"volumes": ["artifacts:/var/lib/onceproof/artifacts"]}),
+    (foreign_code, "applications", {"volumes": ["runs:/var/lib/onceproof/runs:ro"]}),
     (secrets, "postgres", {"environment": {"POSTGRES_PASSWORD": "airflow"}}),
     (secrets, "scheduler", {"environment": {"AIRFLOW__CORE__FERNET_KEY": "x"}}),
     (secrets, "scheduler", {"environment": {"ONCEPROOF_DATABASE_URL": "${URL:-postgresql://a:b@postgres/x}"}}),

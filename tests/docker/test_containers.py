@@ -4,17 +4,24 @@ PostgreSQL, Redis and Kafka are stand-ins where no image can be pulled (see `*/D
 `docker-compose.yml`.
 """
 
+import shutil
+import subprocess
 from collections import Counter
+from pathlib import Path
 
 import httpx
 import pytest
 
+from onceproof.lab.artifacts import streams_class_path
+from onceproof.model.release import Release
 from onceproof.pipeline.supervisor import DAG
 from onceproof.processes.waiting import await_condition
+from tests.conftest import HERE
 from tests.docker.conftest import BUILD, ROOT, UP, docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(BUILD + 2 * UP)]
 
+APPLICATIONS, PRYING = "applications", Path(__file__).with_name("prying")
 RUN, FIRST, GONE_ON, AGAIN = "20261121T020000-aaaa", "first", "gone-on", "gone-on-again"  # a run, and its DAG runs
 SPREAD_RUN, SPREAD = "20261121T030000-bbbb", "spread"
 # A small matrix, for which one trial of each is enough; one more than are driven at once.
@@ -150,6 +157,47 @@ def test_page_and_data_docs_are_behind_the_login(deployment, judged):
         assert shown in opened.text
     evidence = deployment.get(f"{page}/evidence.zip", **token)  # not made next to the runs, which are read-only here
     assert evidence.content.startswith(b"PK")
+
+
+@pytest.fixture(scope="module")
+def prying(deployment, judged, tmp_path_factory):
+    """An application that looks for secrets, servers and the work of others: the folder of its run.
+
+    Twice, to see that the service is there again.
+    """
+    folder = tmp_path_factory.mktemp("applications") / "prying"
+    shutil.copytree(PRYING, folder)
+    against = ":".join(map(str, streams_class_path(HERE, Release.parse("4.3.1"))))
+    for command in (
+        ["javac", "--release", "17", "-cp", against, "-d", ".", "Prying.java", "PryingTopology.java"],
+        ["jar", "--create", "--file", "prying.jar", "Prying.class", "PryingTopology.class"],
+    ):
+        subprocess.run(command, cwd=folder, check=True)
+    docker("cp", folder, f"{deployment.container('scheduler')}:/var/lib/onceproof/applications/")
+    asked = {"applications": ["prying"], "streams": ["4.3.1"], "broker": "3.9.2", "controls": False}
+    for dag_run in ("prying", "prying-again"):
+        with deployment.api() as api:
+            api.trigger(APPLICATIONS, dag_run, asked)
+        assert deployment.await_run(dag_run, APPLICATIONS) == "success", deployment.compose("logs", "applications")
+    return [file.rpartition("/")[0] for file in deployment.files("*/app.json")]
+
+
+def looked(lines):
+    return dict(
+        line.removeprefix("prying ").rsplit(": ", 1) for line in lines.splitlines() if line.startswith("prying ")
+    )
+
+
+def test_an_application_finds_no_secret_no_server_and_nothing_of_others(deployment, prying):
+    # In the scheduler's container, where applications ran before, it finds all of it.
+    jar = "/var/lib/onceproof/applications/prying/prying.jar"
+    there = looked(deployment.inside("scheduler", "sh", "-c", f"java -cp {jar} Prying 2>&1"))
+    assert [name for name, found in there.items() if found == "nothing"] == []
+    assert len(prying) == 2
+    for run in prying:
+        log = deployment.inside("scheduler", "sh", "-c", f"grep -rhs '^prying ' /var/lib/onceproof/runs/{run}")
+        assert looked(log) == dict.fromkeys(there, "nothing")
+        assert deployment.read_json(f"{run}/app.json")["releases"][0]["judgement"] == "green"
 
 
 @pytest.fixture(scope="module")

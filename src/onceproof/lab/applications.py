@@ -74,6 +74,8 @@ def _compiled(installation: Installation, application: Application, declares: De
     for file in files:
         digest.update(file.read_bytes())
     classes = installation.artifacts / "applications" / digest.hexdigest()[:16]
+    if (classes / COMPILED).exists():  # perhaps in a folder that is read-only here
+        return classes
     classes.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{classes}.lock"):
         if not (classes / COMPILED).exists():
@@ -106,6 +108,8 @@ def _resolved(installation: Installation, dependencies: Collection[str]) -> list
         return []
     digest = hashlib.sha256("\n".join(dependencies).encode()).hexdigest()[:16]
     file = installation.artifacts / f"application-{digest}.classpath"
+    if jars := remembered(file):
+        return jars
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{file}.lock"):
         if not remembered(file):

@@ -38,7 +38,7 @@ class ClassData:
             digest.update(f"{jar}:{jar.stat().st_mtime_ns}".encode())
         archive = installation.artifacts / "class-data" / f"{digest.hexdigest()[:16]}.jsa"
         with _recording_lock:
-            if archive.exists() or archive in _recording:
+            if archive.exists() or archive in _recording or not os.access(installation.artifacts, os.W_OK):
                 return cls(archive, None)
             _recording.add(archive)
         return cls(archive, archive.with_suffix(f".{os.getpid()}"))

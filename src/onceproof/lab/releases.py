@@ -149,9 +149,10 @@ def _ask(installation: Installation) -> _Kept:
     repository = _repository(installation)
     try:
         repository.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(repository / "asked.lock").acquire()
     except OSError as error:
         raise unwritable(error, repository) from error
-    with FileLock(repository / "asked.lock"):
+    with lock:
         before, now = _Kept.read(repository), datetime.now(UTC).replace(microsecond=0)
         metadata = repository.joinpath(*["org", "apache", "kafka"], STREAMS)
         for file in metadata.glob("maven-metadata-*.xml"):

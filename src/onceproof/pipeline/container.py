@@ -1,6 +1,7 @@
 """The program of each service of `docker-compose.yml`: `python -m onceproof.pipeline.container SERVICE`.
 
-`init` prepares databases and artifacts, and ends. The others become Airflow's components, or those of a Spark cluster,
+`init` prepares databases and artifacts, and ends. `applications` runs one application of people, and ends. The others
+become Airflow's components, or those of a Spark cluster,
 in the environment that `make up` gives them; what the compose file sets wins. A container whose process dies is started
 again by the engine, so nothing here watches anything.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
+from onceproof.pipeline import application_service
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import LAB_QUEUE, USER, airflow_environment
 from onceproof.pipeline.health import trouble
@@ -23,7 +25,7 @@ from onceproof.processes.waiting import await_condition
 from onceproof.settings import SECRETS, Settings, get_settings
 
 PORT = 8080  # in the containers' network; the compose file says which port of the host leads to it
-INIT = "init"
+INIT, APPLICATIONS = "init", "applications"
 PID = ("--pid", "/tmp/worker.pid")  # noqa: S108 - its default lies on a volume that workers share
 AIRFLOWS = {
     **COMPONENTS,
@@ -38,15 +40,21 @@ SPARKS = {
 
 
 def main(service: str) -> None:
-    """Run a service; returns only if it is `init`.
+    """Run a service; returns only if it is `init` or `applications`.
 
     Raises:
         UsageError: there is no such service, or its secret is missing.
         HarnessError: a database or the API server does not answer.
     """
-    if service not in {INIT, *AIRFLOWS, *SPARKS}:
-        raise UsageError(f"There is no service {service!r}: name one of {', '.join([INIT, *AIRFLOWS, *SPARKS])}.")
+    services = [INIT, APPLICATIONS, *AIRFLOWS, *SPARKS]
+    if service not in services:
+        raise UsageError(f"There is no service {service!r}: name one of {', '.join(services)}.")
     settings = get_settings()
+    if service == APPLICATIONS:
+        if settings.application_service is None:
+            raise UsageError("ONCEPROOF_APPLICATION_SERVICE is not set: name the socket to listen at.")
+        application_service.serve(settings.application_service)
+        return
     environment = airflow_environment(settings, port=PORT, owner=os.getpid(), scheduled=True)
     if "ONCEPROOF_DATABASE_URL" not in os.environ:  # then it is a secret, which every process reads for itself
         environment.pop("ONCEPROOF_DATABASE_URL", None)

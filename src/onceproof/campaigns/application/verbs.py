@@ -77,7 +77,7 @@ def app_run(
     from onceproof.lab.artifacts import check_published, replay_class_path
     from onceproof.lab.external_brokers import check_access
     from onceproof.lab.java import require_java
-    from onceproof.lab.releases import exact, published
+    from onceproof.lab.releases import exact
 
     installation, application = get_settings().installation, application_of(folder)
     streams, roll_to, plant_name, controls = request.streams, request.roll_to, request.plant, request.controls
@@ -92,17 +92,13 @@ def app_run(
     brokers = external.release if external else Release.parse(*exact(installation, [request.broker]))
     restart_on = Release.parse(*exact(installation, [roll_to])) if roll_to else None
     declares = application.declares
-    replays_newest = declares.promises("replay-newest") and not declares.command
-    newest = published(installation).resolve(NEWEST) if replays_newest or not streams else None
-    releases = [Release.parse(name) for name in exact(installation, streams)]
-    if newest and not streams:
-        releases = default_releases(application, newest)
+    releases, newest = _releases_of(application, streams)
     if application.declares.command:
         check_command(application, releases, plant_name, controls=controls)
         releases = [release.claimed for release in releases]
     cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
     asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls) for cell in cells)
-    also = {newest} if newest and replays_newest else set()
+    also = {newest} if newest and _replays_newest(application) else set()
     needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
     if external is None:
         require_java(installation.java, brokers.oldest_java, f"a broker of Kafka {brokers}")
@@ -123,6 +119,48 @@ def app_run(
     if external is not None:
         check_access(external, *(wanted.whole for wanted in asked))
     return AppRun(application, brokers, chosen, asked, external, tuple(_warnings(application, cells)))
+
+
+def resolve_releases(folder: str, request: ApplicationRequest) -> ApplicationRequest:
+    """The request with exact releases, when all that Maven brings for them is here. No code of the application runs.
+
+    Raises:
+        UsageError: the application, a release or a dependency is not there, or its sources do not compile.
+        HarnessError: Maven failed.
+    """
+    from onceproof.lab.applications import application_class_path
+    from onceproof.lab.artifacts import broker_class_path, check_published, dumper_class_path, replay_class_path
+    from onceproof.lab.releases import exact
+
+    installation, application = get_settings().installation, application_of(folder)
+    brokers = Release.parse(*exact(installation, [request.broker]))
+    releases, newest = _releases_of(application, request.streams)
+    also = {newest} if newest and _replays_newest(application) else set()
+    if not application.declares.command:
+        check_published(installation, {*releases, *also})
+        for release in {*releases, *also}:
+            for start in application.declares.starts:
+                application_class_path(installation, folder, release, start)
+        for release in {*(releases if application.declares.promises("replay") else ()), *also}:
+            replay_class_path(installation, release)
+    broker_class_path(installation, brokers)
+    dumper_class_path(installation, brokers)
+    return request.model_copy(update={"streams": tuple(map(str, releases)), "broker": str(brokers)})
+
+
+def _releases_of(application: Application, named: Sequence[str]) -> tuple[list[Release], Release | None]:
+    """The releases to run an application on, and the newest one, where that is asked for or replayed."""
+    from onceproof.lab.releases import exact, published
+
+    installation = get_settings().installation
+    newest = published(installation).resolve(NEWEST) if _replays_newest(application) or not named else None
+    if newest and not named:
+        return default_releases(application, newest), newest
+    return [Release.parse(name) for name in exact(installation, named)], newest
+
+
+def _replays_newest(application: Application) -> bool:
+    return application.declares.promises("replay-newest") and not application.declares.command
 
 
 def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
