@@ -13,10 +13,11 @@ from onceproof.model.cell import is_run_id
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, VerdictRow
-from onceproof.model.json_file import read_json
+from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
+from onceproof.processes.process import spawn
 from onceproof.settings import get_settings
 from onceproof.spark import connector_jars
 from tests.conftest import a_trial
@@ -411,6 +412,26 @@ def test_only_the_last_run_can_be_gone_on_with(up, lab):
     assert list(up.path.glob("clusters/*/data-1"))
     steps.plan(RUN[:-1] + "b", REQUEST)
     assert not list(up.path.glob("clusters/*/data-1"))
+
+
+@pytest.mark.parametrize("other", ["", "/opt/airflow"], ids=["crashed", "of another Airflow"])
+def test_a_run_that_another_airflow_has_under_way_keeps_its_brokers(up, lab, tmp_path, monkeypatch, capsys, other):
+    broker = spawn(["sleep", "600"], log=tmp_path / "log")
+    try:
+        node = {"pid": broker.pid, "started": broker.started, "boot": broker.boot, "log": str(broker.log)}
+        write_json(file := up.cluster_file("3.9.2"), read_json(file) | {"nodes": [node]})
+        if other:
+            monkeypatch.setenv("AIRFLOW_HOME", other)
+        steps.plan(RUN[:-1] + "b", REQUEST)
+        assert bool(list(up.path.glob("clusters/*/data-1"))) == bool(other)
+        assert lab.stopped == ([] if other else ["3.9.2"])
+        said = f"Run {RUN} is under way in another Airflow: its brokers are left alone."
+        assert (said in capsys.readouterr().out) == bool(other)
+        broker.terminate()  # then it is no longer under way
+        steps.plan(RUN[:-1] + "c", REQUEST)
+        assert not list(up.path.glob("clusters/*/data-1"))
+    finally:
+        broker.terminate()
 
 
 # --- further trials

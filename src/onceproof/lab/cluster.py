@@ -21,7 +21,7 @@ from onceproof.lab.java import Jvm, require_java
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.json_file import unwritable, write_json
+from onceproof.model.json_file import read_json, unwritable, write_json
 from onceproof.model.release import Release
 from onceproof.model.segments import COORDINATOR, OFFSETS
 from onceproof.processes.cpu import CpuTime
@@ -237,7 +237,7 @@ class EmbeddedCluster(Cluster):
         file = self.folder / f"node-{number}.properties"
         self.nodes[number - 1] = _start_node(self._jvm, file, self.owner, records=False)
         if self.file is not None:
-            write_json(self.file, self.to_dict())
+            write_json(self.file, read_json(self.file) | self.to_dict())
         self.killed.discard(number)
         self._await_listening(self._servers[number - 1])
 
@@ -350,12 +350,22 @@ class EmbeddedCluster(Cluster):
         cls, installation: Installation, data: dict[str, Any], file: Path | None = None, owner: int | None = None
     ) -> "EmbeddedCluster":
         """Read what `to_dict` wrote, into this file if any, on whatever machine."""
-        are_here = data.get("host", socket.gethostname()) == socket.gethostname()
-        found = data["nodes"] if are_here else []
-        nodes = [Process.attach(n["pid"], n["started"], Path(n["log"]), n.get("boot")) for n in found]
         release, folder = Release.parse(data["release"]), Path(data["folder"])
-        servers = data["bootstrap_servers"]
-        return cls(installation, release, servers, folder, nodes, are_here=are_here, file=file, owner=owner)
+        servers, nodes = data["bootstrap_servers"], _nodes(data) if _are_here(data) else []
+        return cls(installation, release, servers, folder, nodes, are_here=_are_here(data), file=file, owner=owner)
+
+
+def may_serve(data: Mapping[str, Any]) -> bool:
+    """Whether the brokers of `to_dict` live, or are on another machine, where their processes cannot be seen."""
+    return not _are_here(data) or any(node.alive() for node in _nodes(data))
+
+
+def _are_here(data: Mapping[str, Any]) -> bool:
+    return bool(data.get("host", socket.gethostname()) == socket.gethostname())
+
+
+def _nodes(data: Mapping[str, Any]) -> list[Process]:
+    return [Process.attach(n["pid"], n["started"], Path(n["log"]), n.get("boot")) for n in data["nodes"]]
 
 
 def _forget_applications(folder: Path) -> None:

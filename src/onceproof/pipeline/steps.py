@@ -186,8 +186,9 @@ def plan(
     work with them get its client.properties by `external`.
 
     The plan has exact releases, and what was published when words got their meaning. An interrupted run can be resumed:
-    its plan stays, and trials that ended well are not repeated. Brokers that an earlier run left behind are stopped,
-    and their data is deleted, so only the last run can be resumed.
+    its plan stays, and trials that ended well are not repeated. Brokers that an earlier run of this Airflow left behind
+    are stopped, and their data is deleted, so only the last run can be resumed. A run that another Airflow has under
+    way in this home keeps its brokers.
 
     Raises:
         UsageError: the request names something that does not exist, a release that is not published, or a run that
@@ -224,10 +225,23 @@ def plan(
         }
         write_json(run.run_file, _plan(run, expansion, asked) | own)
     for folder in sorted(settings.runs.glob("*/clusters")):
-        stop_clusters(RunFolder(folder.parent))
-        if folder.parent != run.path:
-            discard_data(RunFolder(folder.parent))
+        other = RunFolder(folder.parent)
+        if other.path != run.path and _is_of_another_airflow(other):
+            print(f"Run {other.run_id} is under way in another Airflow: its brokers are left alone.")
+            continue
+        stop_clusters(other)
+        if other.path != run.path:
+            discard_data(other)
     return run
+
+
+def _is_of_another_airflow(run: RunFolder) -> bool:
+    """Whether brokers of the run live, or are on another machine, that another Airflow started."""
+    from onceproof.lab.cluster import may_serve
+
+    all_ = [read_json(file) for file in sorted(run.path.glob("clusters/*.json"))]
+    others = [data for data in all_ if data.get("airflow", _airflow_home()) != _airflow_home()]
+    return any("nodes" in data and not data.get("stopped") and may_serve(data) for data in others)
 
 
 def _plan(run: RunFolder, expansion: Expansion, asked: RunRequest) -> dict[str, object]:
@@ -403,7 +417,12 @@ def _start_brokers(run: RunFolder, name: str, release: Release, trials: list[Tri
             print(error)
             write_json(file, {"release": str(release), "error": str(error)})
             return
-        write_json(file, cluster.to_dict())
+        write_json(file, cluster.to_dict() | {"airflow": _airflow_home()})
+
+
+def _airflow_home() -> str:
+    """The folder by which this Airflow differs from others."""
+    return str(Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser())
 
 
 def _has_own_brokers(cell: Cell) -> bool:
