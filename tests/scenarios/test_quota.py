@@ -245,6 +245,9 @@ def test_throttling_alone_is_no_anomaly():
         ({"max": 2_937.0}, "long-throttle"),
         ({"lag": 2 * 189 + 109}, None),  # 109 records come in the 3 seconds over which a quota is measured
         ({"lag": 2 * 189 + 110}, "runaway-lag"),
+        # In two seconds for which the application waited for a CPU 73 others come.
+        ({"lag": 2 * 189 + 181, "waited_ms": 2_000}, None),
+        ({"lag": 2 * 189 + 182, "waited_ms": 2_000}, "runaway-lag"),
     ],
 )
 def test_throttle_and_lag_are_held_against_what_the_quota_explains(measured, anomaly):

@@ -37,11 +37,20 @@ def check_not_starved(seconds: float, before: Mapping[str, CpuTime], after: Mapp
     Raises:
         StoodStillError: the thread that waited longest for a CPU hardly got one.
     """
-    since = {thread: before.get(thread, CpuTime()) for thread in after}
-    times = [CpuTime(now.ran - since[t].ran, now.waited - since[t].waited) for t, now in after.items()]
-    longest = max(times, key=lambda time: time.waited, default=CpuTime())
+    longest = _longest(before, after)
     if longest.is_starved(seconds):
         raise StoodStillError(
             f"The machine has too few CPUs for what runs on it: a thread of the trial waited {longest.waited:.0f} s "
             f"for one and ran for {longest.ran:.0f} s, so its delay says nothing about Kafka. Run less beside it."
         )
+
+
+def longest_wait(before: Mapping[str, CpuTime], after: Mapping[str, CpuTime]) -> float:
+    """The seconds that a thread was ready to run and waited for a CPU: of the thread that waited longest."""
+    return _longest(before, after).waited
+
+
+def _longest(before: Mapping[str, CpuTime], after: Mapping[str, CpuTime]) -> CpuTime:
+    since = {thread: before.get(thread, CpuTime()) for thread in after}
+    times = [CpuTime(now.ran - since[t].ran, now.waited - since[t].waited) for t, now in after.items()]
+    return max(times, key=lambda time: time.waited, default=CpuTime())

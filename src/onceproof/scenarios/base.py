@@ -26,6 +26,7 @@ from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, FaultOutcome, Later, StorePlan, TopicPlan
 from onceproof.model.parameter import BaseParameters, Parameter
 from onceproof.model.timeline import STALLED, Event, Return, proved_returns
+from onceproof.processes.cpu import CpuTime
 from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
 from onceproof.scenarios.internal_topics import Kept
@@ -70,6 +71,9 @@ class ScenarioInstances(Instances, Protocol):
 
     def contents_folder(self) -> Path:
         """Where an instance may dump its stores (`contents.folder`)."""
+
+    def cpu_times(self) -> Mapping[str, CpuTime]:
+        """The CPU time of each thread of those that run since it was started."""
 
 
 class Topics(Protocol):
