@@ -10,7 +10,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import Timeline
 from onceproof.pipeline import steps
 from onceproof.pipeline.progress import Display, Progress, failed_tasks, progress_of
-from tests.specimens.files import an_outcome
+from tests.specimens.files import a_reading, an_outcome
 
 TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.2)"
 
@@ -65,6 +65,39 @@ def test_a_cell_that_gets_a_further_trial_is_not_done(run):
     assert progress_of(run, drive("success")).cells == {TITLE: "trial 3 of 3: starting"}
 
 
+def read(run, trial, **found):
+    an_outcome(trial, **found.pop("outcome", {})).write(run.trial(trial).outcome_file)
+    a_reading(**found).write(run.trial(trial).reader_file)
+
+
+DUPLICATES = {"duplicate-id": 6_313}
+
+
+@pytest.mark.parametrize(
+    ("found", "answer"),
+    [
+        ({"anomalies": DUPLICATES, "unexplained": {}}, "red, 6,313 duplicate-id, known: KAFKA-14172"),
+        ({"anomalies": DUPLICATES, "unexplained": {"duplicate-id": 2}}, "red, 6,313 duplicate-id"),
+        ({}, "no anomaly"),
+        ({"outcome": {"exercised": False}}, "not exercised"),
+        ({"outcome": {"void": "The machine stood still."}, "anomalies": DUPLICATES}, None),
+    ],
+    ids=["known", "not all of it known", "green", "not exercised", "void"],
+)
+def test_the_first_answer_comes_with_the_first_trial(run, found, answer):
+    first, _ = run.trials()
+    assert progress_of(run, drive("running")).answers == {}
+    read(run, first, **found)
+    shown = {TITLE: f"{answer}; Spark: pending"} if answer else {}
+    assert progress_of(run, drive("running")).answers == shown
+
+
+def test_answers_of_a_cell_add_up(run):
+    for trial in run.trials():
+        read(run, trial, anomalies=DUPLICATES, unexplained={"duplicate-id": 1})
+    assert progress_of(run, drive("success")).answers == {TITLE: "red, 12,626 duplicate-id; Spark: pending"}
+
+
 def test_before_there_is_a_plan_there_are_only_stages(tmp_path):
     progress = progress_of(RunFolder(tmp_path), [task("plan", "running"), task("gate", None)])
     assert progress == Progress(("plan",), {})
@@ -107,6 +140,28 @@ def test_without_a_terminal_each_change_is_one_line():
         "collect_and_check",
         "cell: done",
     ]
+
+
+def test_an_answer_is_a_line_when_it_is_there_and_takes_the_place_of_done():
+    out = io.StringIO()
+    with Display(Console(file=out, width=200)) as display:
+        for phase, answers in [
+            ("first bulk", {}),
+            ("trial 2 of 2: starting", {"cell": "no anomaly"}),
+            ("trial 2 of 2: starting", {"cell": "no anomaly"}),
+            ("done", {"cell": "red"}),
+            ("done", {"cell": "red"}),
+        ]:
+            display.show(Progress((), {"cell": phase}, answers))
+    lines = [line.split("s  ", 1)[1] for line in out.getvalue().splitlines()]
+    assert lines == ["cell: driving", "cell: no anomaly", "cell: red"]
+
+
+def test_on_a_terminal_an_answer_is_shown_with_its_cell():
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=8)
+    with Display(console) as display:
+        console.print(display._table(Progress((), {"one": "done", "two": "rebalance"}, {"one": "red, 5 wrong-id"})))
+    assert "red, 5 wrong-id" in console.file.getvalue()
 
 
 def test_on_a_terminal_what_is_under_way_is_at_the_top():

@@ -73,3 +73,24 @@ def test_of_brokers_that_are_only_claimed_nothing_can_be_said(tmp_path):
 
 def test_a_sentence_about_several_cells_is_told_once():
     assert distinct(["b", "", "a", "b"]) == ["a", "b"]
+
+
+def test_releases_about_which_nothing_is_shown_share_one_sentence(tmp_path):
+    cells = [Cell("crash", "DEFAULT_CONFIG", one, NEW) for one in (OLD, NEW, Release(4, 2, 2))]
+    over = Cell("crash", "DEFAULT_CONFIG", OLD, NEW, NEW)
+    one, two = (unqualified(tmp_path, cell) for cell in cells[:2])
+    assert distinct([one]) == [one]
+    where = "4.2.2 on brokers 4.4.0, 4.3.1 on brokers 4.4.0 and 4.4.0 on brokers 4.4.0"
+    shared = (
+        f"It is not shown that this version of the harness sees on {where}: "
+        "`onceproof qualify RELEASE --broker BROKERS` shows it."
+    )
+    sentences = [unqualified(tmp_path, cell) for cell in (*cells, over)]
+    assert distinct(sentences) == [shared]
+    keep(found(Sight.MISSING), tmp_path)
+    doubt = unqualified(tmp_path, cells[1])
+    assert distinct([*sentences[:1], *sentences[2:3], f"{one} {doubt}", doubt]) == [
+        shared.replace(" and 4.4.0 on brokers 4.4.0", "").replace("4.4.0, 4.3.1", "4.4.0 and 4.3.1"),
+        doubt,
+    ]
+    assert two in sentences

@@ -1,9 +1,10 @@
 """How far a run has come, from Airflow's task instances and the run folder, and how that is shown."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from rich.console import Console
@@ -12,9 +13,11 @@ from rich.table import Table
 
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
+from onceproof.model.files import Reading
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.pipeline.steps import lanes
+from onceproof.scenarios.explaining import concerned_in
 
 DRIVE = "drive"
 WAITING_CELLS = "drive_waiting_cells"
@@ -37,15 +40,17 @@ STAGES = (
     "extend_atlas",
     "stop_clusters",
 )
+SHOWN = 3  # anomalies of a cell
 STYLES = {"failed": "red", "waiting": "dim", "done": "green"}
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a run: the stages under way, and how far each cell is."""
+    """The progress of a run: the stages under way, how far each cell is, and the first answers about them."""
 
     stages: tuple[str, ...]
     cells: Mapping[str, str]
+    answers: Mapping[str, str] = field(default_factory=dict)  # of cells of which a trial has been read
 
     @property
     def driven(self) -> int:
@@ -59,7 +64,7 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
     stages = {task for (task, _), state in states.items() if state == "running" and task in STAGES}
     if not run.trials_over.exists():  # it waits
         stages.discard(SPARK)
-    cells: dict[str, str] = {}
+    cells, answers = dict[str, str](), dict[str, str]()
     if run.run_file.exists():
         mapped = {item["key"]: index for index, item in enumerate(lanes(run)[0])}
         for cell, trials in run.trials_by_cell().items():
@@ -68,7 +73,34 @@ def progress_of(run: RunFolder, instances: Iterable[Mapping[str, Any]]) -> Progr
             else:
                 state = _of_waiting_cells(run, trials, states.get((WAITING_CELLS, -1)))
             cells[cell.title] = _phase(run, cell.key, [trial.number for trial in trials], state)
-    return Progress(tuple(stage for stage in STAGES if stage in stages), cells)
+            if answer := first_answer(run, trials):
+                answers[cell.title] = answer
+    return Progress(tuple(stage for stage in STAGES if stage in stages), cells, answers)
+
+
+def first_answer(run: RunFolder, trials: Iterable[Trial]) -> str:
+    """The answer of the independent reader about the trials of a cell that it has read; empty if there is none.
+
+    It is no verdict: Spark reads the same topics, and a verdict takes the promises of the suites, too.
+    """
+    read = [
+        (trial, outcome, Reading.read(file))
+        for trial in trials
+        if (outcome := run.outcome(trial)) and outcome.void is None and (file := run.trial(trial).reader_file).exists()
+    ]
+    found: Counter[str] = Counter()
+    for _, _, reading in read:
+        found.update(reading.anomalies)
+    if not read:
+        return ""
+    if not found:
+        answer = "no anomaly" if any(outcome.exercised for _, outcome, _ in read) else "not exercised"
+    else:
+        shown = ", ".join(f"{count:,} {name}" for name, count in found.most_common(SHOWN))
+        is_known = not any(any(reading.unexplained.values()) for _, _, reading in read)
+        issues = sorted({issue.key for trial, _, _ in read for issue in concerned_in(trial, found)} if is_known else ())
+        answer = ", ".join([f"red, {shown}", *([f"known: {', '.join(issues)}"] if issues else [])])
+    return f"{answer}; Spark: pending"
 
 
 def _of_waiting_cells(run: RunFolder, trials: list[Trial], state: str | None) -> str | None:
@@ -134,7 +166,10 @@ class Display:
                     self.say(stage)
             for title, phase in progress.cells.items():
                 now, before = _in_short(phase), _in_short(self._last.cells.get(title, "waiting"))
-                if now != before:
+                answer = progress.answers.get(title, "")
+                if answer != self._last.answers.get(title, ""):
+                    self.say(f"{title}: {answer}")
+                elif now != before and not (now == "done" and answer):
                     self.say(f"{title}: {now}")
         self._last = progress
 
@@ -146,7 +181,9 @@ class Display:
         ranks = {phase: rank for rank, phase in enumerate(STYLES)}
         order = sorted(progress.cells.items(), key=lambda item: ranks.get(item[1], -1))
         for cell, phase in order[: max(3, self._console.height - 3)]:
-            table.add_row(cell, phase, style=STYLES.get(phase, "bold"))
+            answer = progress.answers.get(cell, "")
+            style = "red" if answer.startswith("red") else STYLES.get(phase, "bold")
+            table.add_row(cell, answer if answer and phase == "done" else phase, style=style)
         return table
 
     def _seconds(self) -> str:

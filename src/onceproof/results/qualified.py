@@ -1,5 +1,6 @@
 """Which releases qualified, with which version of the harness: a file for each release and its brokers."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.qualification import Qualification
 from onceproof.model.release import Release
+
+_NOT_SHOWN = "It is not shown that this version of the harness sees on"
+NOT_SHOWN = re.compile(rf"{_NOT_SHOWN} ([^:]+): `[^`]+` shows it\.")  # with the releases that it is about
 
 
 def keep(found: Qualification, folder: Path) -> None:
@@ -36,15 +40,21 @@ def unqualified(folder: Path, cell: Cell) -> str:
 
 
 def distinct(sentences: Iterable[str]) -> list[str]:
-    """The sentences about all cells, each once."""
-    return sorted({sentence for sentence in sentences if sentence})
+    """The sentences about all cells, each once; one for all releases about which nothing is shown."""
+    found = sorted({sentence for sentence in sentences if sentence})
+    where = list(dict.fromkeys(one for sentence in found for one in NOT_SHOWN.findall(sentence)))
+    if len(where) < 2:
+        return found
+    others = [left for sentence in found if (left := NOT_SHOWN.sub("", sentence).strip())]
+    listed = f"{', '.join(where[:-1])} and {where[-1]}"
+    return [f"{_NOT_SHOWN} {listed}: `onceproof qualify RELEASE --broker BROKERS` shows it.", *dict.fromkeys(others)]
 
 
 def _unqualified(folder: Path, streams: Release, broker: Release) -> str:
     where, command = f"{streams} on brokers {broker}", f"`onceproof qualify {streams} --broker {broker}`"
     found = kept(folder, streams, broker)
     if found is None or found.harness != harness_version():
-        return f"It is not shown that this version of the harness sees on {where}: {command} shows it."
+        return f"{_NOT_SHOWN} {where}: {command} shows it."
     if found.exit_code is ExitCode.OK:
         return ""
     reasons = found.lessons or [f"{row.part} {row.name}: {row.reason}" for row in found.doubtful]
