@@ -49,6 +49,12 @@ class Settings(BaseSettings):
         description="socket of the service that runs the applications of DAG `applications`, by default none: they run "
         "as the user of Airflow",
     )
+    identity: Path = Field(
+        default_factory=lambda data: data["home"] / "installation",
+        validate_default=True,
+        description="file with the id of this installation, which is made at its first run, by default `installation` "
+        "in `ONCEPROOF_HOME`",
+    )
     database_url: str = Field(
         default_factory=lambda data: f"sqlite:///{data['home']}/results.db",
         description="results database, any URL of SQLAlchemy, by default SQLite in `ONCEPROOF_HOME`",
@@ -103,7 +109,7 @@ class Settings(BaseSettings):
         default=None, description="atlas to which the DAG `regression` adds the verdicts of each run, by default none"
     )
 
-    @field_validator("project", "home", "applications")
+    @field_validator("project", "home", "applications", "identity")
     @classmethod
     def _absolute(cls, path: Path) -> Path:
         """Processes run elsewhere, so a relative path would mean another place to them."""

@@ -140,13 +140,13 @@ def test_a_merge_of_atlases_keeps_them_apart(labs):
 
 def test_the_id_of_an_installation_is_made_once(tmp_path):
     with ThreadPoolExecutor(8) as many:
-        ids = set(many.map(identity, [tmp_path / "home"] * 40))
+        ids = set(many.map(identity, [tmp_path / "home" / "installation"] * 40))
     assert len(ids) == 1
-    assert ids == {identity(tmp_path / "home")} != {identity(tmp_path / "another")}
+    assert ids == {identity(tmp_path / "home" / "installation")} != {identity(tmp_path / "another" / "installation")}
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["installation"]
 
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "home").touch()
     with pytest.raises(HarnessError, match="ONCEPROOF_HOME"):
-        identity(tmp_path / "home")
+        identity(tmp_path / "home" / "installation")

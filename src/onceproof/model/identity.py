@@ -7,16 +7,13 @@ from pathlib import Path
 
 from onceproof.model.json_file import unwritable
 
-FILE = "installation"  # in the home
 
-
-def identity(home: Path) -> str:
-    """The id of the installation with this home, which is made when it is first asked for.
+def identity(file: Path) -> str:
+    """The id of the installation that keeps it in this file, which is made when it is first asked for.
 
     Raises:
         HarnessError: the disk is full or read-only.
     """
-    file = home / FILE
     try:
         if not file.exists():
             _make(file)
@@ -27,7 +24,7 @@ def identity(home: Path) -> str:
 
 def _make(file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{FILE}.{secrets.token_hex(4)}")
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
         draft.write_text(secrets.token_hex(8))
         with suppress(FileExistsError):  # another process was quicker: its id is the one

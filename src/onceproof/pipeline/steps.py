@@ -68,7 +68,7 @@ def new_run_id(now: datetime, origin: str) -> str:
     Raises:
         HarnessError: the installation has no id yet, and its home cannot be written.
     """
-    digest = hashlib.sha256(f"{identity(get_settings().home)} {origin}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{identity(get_settings().identity)} {origin}".encode()).hexdigest()
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{digest[:8]}"
 
 
@@ -81,7 +81,7 @@ def origin_of_plan() -> dict[str, str]:
     """When and by which installation a plan is made: runs of one id differ in that."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "installation": identity(get_settings().home),
+        "installation": identity(get_settings().identity),
     }
 
 
