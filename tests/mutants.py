@@ -55,6 +55,7 @@ HANGS = 600.0  # seconds; a mutant that is ended by them, not by CPU time, may b
 TIMEOUT = "timeout"  # as Cosmic Ray notes it
 STALLED = "stalled"
 NOT_HERE = "spark or gx or broker or system or browser or docker or postgresql or toxiproxy"  # markers
+COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # as the compiler calls them
 
 # Of the many that Cosmic Ray has for a comparison or an operator, those that are not alike.
 _COMPARISONS = "Eq_NotEq NotEq_Eq Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt Is_IsNot IsNot_Is"
@@ -128,6 +129,8 @@ def _changed(old: CodeType, new: CodeType) -> list[tuple[CodeType, CodeType]]:
     ]
     found: list[tuple[CodeType, CodeType]] = []
     for before, after in pairs:
+        if before.co_name in COMPREHENSIONS:  # which has run at import
+            return []
         if before.co_flags & 2:  # CO_NEWLOCALS and CO_OPTIMIZED: a function, not the body of a class
             found.append((before, after))
         elif not (deeper := _changed(before, after)):

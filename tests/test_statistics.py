@@ -1,5 +1,7 @@
 """The arithmetic of verdicts: figures that can be worked out by hand, and every claim by simulation."""
 
+import inspect
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -8,8 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom, binomtest, fisher_exact
 
+from onceproof import statistics
 from onceproof.statistics import (
     MANY,
+    _chances,
+    _needed,
     control_trials,
     greens_needed,
     is_too_few,
@@ -302,6 +307,36 @@ def test_small_rates_are_dense_where_many_greens_are_needed():
     thousandth = [rate for rate in CHECKED if rate < 0.001]
     assert thousandth == pytest.approx([rate for rate in np.geomspace(1e-4, 0.05, 500) if rate < 0.001])
     assert CHECKED[-1] == 1.0
+
+
+def test_large_rates_are_thousandths():
+    assert [round(1_000 * rate, 9) for rate in CHECKED if rate > 0.05] == list(range(51, 1_001))
+    assert {n / 1_000 for n in range(1, 51)} < {*CHECKED}
+    assert len(CHECKED) == 1_499
+
+
+def test_where_each_trial_is_red_all_of_them_are():
+    assert [_chances(red, 2)[-1] for red in range(3)] == [0.0, 0.0, 1.0]
+
+
+def test_a_control_of_which_many_trials_were_green_does_not_ask_itself_too_deeply(monkeypatch):
+    monkeypatch.setattr(statistics, "RATES", [0.01, 0.5, 1.0])
+    _needed.cache_clear()
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 60)
+    try:
+        assert greens_needed(1, 100, 0.9) >= 1
+    finally:
+        sys.setrecursionlimit(before)
+        _needed.cache_clear()
+
+
+def test_a_control_has_a_trial_even_if_no_green_stands_on_it():
+    assert control_trials(0.05, standing=0) == 1
+
+
+def test_nearly_one_in_twenty_is_not_too_few():
+    assert not is_too_few(0, 1, 18, 18)  # 1 in 19
 
 
 def test_a_control_may_have_trials_of_years():
