@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from onceproof.model.cell import MARK, Trial
+from onceproof.model.cell import Trial
 from onceproof.model.client_properties import SERVERS, ClientProperties
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
@@ -294,7 +294,7 @@ def read_topics(spark: SparkSession, brokers: ClientProperties, topics: list[str
         .option("includeHeaders", "true")
         .option("startingOffsets", "earliest")
         .option("endingOffsets", "latest")
-        .option("groupIdPrefix", f"{MARK}.collect")
+        .option("groupIdPrefix", f"{topics[0]}-collect")  # what may be read under the prefix of the run's names
         # Whole partitions of a trial in one answer: Kafka's defaults (500 records, 1 MiB) are for long-lived readers.
         .option("kafka.max.poll.records", 50_000)
         .option("kafka.max.partition.fetch.bytes", 8 * 2**20)

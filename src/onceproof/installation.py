@@ -20,4 +20,5 @@ class Installation:
     application_jar: Path  # the application under test
     agent_jar: Path  # the Java agent that plants bugs
     resolver_jar: Path  # resolves artifacts where there is no Maven
+    prefix: str  # with a dot behind it, of all names on brokers that are not ours
     host: str = "127.0.0.1"  # where brokers listen; by this name others of the deployment reach them

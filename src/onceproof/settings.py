@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from onceproof.installation import INSTALLED, MAVEN, PROJECT, Installation
+from onceproof.model.cell import MARK, refuse_prefix
 from onceproof.model.errors import UsageError
 
 SECRETS = Path("/run/secrets")  # where containers find theirs
@@ -98,6 +99,11 @@ class Settings(BaseSettings):
         description="name of this machine by which workers and executors reach it; brokers of runs and Spark's driver "
         "listen there",
     )
+    prefix: str = Field(
+        default=MARK,
+        description="with a dot behind it, the beginning of all names on brokers of your own, as `onceproof.team-a`, "
+        "so that rights can part teams; a sweep touches only names with its own (docs/brokers.md)",
+    )
     pre_releases: bool = Field(default=False, description="whether `release_watch` also takes candidates")
     least_free: float = Field(
         default=2.0,
@@ -116,6 +122,13 @@ class Settings(BaseSettings):
         if set(str(path)) & set(":,"):
             raise ValueError("a path with ':' or ',' cannot be given to Java, choose another")
         return path.absolute()
+
+    @field_validator("prefix")
+    @classmethod
+    def _told_apart(cls, prefix: str) -> str:
+        if reason := refuse_prefix(prefix):
+            raise ValueError(reason)
+        return prefix
 
     @field_validator("application_service", "atlas")
     @classmethod
@@ -165,6 +178,7 @@ class Settings(BaseSettings):
             application_jar=self.project / "streams_app" / "target" / "onceproof-streams-app.jar",
             agent_jar=self.project / "streams_agent" / "target" / "onceproof-streams-agent.jar",
             resolver_jar=self.project / "resolver" / "target" / "onceproof-resolver.jar",
+            prefix=self.prefix,
         )
 
 

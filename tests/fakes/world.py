@@ -14,7 +14,7 @@ from onceproof.lab.driver import Driver
 from onceproof.lab.plan import plan_of
 from onceproof.lab.world import World
 from onceproof.model.capability import Capability
-from onceproof.model.cell import Trial
+from onceproof.model.cell import MARK, Trial
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.segments import COORDINATOR, OFFSETS
@@ -35,7 +35,7 @@ class FakeCluster(Cluster):
     """Brokers that are always healthy."""
 
     # None of it is run.
-    installation = Installation("java", Path(), "mvn", "toxiproxy-server", Path(), Path(), Path(), Path())
+    installation = Installation("java", Path(), "mvn", "toxiproxy-server", Path(), Path(), Path(), Path(), MARK)
     release = Release(3, 9, 1)
     bootstrap_servers = "nowhere"
     capabilities = frozenset(Capability)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -12,6 +14,7 @@ from onceproof.lab.alive import alive, group_of, hold
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.external_brokers import lent
 from onceproof.lab.sweep import Left, left_on, remove_run, run_of, sweep_brokers
+from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
@@ -49,12 +52,12 @@ def members(cluster: EmbeddedCluster, group: str) -> int:
 
 def of_run(left: Left, run: str) -> Left:
     """What was found of one run: other tests have left theirs on these brokers."""
-    return Left(*(tuple(name for name in names if run_of(name) == run) for names in astuple(left)))
+    return Left(*(tuple(name for name in names if run_of(name, MARK) == run) for names in astuple(left)))
 
 
 def test_a_run_that_holds_its_group_is_spared_as_a_whole(cluster):
     with prepared(cluster) as run, prepared(cluster) as over:
-        with alive(cluster.client(), run):
+        with alive(cluster.client(), group_of(cluster, run)):
             found = left_on(cluster)
             assert of_run(found, run) == Left()
             of_over = of_run(found, over)
@@ -76,14 +79,29 @@ def test_what_has_become_alive_since_it_was_found_stays(cluster):
     with prepared(cluster) as run:
         found = left_on(cluster)
         assert any(of_run(found, run))
-        with alive(cluster.client(), run):
+        with alive(cluster.client(), group_of(cluster, run)):
             assert list(sweep_brokers(cluster, of_run(found, run))) == []
+
+
+def test_two_teams_sweep_each_its_own_while_the_other_is_at_work(cluster):
+    run = a_run_id()  # an old one, of which both have a topic
+    teams = [external_cluster(cluster.bootstrap_servers, team) for team in ("onceproof.a", "onceproof.a.b")]
+    topics = [f"{team.prefix}.{run}.x-t1-input" for team in teams]
+    admin = AdminClient(cluster.client())
+    for future in admin.create_topics([NewTopic(name, 1) for name in topics]).values():
+        future.result(30)
+    first, second = teams
+    with alive(second.client(), group_of(second, run)):
+        assert not any(left_on(second))
+        assert list(left_on(first)) == [f"topic {topics[0]}"] == list(sweep_brokers(first, left_on(first)))
+    remove_run(second, run)
+    await_condition("both to go", lambda: not any(any(left_on(team)) for team in teams), timeout=30)
 
 
 def test_lent_brokers_are_held_and_nothing_is_left(cluster):
     external, run = external_cluster(cluster.bootstrap_servers), a_run_id()
     with lent(external, run):
-        assert members(cluster, group_of(run)) == 1
+        assert members(cluster, group_of(external, run)) == 1
     assert of_run(left_on(cluster), run) == Left()
 
 
@@ -94,7 +112,7 @@ def test_the_tasks_of_a_run_share_a_process_that_holds_its_group(cluster, tmp_pa
     steps.start_cluster(run, "3.9.1-claimed", lambda: external.properties)
     with prepared(cluster) as made:
         assert any(of_run(left_on(cluster), made))  # one that nobody holds
-    group = group_of(run.run_id)
+    group = group_of(external, run.run_id)
     assert members(cluster, group) == 1
     [(process, place)] = marked_below(tmp_path)
     assert place == run.cluster_folder("3.9.1-claimed")
@@ -106,12 +124,12 @@ def test_the_tasks_of_a_run_share_a_process_that_holds_its_group(cluster, tmp_pa
 
 def test_brokers_that_do_not_answer_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("onceproof.lab.alive.JOINED_WITHIN", 1.0)
-    with pytest.raises(HarnessError, match="cannot say that it is alive"), alive(external_cluster().client(), "r"):
+    with pytest.raises(HarnessError, match="cannot say that it is alive"), alive(external_cluster().client(), "g"):
         pass
 
 
 def test_a_holder_that_fails_says_why(tmp_path):
-    nonsense = {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"}
+    nonsense: Any = SimpleNamespace(prefix="onceproof", client=lambda: {"no.such.setting": "1"})
     with pytest.raises(HarnessError, match=r"cannot say on the brokers that it is alive: .*no\.such\.setting"):
         hold(nonsense, a_run_id(), folder=tmp_path, owner=1)
     assert present(tmp_path / "alive.log").exists()

@@ -23,12 +23,14 @@ from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permiss
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.sweep import left_on
 from onceproof.lab.trial import run_trial
+from onceproof.model.cell import MARK
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.processes.waiting import await_condition
+from onceproof.settings import Settings
 from spark_jobs.collect import collect
 from tests.conftest import HERE, a_trial, stood_still, undisturbed
 from tests.specimens.secured import (
@@ -116,29 +118,30 @@ def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tm
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("login", "streams"),
+    ("login", "streams", "prefix"),
     [
-        ("mutual", "3.4.1"),
-        pytest.param("plain", "4.3.1", marks=pytest.mark.night),
-        pytest.param("oauth", "4.3.1", marks=pytest.mark.night),
-        pytest.param("scram-256", "4.3.1", marks=pytest.mark.night),
+        ("mutual", "3.4.1", "onceproof.team-a"),
+        pytest.param("plain", "4.3.1", MARK, marks=pytest.mark.night),
+        pytest.param("oauth", "4.3.1", MARK, marks=pytest.mark.night),
+        pytest.param("scram-256", "4.3.1", MARK, marks=pytest.mark.night),
     ],
 )
 def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
-    tmp_path, broker: Secured, spark, login, streams
+    tmp_path, broker: Secured, spark, login, streams, prefix
 ):
-    broker.allow("CN=member" if login == "mutual" else USER)
+    """A team that may use names of its own prefix alone needs no others."""
+    broker.allow("CN=member" if login == "mutual" else USER, prefix=prefix)
     properties = {
         "mutual": lambda: broker.mutual_properties(broker.authority.signs("member")),
         "plain": broker.plain_properties,
         "oauth": broker.oauth_properties,
         "scram-256": broker.scram_256_properties,
     }[login]()
-    cluster = replace(external_cluster(broker, properties), release=RELEASE.claimed)
+    cluster = replace(external_cluster(broker, properties, prefix), release=RELEASE.claimed)
 
     def attempt() -> Outcome:
         trial = a_trial(streams, scenario="scan")
-        trial = replace(trial, cell=replace(trial.cell, broker=cluster.release))
+        trial = replace(trial, cell=replace(trial.cell, broker=cluster.release), prefix=prefix)
         run = RunFolder(tmp_path / trial.run)
         write_json(run.run_file, {"trials": [trial.to_dict()]})
         with lent(cluster, trial.run):
@@ -157,10 +160,10 @@ def records_in(run: RunFolder, role: str) -> int:
     return int(ds.dataset(run.table("records"), partitioning="hive").count_rows(filter=ds.field("role") == role))
 
 
-def external_cluster(broker: Secured, properties: str) -> ExternalCluster:
+def external_cluster(broker: Secured, properties: str, prefix: str = MARK) -> ExternalCluster:
     file = broker.folder / "client.properties"
     file.write_text(properties)
-    return ExternalCluster(HERE, RELEASE, ClientProperties.read(file))
+    return ExternalCluster(replace(HERE, prefix=prefix), RELEASE, ClientProperties.read(file))
 
 
 def refusal(broker: Secured, properties: str) -> str:
@@ -232,6 +235,18 @@ def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secur
     assert quotas.endswith(f"User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster")
     broker.allow_quotas(USER)
     assert CliRunner().invoke(cli.app, ["preflight", "--brokers", file]).stdout == f"{every}\n"
+    broker.await_left()
+
+
+def test_the_rights_of_a_team_are_asked_for_and_printed_with_its_prefix(broker: Secured, monkeypatch):
+    file = str(broker.folder / "client.properties")
+    Path(file).write_text(broker.scram_properties())
+    broker.allow(USER, prefix="onceproof.a")
+    for prefix, code in (("onceproof.a", 0), ("onceproof.ab", 2), ("onceproof", 2)):
+        monkeypatch.setattr("onceproof.cli.installation.get_settings", lambda team=prefix: Settings(prefix=team))
+        asked = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+        assert asked.exit_code == code, asked.output
+        assert (f"--topic {prefix}. --resource-pattern-type prefixed" in asked.stdout) == bool(code)
     broker.await_left()
 
 

@@ -11,8 +11,9 @@ import pytest
 from onceproof.installation import Installation
 from onceproof.lab import machine as module
 from onceproof.lab.machine import machine
+from onceproof.model.cell import MARK
 
-JAVA = Installation("/java", Path(), "", "", Path(), Path(), Path(), Path())
+JAVA = Installation("/java", Path(), "", "", Path(), Path(), Path(), Path(), MARK)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 from onceproof.lab import trial
 from onceproof.lab.sweep import Left, _named, _remove, kept, left_of, run_of, sweep
+from onceproof.model.cell import MARK, refuse_prefix
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
 from onceproof.processes.locks import IN_USE, in_use, unless_in_use
@@ -192,20 +193,21 @@ OLD, YOUNG = "20260101T000000-abcd1234", "20260101T023000-abcd1234"
         (f"onceproof.{OLD}.enumerator-DEFAULT_CONFIG-s3.3.1-b3.9.1-t1-input", OLD),
         ("onceproof.20260101T000000-abcd.preflight", "20260101T000000-abcd"),  # of an earlier version
         ("onceproof.orders", None),
+        (f"onceproof.team-a.{OLD}.x-t1-input", None),  # of a team with a prefix of its own
         ("onceproof-20260101T000000-abcd.x", None),
         ("team.onceproof.20260101T000000-abcd.x", None),
     ],
 )
 def test_a_name_on_brokers_says_whose_it_is(name, run):
-    assert run_of(name) == run
+    assert run_of(name, MARK) == run
 
 
 def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept():
     names = [f"onceproof.{OLD}.x", f"onceproof.{YOUNG}.x", "orders"]
-    left = left_of(dict.fromkeys(names, False), names, names, NOW)
+    left = left_of(MARK, dict.fromkeys(names, False), names, names, NOW)
     assert left == Left((names[0],), (names[0],), (names[0],))
     assert list(left) == [f"group {names[0]}", f"topic {names[0]}", f"quota of {names[0]}"]
-    assert not any(left_of({}, ["orders"], [], NOW))
+    assert not any(left_of(MARK, {}, ["orders"], [], NOW))
 
 
 def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
@@ -214,8 +216,23 @@ def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
     clients = [f"{trial}-instance-1-StreamThread-1-producer" for trial in trials]
     for busy in (trials[0], f"onceproof.{OLD}.alive"):
         groups = dict.fromkeys(trials, False) | {busy: True}
-        assert left_of(groups, topics, clients, NOW) == Left()
-    assert left_of(dict.fromkeys(trials, False), topics, clients, NOW) == Left(*map(tuple, (trials, topics, clients)))
+        assert left_of(MARK, groups, topics, clients, NOW) == Left()
+    assert left_of(MARK, dict.fromkeys(trials, False), topics, clients, NOW) == Left(
+        *map(tuple, (trials, topics, clients))
+    )
+
+
+def test_each_of_several_teams_sweeps_only_what_has_its_own_prefix():
+    """Also where the prefix of one begins with that of another."""
+    teams = [MARK, "onceproof.a", "onceproof.ab", "onceproof.a.b", "payments"]
+    everything = [f"{team}.{OLD}.x" for team in teams]
+    for team, own in zip(teams, everything, strict=True):
+        assert refuse_prefix(team) is None
+        assert left_of(team, dict.fromkeys(everything, False), everything, everything, NOW) == Left(
+            (own,), (own,), (own,)
+        )
+        busy = {f"{other}.{OLD}.alive": True for other in teams if other != team}
+        assert left_of(team, busy, everything, [], NOW) == Left((), (own,))
 
 
 def test_only_what_was_shown_and_is_still_left_is_removed():

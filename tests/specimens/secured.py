@@ -29,7 +29,8 @@ from cryptography.x509.oid import NameOID
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.cluster import EmbeddedCluster, _format, _new_cluster_id, _start_node, free_ports
 from onceproof.lab.java import Jvm
-from onceproof.lab.permissions import GROUP, NEEDED, PREFIX, TOPIC, TRANSACTION, Permission
+from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission
+from onceproof.model.cell import MARK
 from onceproof.model.release import Release
 from onceproof.processes.waiting import await_condition
 from tests.conftest import HERE
@@ -139,11 +140,11 @@ class Secured:
             f"ssl.keystore.type=PEM\nssl.keystore.location={certificate}\n"
         )
 
-    def allow(self, principal: str, *without: Permission) -> None:
-        """Allow a principal all that a trial does, and nothing else; except `without`."""
+    def allow(self, principal: str, *without: Permission, prefix: str = MARK) -> None:
+        """Allow a principal all that a trial does with names of a prefix, and nothing else; except `without`."""
         for future in self.admin.delete_acls([ANY_ACL]).values():
             future.result(10)
-        bindings = [_binding(principal, one) for one in NEEDED if one not in without]
+        bindings = [_binding(principal, one, prefix) for one in NEEDED if one not in without]
         for future in self.admin.create_acls(bindings).values():
             future.result(10)
 
@@ -202,10 +203,10 @@ def written_to(folder: Path, secret: str) -> Iterator[Path]:
             yield path
 
 
-def _binding(principal: str, permission: Permission) -> AclBinding:
+def _binding(principal: str, permission: Permission, prefix: str) -> AclBinding:
     allow, operation = AclPermissionType.ALLOW, OPERATIONS[permission.operation]
     kind = KINDS[permission.resource]
-    return AclBinding(kind, PREFIX, ResourcePatternType.PREFIXED, f"User:{principal}", "*", operation, allow)
+    return AclBinding(kind, f"{prefix}.", ResourcePatternType.PREFIXED, f"User:{principal}", "*", operation, allow)
 
 
 @contextmanager

@@ -119,8 +119,8 @@ def sweep(
 
     The topics of an interrupted run stay, so that `run --resume` can go on with it, unless --all is given.
 
-    With --brokers, topics, groups and quotas there, too: of runs that began more than an hour ago and of which no group
-    has a member. It names them and asks before it removes them.
+    With --brokers, topics, groups and quotas there, too, with the prefix ONCEPROOF_PREFIX: of runs that began more than
+    an hour ago and of which no group has a member. It names them and asks before it removes them.
     """
     from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.lab.sweep import kept

@@ -31,7 +31,7 @@ from onceproof.cli.asking import (
 from onceproof.cli.panels import Panel, complete_fault, complete_issue, complete_scenario
 from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import MARK, Cell, Trial
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import FaultOutcome, Outcome, Planted, Reading, TrialPlan
 from onceproof.model.json_file import encoded
@@ -156,9 +156,10 @@ def trial(
     [restart_on] = named_streams([restart_on], maven_repo) if restart_on else [None]
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
-    trial_ = Trial(new_run_id(), cell, 1, drawn, parameters, plant_)
     installation = get_settings().installation
     external = None if brokers is None else ExternalCluster.read(installation, brokers, cell.broker)
+    prefix = external.prefix if external else MARK
+    trial_ = Trial(new_run_id(), cell, 1, drawn, parameters, plant_, prefix)
     if plant_ is not None:
         check_plantable(installation, plant(plant_), cell.running)
     if external is not None:

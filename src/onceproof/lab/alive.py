@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from onceproof.lab.cluster import Cluster
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, OnceproofError
 from onceproof.processes.process import Process, open_pipes, spawn, tail
@@ -26,41 +27,43 @@ SESSION = 20.0  # seconds after which a member that was killed is missed, less t
 HELD = "held"  # what the program says then
 
 
-def group_of(run_id: str) -> str:
+def group_of(cluster: Cluster, run_id: str) -> str:
     """The group that a run holds as long as it is under way; its topic has the same name."""
-    return f"{MARK}.{run_id}.alive"
+    return f"{cluster.prefix}.{run_id}.alive"
 
 
 @contextmanager
-def alive(client: Mapping[str, Any], run_id: str) -> Iterator[None]:
+def alive(client: Mapping[str, Any], group: str) -> Iterator[None]:
     """Hold the group of a run until the end of a `with` block.
 
     Args:
         client: configuration of a client of the brokers (`Cluster.client`).
-        run_id: of the run.
+        group: its name (`group_of`).
 
     Raises:
         HarnessError: the brokers do not let us.
     """
-    name = group_of(run_id)
-    settings = {"group.id": name, "session.timeout.ms": int(SESSION * 1_000), "enable.auto.commit": False}
+    settings = {"group.id": group, "session.timeout.ms": int(SESSION * 1_000), "enable.auto.commit": False}
     consumer, ended = Consumer({**client, **settings}), Event()
     with closing(consumer):
         try:
-            _create(AdminClient(dict(client)), name)
-            consumer.subscribe([name])
+            _create(AdminClient(dict(client)), group)
+            consumer.subscribe([group])
             await_condition(
-                f"run {run_id} to be in its group", lambda: _has_joined(consumer), timeout=JOINED_WITHIN, interval=0
+                f"the group {group} to have its member",
+                lambda: _has_joined(consumer),
+                timeout=JOINED_WITHIN,
+                interval=0,
             )
         except (KafkaException, TimeoutError) as error:
-            raise HarnessError(f"Run {run_id} cannot say that it is alive: {error}.") from error
+            raise HarnessError(f"The run cannot say that it is alive, by its group {group}: {error}.") from error
 
         def stay() -> None:
             while not ended.is_set():
                 with suppress(KafkaException):
                     consumer.poll(1.0)
 
-        staying = Thread(target=stay, name=name, daemon=True)
+        staying = Thread(target=stay, name=group, daemon=True)
         staying.start()
         try:
             yield
@@ -83,11 +86,11 @@ def _has_joined(consumer: Consumer) -> bool:
     return bool(consumer.assignment())
 
 
-def hold(client: Mapping[str, Any], run_id: str, *, folder: Path, owner: int) -> Process:
+def hold(cluster: Cluster, run_id: str, *, folder: Path, owner: int) -> Process:
     """Start a process that holds the group of a run until it is terminated, or its owner is gone.
 
     Args:
-        client: configuration of a client of the brokers, which the process gets through a pipe.
+        cluster: the brokers; the process gets the configuration of a client through a pipe.
         run_id: of the run.
         folder: takes its log; a sweep of this machine knows it by that.
         owner: the process with which it ends.
@@ -95,11 +98,11 @@ def hold(client: Mapping[str, Any], run_id: str, *, folder: Path, owner: int) ->
     Raises:
         HarnessError: the brokers do not let it; its log says why.
     """
-    command = [sys.executable, "-m", __name__, f"-D{MARK}.mark={folder}", run_id]
+    command = [sys.executable, "-m", __name__, f"-D{MARK}.mark={folder}", group_of(cluster, run_id)]
     process = spawn(command, log=folder / "alive.log", owner=owner, piped=True)
     stdin, stdout = open_pipes(process)
     with suppress(BrokenPipeError), stdin:
-        json.dump(dict(client), stdin)
+        json.dump(cluster.client(), stdin)
     with stdout:
         said = stdout.readline().strip()
     if said != HELD:
@@ -109,7 +112,7 @@ def hold(client: Mapping[str, Any], run_id: str, *, folder: Path, owner: int) ->
 
 
 def main() -> None:
-    """Hold the group of the run that the last argument names, on brokers whose client's configuration is the input."""
+    """Hold the group that the last argument names, on brokers whose client's configuration is the input."""
     ended = Event()
     try:
         with ended_by_sigterm(), alive(json.load(sys.stdin), sys.argv[-1]):

@@ -20,6 +20,7 @@ from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import Jvm, require_java
 from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
 from onceproof.model.capability import Capability
+from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, unwritable, write_json
 from onceproof.model.release import Release
@@ -53,6 +54,11 @@ class Cluster:
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities besides being used by clients."""
         return frozenset()
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of all names that we give there, without the dot behind it."""
+        return MARK
 
     def client(self) -> dict[str, Any]:
         """Configuration of a confluent-kafka client; may hold credentials, so it is never written anywhere."""

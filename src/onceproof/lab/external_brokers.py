@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.installation import Installation
-from onceproof.lab.alive import alive
+from onceproof.lab.alive import alive, group_of
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions, check_quotas
 from onceproof.lab.plan import check_capabilities
@@ -63,6 +63,11 @@ class ExternalCluster(Cluster):
     def bootstrap_servers(self) -> str:  # type: ignore[override]
         """Where they are."""
         return self.properties.bootstrap_servers
+
+    @property
+    def prefix(self) -> str:
+        """The one of this installation: a team may have its own."""
+        return self.installation.prefix
 
     def client(self) -> dict[str, Any]:
         """Configuration of a confluent-kafka client."""
@@ -159,7 +164,7 @@ def lent(external: ExternalCluster, run_id: str) -> Iterator[Cluster]:
         HarnessError: something was left there.
     """
     try:
-        with alive(external.client(), run_id):
+        with alive(external.client(), group_of(external, run_id)):
             yield external
     finally:
         remove_run(external, run_id)

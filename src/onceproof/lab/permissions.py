@@ -15,12 +15,10 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.quota import set_producer_quota
-from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 
 TIMEOUT = 10.0
-PREFIX = f"{MARK}."
 TOPIC, GROUP, TRANSACTION = "--topic", "--group", "--transactional-id"
 REFUSED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: TOPIC,
@@ -73,7 +71,7 @@ def check_permissions(cluster: Cluster, user: str | None) -> None:
 
 def acl_commands(cluster: Cluster, user: str | None, missing: Sequence[Permission]) -> list[str]:
     """The commands that give what is missing, one for each kind of resource."""
-    of_ours = (PREFIX, "--resource-pattern-type", "prefixed")
+    of_ours = (f"{cluster.prefix}.", "--resource-pattern-type", "prefixed")
     return [
         _command(
             cluster,
@@ -107,7 +105,7 @@ def check_quotas(cluster: Cluster, user: str | None, release: Release) -> None:
     """
     with TemporaryDirectory() as folder:
         try:
-            set_producer_quota(cluster, release, f"{PREFIX}preflight", None, Path(folder) / "quota.log")
+            set_producer_quota(cluster, release, f"{cluster.prefix}.preflight", None, Path(folder) / "quota.log")
         except HarnessError as error:
             command = _command(cluster, user, ("AlterConfigs", "DescribeConfigs"), "--cluster")
             raise UsageError(
@@ -154,7 +152,7 @@ class _Probe:
         """Connect."""
         self._client = cluster.client()
         self._admin = AdminClient(self._client)
-        self._name = f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}.preflight"
+        self._name = f"{cluster.prefix}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}.preflight"
         self._exists = False
 
     def allowed(self) -> set[Permission]:
@@ -230,7 +228,12 @@ class _Probe:
     def _commit(self) -> None:
         # The group is checked first, so a nonexistent topic will do, and no group is created.
         with _absent(), self._consumer() as consumer:
-            places = consumer.commit(offsets=[TopicPartition(f"{self._name}-absent", 0, 0)], asynchronous=False)
+            try:
+                places = consumer.commit(offsets=[TopicPartition(f"{self._name}-absent", 0, 0)], asynchronous=False)
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError._WAIT_COORD and (why := consumer.poll(1.0)) is not None:
+                    _raise_first(list(filter(None, [why.error()])))  # who may do nothing with the group finds none
+                raise
             _raise_first([place.error for place in places if place.error is not None])
 
     def _transact(self) -> None:

@@ -32,7 +32,7 @@ def plan_of(prepared: PreparedTrial, cluster: Cluster) -> TrialPlan:
     """The plan of a trial that is not provisioned yet: the brokers' files may still change.
 
     Raises:
-        HarnessError: on brokers that are not ours, a topic does not bear the trial's id.
+        HarnessError: on brokers that are not ours, a topic does not bear the trial's id, or the trial another prefix.
     """
     trial, scenario_, system, fault = prepared.trial, prepared.scenario, prepared.system, prepared.fault
     partitions = scenario_.partitions(trial)
@@ -69,6 +69,11 @@ def plan_of(prepared: PreparedTrial, cluster: Cluster) -> TrialPlan:
         broker_is_claimed=cluster.is_claimed,
         preloaded=len(prepared.workload.first),
     )
+    if trial.prefix != cluster.prefix:
+        raise HarnessError(
+            f"The names of {trial.key} begin with {trial.prefix}., and those at {cluster.bootstrap_servers} with "
+            f"{cluster.prefix}.: leave ONCEPROOF_PREFIX as it is while a run is under way."
+        )
     bare = [topic for topic in map(plan.topic, plan.roles) if not topic.startswith(trial.topic(""))]
     if cluster.is_claimed and bare:  # an earlier one of that name would be deleted
         raise HarnessError(f"{bare[0]} may be in use at {cluster.bootstrap_servers}: it is left alone.")

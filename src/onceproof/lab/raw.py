@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceproof.lab.cluster import Cluster
-from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 
 BATCH = 10_000
@@ -22,7 +21,7 @@ def raw_consumer(cluster: Cluster) -> Consumer:
     return Consumer(
         {
             **cluster.client(),
-            "group.id": f"{MARK}.raw-{secrets.token_hex(4)}",
+            "group.id": f"{cluster.prefix}.raw-{secrets.token_hex(4)}",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
 from onceproof.lab.replay import left_scratch
-from onceproof.model.cell import MARK, is_run_id
+from onceproof.model.cell import is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
@@ -110,23 +110,25 @@ class Left:
 
 
 def left_on(cluster: Cluster) -> Left:
-    """The groups, topics and quotas of runs that began at least an hour ago, and of which no group has a member.
+    """The groups, topics and quotas with our prefix, of runs of an hour ago and before, of which no group has a member.
 
     Raises:
         HarnessError: the brokers do not answer all, or the quotas cannot be asked for.
     """
-    groups, topics = _named(AdminClient(cluster.client()), lambda name: run_of(name) is not None)
+    groups, topics = _named(AdminClient(cluster.client()), lambda name: run_of(name, cluster.prefix) is not None)
     with TemporaryDirectory() as folder:
         clients = clients_with_quota(cluster, CLIENT, Path(folder) / "quota.log")
-    return left_of(groups, topics, clients, datetime.now(UTC))
+    return left_of(cluster.prefix, groups, topics, clients, datetime.now(UTC))
 
 
-def left_of(groups: Mapping[str, bool], topics: Iterable[str], clients: Iterable[str], now: datetime) -> Left:
-    """The same, of groups, each with whether it has members, topics, and clients that have a quota."""
-    alive = {run_of(group) for group, has_members in groups.items() if has_members}
+def left_of(
+    prefix: str, groups: Mapping[str, bool], topics: Iterable[str], clients: Iterable[str], now: datetime
+) -> Left:
+    """The same of names with a prefix: groups, each with whether it has members, topics, clients that have a quota."""
+    alive = {run_of(group, prefix) for group, has_members in groups.items() if has_members}
 
     def over(names: Iterable[str]) -> tuple[str, ...]:
-        runs = ((name, run_of(name)) for name in sorted(names))
+        runs = ((name, run_of(name, prefix)) for name in sorted(names))
         return tuple(name for name, run in runs if run and run not in alive and now - began(run) > OLD)
 
     return Left(over(groups), over(topics), over(clients))
@@ -159,7 +161,7 @@ def remove_run(cluster: Cluster, run_id: str) -> None:
     admin = AdminClient(cluster.client())
 
     def is_gone() -> bool:
-        groups, topics = _named(admin, lambda name: name.startswith(f"{MARK}.{run_id}."))
+        groups, topics = _named(admin, lambda name: name.startswith(f"{cluster.prefix}.{run_id}."))
         for _ in _delete_idle(admin, groups, topics):
             pass
         return not groups and not topics
@@ -202,11 +204,11 @@ def _prefixes_in_use(groups: Mapping[str, bool]) -> tuple[str, ...]:
     return tuple(f"{group}-" for group, has_members in groups.items() if has_members)
 
 
-def run_of(name: str) -> str | None:
-    """The run to which a name on brokers belongs; None if it is not ours."""
-    mark, _, rest = name.partition(".")
-    run = rest.partition(".")[0]
-    return run if mark == MARK and is_run_id(run) else None
+def run_of(name: str, prefix: str) -> str | None:
+    """The run to which a name on brokers belongs; None if it does not have our prefix, the id of a run behind it."""
+    ours = f"{prefix}."
+    run = name.removeprefix(ours).partition(".")[0]
+    return run if name.startswith(ours) and is_run_id(run) else None
 
 
 def began(run_id: str) -> datetime:

@@ -15,6 +15,8 @@ KEY = re.compile(rf"([a-z-]+)-([A-Z0-9_]+)-s({RELEASE}(?:{CLAIMED})?)(?:-r({RELE
 RUN_ID = r"^[0-9]{8}T[0-9]{6}-[0-9a-f]{4}(?:[0-9a-f]{4})?$"  # of older runs four digits
 OF_APPLICATION, ORACLE, FAULT = "application", "oracle", "fault"  # parameters of user applications
 MARK = "onceproof"  # everything created outside the run folder bears it, so that a sweep can find it
+PREFIX = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")  # of names on brokers, before a dot
+LONGEST_PREFIX = 32  # so that the longest name of a topic stays within the 249 characters that Kafka allows
 
 
 class CellFields(TypedDict):
@@ -104,6 +106,7 @@ class Trial:
     parameters: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # A bug that is put into the release; what such a trial shows is no evidence about Kafka.
     plant: str | None = None
+    prefix: str = MARK  # of the names on its brokers, which is a team's own on brokers that are not ours
 
     @property
     def key(self) -> str:
@@ -124,7 +127,7 @@ class Trial:
     @property
     def application_id(self) -> str:
         """Kafka Streams application id; prefixes the group, the changelogs and all topics of the trial."""
-        return f"{MARK}.{self.run}.{self.key}"
+        return f"{self.prefix}.{self.run}.{self.key}"
 
     def topic(self, role: str) -> str:
         """Topic that plays the role: `input`, `output`, or `<store>-changelog` (Kafka Streams' own naming)."""
@@ -157,7 +160,7 @@ class Trial:
         return shlex.join([*words, *_set(self.parameters), *(["--plant", self.plant] if self.plant else [])])
 
     def to_dict(self) -> dict[str, object]:
-        """JSON form: run, cell, number, seed, parameters, plant (null as a rule)."""
+        """JSON form: run, cell, number, seed, parameters, plant (null as a rule), prefix of its names on brokers."""
         return {
             "run": self.run,
             "cell": self.cell.to_dict(),
@@ -165,6 +168,7 @@ class Trial:
             "seed": self.seed,
             "parameters": dict(self.parameters),
             "plant": self.plant,
+            "prefix": self.prefix,
         }
 
 
@@ -195,6 +199,21 @@ def _set(parameters: Mapping[str, Any]) -> list[str]:
 def is_run_id(text: str) -> bool:
     """Whether the text has the form of a run id, such as `20261121T084500-3f2a91c7`."""
     return re.fullmatch(RUN_ID, text) is not None
+
+
+def refuse_prefix(text: str) -> str | None:
+    """Why names on brokers cannot begin with this and a dot; None if they can.
+
+    A sweep takes what stands between that dot and the next for the id of a run, so no part may look like one: then
+    neither of two prefixes is ever mistaken for the other, even if `a` and `a.b` are two teams.
+    """
+    if PREFIX.fullmatch(text) is None:
+        return "it must have letters, digits, '-' and '_', in parts between single dots, and no dot at its end"
+    if len(text) > LONGEST_PREFIX:
+        return f"it has {len(text)} characters, and names of topics allow {LONGEST_PREFIX} for it"
+    if any(map(is_run_id, text.split("."))):
+        return "a part of it looks like the id of a run, by which a sweep knows whose a name is"
+    return None
 
 
 def drawn_from(run_id: str) -> int:

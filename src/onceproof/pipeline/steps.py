@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onceproof.model.anomaly import Findings
-from onceproof.model.cell import Cell, Trial, is_run_id
+from onceproof.model.cell import MARK, Cell, Trial, is_run_id
 from onceproof.model.client_properties import ClientProperties
 from onceproof.model.decoding import decoded
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
@@ -292,7 +292,8 @@ def trials_planned(expansion: Expansion, run_id: str) -> dict[Cell, int]:
 def new_trial(run: RunFolder, cell: Cell, number: int) -> Trial:
     """A trial of the run; its seed follows from the run's id, so that a repeated plan is the same."""
     digest = hashlib.sha256(f"{run.run_id} {cell.key} {number}".encode()).digest()
-    return Trial(run.run_id, cell, number, int.from_bytes(digest[:4]) >> 1)
+    prefix = get_settings().prefix if cell.broker.is_claimed else MARK
+    return Trial(run.run_id, cell, number, int.from_bytes(digest[:4]) >> 1, prefix=prefix)
 
 
 def check_resumable(run: RunFolder) -> None:
@@ -390,7 +391,7 @@ def _hold_external(run: RunFolder, broker: str, properties: ClientProperties) ->
 
     file, cluster = run.cluster_file(broker), _external_cluster(Release.of_brokers(broker), lambda: properties)
     try:
-        holder = hold(cluster.client(), run.run_id, folder=run.cluster_folder(broker), owner=_owner())
+        holder = hold(cluster, run.run_id, folder=run.cluster_folder(broker), owner=_owner())
     except HarnessError as error:
         print(error)
         write_json(file, {"release": broker, "error": str(error)})

@@ -33,7 +33,7 @@ from onceproof.lab.trial import run_trial
 from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import first_of_each
 from onceproof.model.application_issues import explain
-from onceproof.model.cell import FAULT, OF_APPLICATION, ORACLE, Cell, Trial
+from onceproof.model.cell import FAULT, MARK, OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Outcome, Reading, TrialPlan, since
 from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Output
@@ -67,11 +67,12 @@ class Asked:
     plant: str | None = None
     newest: Release | None = None  # of `replay-newest`, where an output promises it
     controls: bool = False  # whether bugs are planted afterwards, to see which promises they break
+    prefix: str = MARK  # of names on its brokers
 
     @property
     def whole(self) -> Trial:
         """The trial with the fault, as far as it is known before there is an oracle: what all of them need is in it."""
-        return Trial(self.run.run_id, self.cell, self.first, self.seed, self.parameters)
+        return self._trial(self.cell, self.first, self.parameters)
 
     def undisturbed(self, number: int, *, restart: bool = True) -> Trial:
         """A trial without the fault and the plant, but with the configuration that the fault brings with it."""
@@ -80,17 +81,20 @@ class Asked:
         # To repeat such a trial by itself, the fault is `none` and that configuration is asked for.
         like = self.parameters.get(LIKE, NONE) if fault == NONE else fault
         parameters = {**self.parameters, FAULT: NONE, LIKE: like} | ({} if restart else {RESTART: False})
-        return Trial(self.run.run_id, before, number, self.seed, parameters)
+        return self._trial(before, number, parameters)
 
     def disturbed(self, oracle: str) -> Trial:
         """The trial with the fault, and the plant."""
         parameters = {**self.parameters, ORACLE: oracle}
-        return Trial(self.run.run_id, self.cell, self.first + WITHOUT, self.seed, parameters, self.plant)
+        return self._trial(self.cell, self.first + WITHOUT, parameters, self.plant)
 
     def planted(self, number: int, oracle: str, plant: str) -> Trial:
         """A control: without the fault, and with this plant."""
         without = self.undisturbed(number)
         return replace(without, parameters={**without.parameters, ORACLE: oracle}, plant=plant)
+
+    def _trial(self, cell: Cell, number: int, parameters: Mapping[str, Any], plant: str | None = None) -> Trial:
+        return Trial(self.run.run_id, cell, number, self.seed, parameters, plant, self.prefix)
 
 
 @dataclass(frozen=True)

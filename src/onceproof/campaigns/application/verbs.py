@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.faults import NONE, rolling_bounce
-from onceproof.model.cell import Cell
+from onceproof.model.cell import MARK, Cell
 from onceproof.model.errors import StoodStillError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.judged import AppAnswer
@@ -97,7 +97,8 @@ def app_run(
         check_command(application, releases, plant_name, controls=controls)
         releases = [release.claimed for release in releases]
     cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
-    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls) for cell in cells)
+    names = external.prefix if external else MARK
+    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls, names) for cell in cells)
     also = {newest} if newest and _replays_newest(application) else set()
     needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
     if external is None:

@@ -9,7 +9,7 @@ from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.external_brokers import ExternalCluster, check_access, lent, needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone, run_trial
-from onceproof.model.cell import Cell, Trial
+from onceproof.model.cell import MARK, Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import encoded, write_json
@@ -47,7 +47,8 @@ def probing(
         UsageError: the external brokers cannot be reached, or do not allow what the trials need.
         HarnessError: the brokers could not be started.
     """
-    started, first = None, Trial(run.run_id, cells[0], 0, seed)
+    prefix = external.prefix if external else MARK
+    started, first = None, Trial(run.run_id, cells[0], 0, seed, prefix=prefix)
     if external is None and needs_own_cluster(first):
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
@@ -67,7 +68,7 @@ def probing(
     def probe(cell: Cell) -> Probe:
         nonlocal tried
         tried += 1
-        trial, release = Trial(run.run_id, cell, tried, seed + tried - 1), cell.streams
+        trial, release = Trial(run.run_id, cell, tried, seed + tried - 1, prefix=prefix), cell.streams
         folder = run.trial(trial)
         try:
             outcome = run_one(trial, folder)
