@@ -141,7 +141,9 @@ def test_a_database_from_before_the_migrations_keeps_its_runs(database_url, judg
             for column in ("restart_on", "issues", "seconds", "missed", "excluded_rate"):
                 connection.execute(text(f"ALTER TABLE cells DROP COLUMN {column}"))
             connection.execute(text("ALTER TABLE runs DROP COLUMN installation"))
-        migrate(engine)
+        migrated = migrate(database_url)
+        assert migrated is not None
+        assert (migrated.before, migrated.copy is None) == ("0001", database_url.startswith("postgresql"))
         with Session(engine) as session:
             cell = session.scalars(select(CellRow)).one()
             assert (cell.restart_on, cell.issues, cell.seconds) == (None, [], 9.5)  # the seconds are those of its trial

@@ -27,9 +27,14 @@ group = typer.Typer()
 def up(
     foreground: Annotated[bool, typer.Option(help="Stay until Ctrl-C, for service managers.")] = False,
 ) -> None:
-    """Start Airflow and its pages, to browse results and to trigger and schedule runs."""
+    """Start Airflow and its pages, to browse results and to trigger and schedule runs.
+
+    A results database of an older version comes to the schema of this one before, if it is an SQLite file, of which a
+    copy is kept.
+    """
     from onceproof.pipeline import services
 
+    _bring_up_to_date()
     if foreground:
         services.serve(get_settings(), lambda airflow: _print_airflow(airflow, "is up"))
         return
@@ -37,6 +42,14 @@ def up(
         report("starting")
         airflow, started = services.up(get_settings())
     _print_airflow(airflow, "is up" if started else "was up already")
+
+
+def _bring_up_to_date() -> None:
+    from onceproof.results.database import is_file, migrate
+
+    url = get_settings().database_url
+    if is_file(url) and (migrated := migrate(url)):
+        out.print(str(migrated), soft_wrap=True, highlight=False)
 
 
 def _print_airflow(airflow: Any, state: str) -> None:

@@ -73,12 +73,24 @@ def history(
     import_: Annotated[
         Path | None, typer.Option("--import", metavar="FILE", help="Store what another database has exported.")
     ] = None,
+    migrate: Annotated[
+        bool,
+        typer.Option(
+            "--migrate", help="Bring the database of an older version to the schema of this one; keep a copy."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the runs and what each of them changed; with --cell, the verdicts of cells, here and in the atlas."""
+    """Show the runs and what each of them changed; with --cell, the verdicts of cells, here and in the atlas.
+
+    Exit: 0, 2 the database has the schema of another version, 4 error.
+    """
     from onceproof.atlas.shipped import shipped_runs
     from onceproof.results.history import cells_over_time, changes, newest_first, stored_runs
 
+    if migrate:
+        _migrate()
+        return
     if export is not None or import_ is not None:
         _transfer(export, import_)
         return
@@ -99,6 +111,17 @@ def history(
         out.print("No run is stored yet.")
     else:
         out.print(history_table(run_report) if cell is None else cells_table(run_report))
+
+
+def _migrate() -> None:
+    from onceproof.results.database import is_missing, migrate
+
+    url = get_settings().database_url
+    if is_missing(url):
+        out.print("No run is stored yet.")
+        return
+    done = migrate(url)
+    out.print(str(done or "It has the schema of this version already."), soft_wrap=True, highlight=False)
 
 
 def _transfer(export: Path | None, import_: Path | None) -> None:

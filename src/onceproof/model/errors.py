@@ -31,6 +31,12 @@ class HarnessError(OnceproofError):
     """The harness failed while it worked: a broker died, a wait timed out, artifacts are incomplete."""
 
 
+class SchemaError(HarnessError):
+    """The results database has another schema than this version: nothing is read or written."""
+
+    exit_code = ExitCode.USAGE
+
+
 class NotUnderstoodError(HarnessError):
     """Kafka prints or logs something that the harness does not know: it has to learn it before it can judge."""
 

@@ -78,10 +78,10 @@ def init(settings: Settings, environment: dict[str, str]) -> None:
     Raises:
         HarnessError: a database refuses, or Maven fails.
     """
-    from onceproof.results.database import database
+    from onceproof.results.database import migrate
 
-    with database(settings.database_url):
-        print("The results database is ready.", flush=True)
+    migrated = migrate(settings.database_url)
+    print(f"The results database is ready. {migrated or ''}", flush=True)
     for command in (_airflow("db", "migrate"), [sys.executable, "-m", "onceproof.cli", "setup"]):
         if code := subprocess.run(command, env=environment, check=False).returncode:
             raise HarnessError(f"`{' '.join(command[1:])}` failed (exit code {code}); the reason stands above.")

@@ -160,12 +160,15 @@ def check_request(request: Request, ask: Ask = published_here) -> Expansion:
     Raises:
         UsageError: the request names something that does not exist, a release is not published, Java is too old, or
             the disk is nearly full.
+        SchemaError: the results database has another schema, so the verdicts could not be stored.
         HarnessError: as `requested`.
     """
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_javas
+    from onceproof.results.database import check_schema
 
     check_space()
+    check_schema(get_settings().database_url)
     installation, expansion = get_settings().installation, requested(request, ask)
     require_javas(installation, [Trial("", cell, 1, 0) for cell in expansion.cells])
     releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}

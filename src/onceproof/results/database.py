@@ -1,7 +1,10 @@
 """The results database: runs, cells, trials, anomalies. SQLite by default, any SQLAlchemy URL."""
 
+import shutil
+import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
@@ -28,15 +31,18 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.errors import HarnessError
+from onceproof.model.errors import HarnessError, SchemaError
 from onceproof.model.files import Reading, VerdictRow
-from onceproof.model.json_file import read_json
+from onceproof.model.json_file import read_json, replacing
 from onceproof.model.run_folder import RunFolder
 
 WRITING = {"writing": True}  # execution options of a transaction that writes: it waits for its turn when it begins
 SQLITE_TIMEOUT = 60  # seconds to wait for the file; a run is stored in milliseconds, but the machine may be busy
 POSTGRESQL_LOCK = 0x6F6E6365  # any number that is ours: "once"
 MIGRATING = Lock()  # Alembic has one context a process
+FIRST = "0001"  # the schema of what was made before there were migrations
+COPIES = 3  # of the file: the one that is kept, what a migration copies of a table, and SQLite's journal
+MIB = 2**20
 
 
 class Base(DeclarativeBase):
@@ -148,7 +154,7 @@ class PlantedTrialRow(Base):
 
 @contextmanager
 def database(url: str) -> Iterator[Engine]:
-    """The results database, at the schema of this version.
+    """The results database. It must have the schema of this version (`migrate`); an empty one gets all tables.
 
     Several processes may use it at once: a writer (`WRITING`) waits for its turn before it reads anything. SQLite
     begins such a transaction as IMMEDIATE: one that begins as a reader and then writes fails at once if another one
@@ -157,13 +163,20 @@ def database(url: str) -> Iterator[Engine]:
     the transaction: `CREATE TABLE` of two processes at once is an error there.
 
     Raises:
-        HarnessError: the database refuses, here or in the body; a newer version of Onceproof has migrated it; its
-            driver is not installed; its URL is none.
+        SchemaError: an older or a newer version of Onceproof has made it.
+        HarnessError: the database refuses, here or in the body; its driver is not installed; its URL is none.
     """
+    with opened(url) as engine:
+        _furnish(engine)
+        yield engine
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Engine]:
+    """The same, whatever its schema is."""
     with _clear_refusals():
         engine = _engine(url)
         try:
-            migrate(engine)
             yield engine
         finally:
             engine.dispose()
@@ -171,11 +184,22 @@ def database(url: str) -> Iterator[Engine]:
 
 def is_missing(url: str) -> bool:
     """Whether it is an SQLite file that does not exist; looking must not create it."""
+    file = _file_of(url)
+    return file is not None and not file.exists()
+
+
+def is_file(url: str) -> bool:
+    """Whether it is an SQLite file that exists."""
+    file = _file_of(url)
+    return file is not None and file.exists()
+
+
+def _file_of(url: str) -> Path | None:
     try:
         parts = make_url(url)
     except (ArgumentError, ValueError):
-        return False  # opening it reports that
-    return parts.get_backend_name() == "sqlite" and bool(parts.database) and not Path(str(parts.database)).exists()
+        return None  # opening it reports that
+    return Path(str(parts.database)) if parts.get_backend_name() == "sqlite" and parts.database else None
 
 
 @contextmanager
@@ -220,30 +244,142 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({POSTGRESQL_LOCK})")
 
 
-def migrate(engine: Engine) -> None:
-    """Bring the database to the schema of this version; an empty database gets all tables.
-
-    Raises:
-        HarnessError: a newer version of Onceproof has migrated it.
-        SQLAlchemyError: the database refuses.
-    """
+def tables_of(connection: Connection) -> Config:
+    """The configuration with which Alembic changes the tables of a database."""
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    scripts = ScriptDirectory.from_config(config)
+    config.attributes["connection"] = connection
+    return config
+
+
+def _furnish(engine: Engine) -> None:
+    """Give an empty database its tables, and refuse one of another schema."""
     with engine.begin() as connection:  # usually there is nothing to do, and no process has to wait
-        if MigrationContext.configure(connection).get_current_revision() == scripts.get_current_head():
+        if not _needs_tables(connection):
             return
     with MIGRATING, engine.execution_options(**WRITING).begin() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
-        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
-            raise HarnessError(
-                f"The results database has the schema {found}, which is newer than this Onceproof: install the newer "
-                "one, or name another database in ONCEPROOF_DATABASE_URL."
-            )
-        config.attributes["connection"] = connection
-        if found is None and inspect(connection).has_table(RunRow.__tablename__):
-            command.stamp(config, "0001")  # made before there were migrations
-        command.upgrade(config, "head")
+        if _needs_tables(connection):  # no other process was quicker
+            command.upgrade(tables_of(connection), "head")
+
+
+def _needs_tables(connection: Connection) -> bool:
+    """Whether a database is empty.
+
+    Raises:
+        SchemaError: it is not, and has another schema.
+    """
+    found, wanted = _schemas(connection)
+    if found not in {None, wanted}:
+        how = (
+            "`onceproof history --migrate` brings it there, and keeps a copy"
+            if connection.dialect.name == "sqlite"
+            else "save it (docs/operations.md), then `onceproof history --migrate` brings it there"
+        )
+        raise SchemaError(
+            f"The results database has the schema {found}, and this Onceproof reads and writes {wanted}: {how}; older "
+            "versions cannot use it afterwards."
+        )
+    return found is None
+
+
+def _schemas(connection: Connection) -> tuple[str | None, str]:
+    """The schema of a database, None if it is empty, and that of this version.
+
+    Raises:
+        SchemaError: a newer version of Onceproof has migrated it.
+    """
+    scripts = ScriptDirectory.from_config(tables_of(connection))
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is None and inspect(connection).has_table(RunRow.__tablename__):
+        found = FIRST
+    if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+        raise SchemaError(
+            f"The results database has the schema {found}, which is newer than this Onceproof: install the newer one, "
+            "or name another database in ONCEPROOF_DATABASE_URL."
+        )
+    return found, str(scripts.get_current_head())
+
+
+@dataclass(frozen=True)
+class Migration:
+    """A database was brought from one schema to another."""
+
+    before: str
+    now: str
+    copy: Path | None  # of what it was; None on a server
+
+    def __str__(self) -> str:
+        """In a sentence."""
+        kept = f"what it was is in {self.copy}" if self.copy else "no copy was kept here"
+        return f"It has the schema {self.now} now, and had {self.before}: {kept}."
+
+
+def migrate(url: str) -> Migration | None:
+    """Bring a database to the schema of this version; None if it has that. A copy of an SQLite file is kept.
+
+    Raises:
+        HarnessError: the database refuses; a newer version of Onceproof has migrated it; there is no room for a copy.
+    """
+    with opened(url) as engine, MIGRATING, engine.execution_options(**WRITING).begin() as connection:
+        found, wanted = _schemas(connection)
+        if found in {None, wanted}:
+            if found is None:
+                command.upgrade(tables_of(connection), "head")
+            return None
+        copy = _keep_copy(connection, str(found))
+        if MigrationContext.configure(connection).get_current_revision() is None:
+            command.stamp(tables_of(connection), FIRST)
+        command.upgrade(tables_of(connection), "head")
+    return Migration(str(found), wanted, copy)
+
+
+def _keep_copy(connection: Connection, schema: str) -> Path | None:
+    """Copy an SQLite file, as a whole or not at all, to its name with the schema behind it; none replaces another.
+
+    The connection writes, so nothing is stored between the copy and what follows.
+
+    Raises:
+        HarnessError: there is no room for it, or the folder cannot be written.
+    """
+    if connection.dialect.name != "sqlite":
+        return None
+    [name] = [name for _, which, name in connection.exec_driver_sql("PRAGMA database_list") if which == "main"]
+    if not name:
+        return None  # in memory
+    file = Path(name)
+    names = (file.with_name(f"{file.name}.{schema}{again}") for again in ("", *(f".{n}" for n in range(2, 1_000))))
+    copy = next(name for name in names if not name.exists())
+    free, needed = shutil.disk_usage(file.parent).free, COPIES * file.stat().st_size
+    if free < needed:
+        raise HarnessError(
+            f"Of the disk of {file} {free / MIB:,.0f} MiB are free, and {needed / MIB:,.0f} are needed to keep "
+            f"{copy.name} and to migrate: make room; nothing was changed."
+        )
+    with replacing(copy) as draft:
+        try:
+            # By a connection that reads: one that writes is refused a backup, for which Python waits forever.
+            with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(draft)) as target:
+                source.backup(target)
+        except sqlite3.Error as error:
+            raise HarnessError(f"{copy} could not be written ({error}): nothing was changed.") from error
+        shutil.copymode(file, draft)
+    return copy
+
+
+def check_schema(url: str) -> None:
+    """Check that what is done for hours can be stored in the end; a database that does not answer may do so then.
+
+    Raises:
+        SchemaError: an older or a newer version of Onceproof has made it.
+    """
+    try:
+        if not is_missing(url):
+            with database(url):
+                pass
+    except SchemaError:
+        raise
+    except HarnessError:
+        return
 
 
 def store_run(run: RunFolder, url: str) -> None:
