@@ -1,6 +1,8 @@
 """**Every variant on every line of releases.** Runs every Sunday: `trigger` starts a run of `regression` with the
 matrix `weekly`, which has the cells of every night, too. It takes hours; a run of the night waits until it has ended.
 
+`prune` removes folders of old runs and searches, if the setting `ONCEPROOF_KEEP_RUNS` says how many stay.
+
 `is_due` skips a Sunday on which Airflow was not up at that time: it is not made up for.
 
 **Where is the result?** In the run of `regression` whose id begins with `weekly`, on the page like any other.
@@ -14,6 +16,7 @@ from airflow.sdk import CronTriggerTimetable, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceproof.pipeline import steps
+from onceproof.settings import get_settings
 
 
 @task
@@ -21,6 +24,14 @@ def is_due(dag_run: Any = None) -> None:
     """Skip a Sunday that was missed."""
     if steps.is_late(dag_run):
         raise AirflowSkipException("Airflow was not up at that time; trigger a run to have it now.")
+
+
+@task
+def prune() -> None:
+    """Remove what is older than the runs that stay."""
+    from onceproof.pipeline.pruning import prune_by_rule
+
+    prune_by_rule(get_settings())
 
 
 @dag(
@@ -35,7 +46,11 @@ def is_due(dag_run: Any = None) -> None:
 )
 def weekly() -> None:
     """The graph."""
-    is_due() >> TriggerDagRunOperator(
+    is_due() >> [prune(), _trigger()]
+
+
+def _trigger() -> TriggerDagRunOperator:
+    return TriggerDagRunOperator(
         task_id="trigger",
         trigger_dag_id="regression",
         trigger_run_id="weekly__{{ dag_run.run_id }}",

@@ -111,6 +111,12 @@ class Settings(BaseSettings):
         description="GiB that must be free on the disk of `ONCEPROOF_HOME` for a run to begin; brokers and databases "
         "on that disk stop when it is full; 0 asks for none",
     )
+    keep_runs: int | None = Field(
+        default=None,
+        ge=1,
+        description="DAG `weekly` removes folders of runs and searches that are older than so many newer ones of their "
+        "kind, as `onceproof prune` does; by default none",
+    )
     atlas: Path | None = Field(
         default=None, description="atlas to which the DAG `regression` adds the verdicts of each run, by default none"
     )
@@ -154,6 +160,11 @@ class Settings(BaseSettings):
     def qualifications(self) -> Path:
         """Folder of what qualified releases showed, and others."""
         return self.home / "qualifications"
+
+    @property
+    def evidence(self) -> Path:
+        """The evidence of runs whose folders were pruned."""
+        return self.home / "evidence"
 
     @property
     def nights(self) -> Path:

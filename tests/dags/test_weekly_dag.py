@@ -21,7 +21,7 @@ def test_it_can_be_imported_and_serialised(bag, dag):
     from airflow.serialization.serialized_objects import DagSerialization
 
     assert bag.import_errors == {}
-    assert set(DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids) == {"is_due", "trigger"}
+    assert set(DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids) == {"is_due", "prune", "trigger"}
 
 
 def test_it_runs_on_sundays_one_at_a_time_and_makes_up_for_nothing(dag):

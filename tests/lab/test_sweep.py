@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from onceproof.lab import trial
-from onceproof.lab.sweep import Left, _named, _remove, kept, left_of, run_of, sweep
+from onceproof.lab.sweep import Left, _named, kept, left_of, remove_folder, run_of, sweep
 from onceproof.model.cell import MARK, refuse_prefix
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
@@ -249,6 +249,6 @@ def test_brokers_that_do_not_tell_all_groups_are_not_swept():
 
 def test_what_could_not_be_removed_is_not_called_removed(tmp_path):
     (tmp_path / "sealed").touch()  # no folder, so nothing of it can be
-    assert _remove(tmp_path / "sealed").startswith(f"what could be of {tmp_path}/sealed")
+    assert remove_folder(tmp_path / "sealed").startswith(f"what could be of {tmp_path}/sealed")
     (tmp_path / "state").mkdir()
-    assert _remove(tmp_path / "state") == str(tmp_path / "state")
+    assert remove_folder(tmp_path / "state") == str(tmp_path / "state")

@@ -1,6 +1,9 @@
 """The archive of an application's release: what was judged by which trial, and how to repeat it."""
 
 import json
+import os
+import shutil
+import time
 import zipfile
 from dataclasses import replace
 
@@ -12,8 +15,10 @@ from onceproof.model.files import Planted
 from onceproof.model.judged import AppAnswer, Control, Judgement
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.pruning import QUIET, Old, prune
 from onceproof.results.evidence.archive import write_evidence
 from onceproof.results.evidence.case import find_run
+from onceproof.settings import Settings
 from tests.specimens.files import a_plan, a_reading, an_app_answer, an_outcome, on_release
 
 RUN = "20260103T000000-0001"
@@ -89,3 +94,21 @@ def test_what_is_no_release_of_the_run_is_refused(run, tmp_path):
     assert find_run(tmp_path / "runs", "last", applications=True).run_id == RUN
     with pytest.raises(UsageError, match="is not judged"):
         find_run(tmp_path / "runs", RUN)
+
+
+def test_a_folder_that_is_pruned_leaves_what_was_red_and_stays_if_that_is_gone(run, tmp_path):
+    settings = Settings(home=tmp_path)
+
+    def pruned():
+        for path in (run.path, *run.path.rglob("*")):
+            os.utime(path, times=(time.time() - 2 * QUIET,) * 2)
+        return next(prune(settings, [Old(run.path, "trials", 0)]))
+
+    trials = run.path / "trials"
+    shutil.copytree(trials, tmp_path / "trials")
+    shutil.rmtree(trials / "app-DEFAULT_CONFIG-s4.1.2-b3.9.1-t3")
+    assert pruned().endswith("files of a trial that was red are gone")
+    shutil.rmtree(trials)
+    shutil.copytree(tmp_path / "trials", trials)
+    assert pruned().startswith(f"removed trials {RUN}, ")
+    assert [file.name for file in settings.evidence.iterdir()] == [f"{RUN}-app-DEFAULT_CONFIG-s4.1.2-b3.9.1.zip"]

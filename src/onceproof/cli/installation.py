@@ -159,6 +159,40 @@ def sweep(
         )
 
 
+@group.command(rich_help_panel=Panel.OPERATE)
+def prune(
+    keep: Annotated[int, typer.Option(min=1, metavar="N", help="How many of each kind stay, the newest.")] = 30,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed, and stop.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it without a question.")] = False,
+) -> None:
+    """Remove folders of old runs and searches, and what failed attempts at trials left.
+
+    The newest of each kind stay: runs of a matrix, folders of other commands, searches. So does all in which something
+    was written within a day, or that a process uses, and each search with findings. Evidence of what was red is written
+    to `evidence` in ONCEPROOF_HOME before. Verdicts stay in the results database.
+
+    Exit: 0, 2 no terminal to ask and no --yes.
+    """
+    from onceproof.pipeline.pruning import find_old, in_gib, space_of
+    from onceproof.pipeline.pruning import prune as prune_old
+
+    settings = get_settings()
+    found = find_old(settings, keep)
+    for sentence in found.spared:
+        out.print(f"kept {sentence}", markup=False, soft_wrap=True)
+    for one in found.old:
+        out.print(f"{'would remove' if dry_run else 'old:'} {one}", markup=False, soft_wrap=True)
+    out.print(str(space_of(settings)), highlight=False)
+    if dry_run or not found.old:
+        return
+    total = in_gib(sum(one.size for one in found.old))
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"There is no terminal to ask whether {total} may be removed: give --yes, or --dry-run.")
+    if yes or typer.confirm(f"Remove all of that, {total}?"):
+        for removed in prune_old(settings, found.old):
+            out.print(removed, markup=False, soft_wrap=True)
+
+
 def _sweep_brokers(cluster: "ExternalCluster", *, dry_run: bool, yes: bool) -> None:
     """Remove what runs that are over have left on brokers that are not ours, if the person at the terminal agrees."""
     from onceproof.lab.sweep import left_on, sweep_brokers

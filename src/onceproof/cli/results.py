@@ -86,6 +86,7 @@ def history(
     Exit: 0, 2 the database has the schema of another version, 4 error.
     """
     from onceproof.atlas.shipped import shipped_runs
+    from onceproof.pipeline.pruning import space_of
     from onceproof.results.history import cells_over_time, changes, newest_first, stored_runs
 
     if migrate:
@@ -111,6 +112,8 @@ def history(
         out.print("No run is stored yet.")
     else:
         out.print(history_table(run_report) if cell is None else cells_table(run_report))
+        if cell is None:
+            out.print(str(space_of(get_settings())), highlight=False, soft_wrap=True)
 
 
 def _migrate() -> None:

@@ -68,12 +68,12 @@ def sweep(runs: Path, *, topics: bool = False) -> Iterator[str]:
             continue
         with unless_in_use(data.parent) as unused:
             if unused:
-                yield _remove(data)
+                yield remove_folder(data)
     for scratch in left_scratch():
-        yield _remove(scratch)
+        yield remove_folder(scratch)
 
 
-def _remove(folder: Path) -> str:
+def remove_folder(folder: Path) -> str:
     """Remove a folder; returns what was removed, in words."""
     shutil.rmtree(folder, ignore_errors=True)
     is_left = folder.exists()

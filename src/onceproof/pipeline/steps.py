@@ -150,7 +150,7 @@ def check_space() -> None:
     if free < settings.least_free:
         raise UsageError(
             f"Of the disk of {settings.home} {free:.1f} GiB are free, and a run begins with {settings.least_free:g} at "
-            "least: delete old folders of runs, or set ONCEPROOF_LEAST_FREE."
+            "least: call `onceproof prune`, or set ONCEPROOF_LEAST_FREE."
         )
 
 
