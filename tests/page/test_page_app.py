@@ -251,8 +251,8 @@ def test_nobody_who_asks_for_a_part_or_only_the_head_of_the_evidence_leaves_a_fi
     address = f"{CELL}/evidence.zip"
     for part in ("bytes=0-9", "bytes=9999999-", "bytes=x"):
         assert client.get(address, headers={"Range": part}).status_code == 200
-    made = []
-    monkeypatch.setattr("onceproof.page.tabs.answers.write_evidence", lambda *_: made.append(1))
+    made: list[object] = []
+    monkeypatch.setattr("onceproof.page.tabs.answers.make_archive", lambda *_: made.append(1))
     head = client.head(address)
     assert head.status_code == 200
     assert head.headers["content-disposition"] == f'attachment; filename="{NEWEST}-{RED.key}.zip"'

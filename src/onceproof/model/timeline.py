@@ -134,7 +134,10 @@ def _unexplained(stall: Event, events: Iterable[Event]) -> int:
 def time_of_line(line: str) -> int | None:
     """The time that a line of an instance's log begins with, in epoch milliseconds; None if it is the line before's."""
     stamp = _STAMP.match(line)
-    return None if stamp is None else round(datetime.strptime(stamp[1], "%Y-%m-%dT%H:%M:%S.%f%z").timestamp() * 1000)
+    try:
+        return None if stamp is None else round(datetime.fromisoformat(stamp[1]).timestamp() * 1000)
+    except ValueError:  # the code of an application may print anything, a 13th month as well
+        return None
 
 
 def read_timeline(path: Path) -> list[Event]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from anyio import CapacityLimiter
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import TemplateError
@@ -18,6 +19,7 @@ from onceproof.page.tabs import applications, results, searches, sensitivity, up
 from onceproof.page.tabs.answers import READ, links_of
 from onceproof.settings import Settings
 
+AT_ONCE = 8  # requests that are answered at once, of the 40 threads that Airflow's API server has for all of its own
 LONGEST, LONGEST_PATH = 200, 1_000  # characters of a parameter, of a path in the Data Docs
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -66,9 +68,12 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
     app.add_api_route("/static/{name}", _static, methods=READ, response_model=None)
     _handle_errors(app, login)
 
+    limiter = CapacityLimiter(AT_ONCE)
+
     @app.middleware("http")
     async def strict(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-        response = await answer(request)
+        async with limiter:
+            response = await answer(request)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response

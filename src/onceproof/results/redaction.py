@@ -18,7 +18,7 @@ from onceproof.model.client_properties import host_of
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
-from onceproof.model.secret import SECRET, SECRET_KEY
+from onceproof.model.secret import SECRET, SECRET_KEY, WORDS
 from onceproof.settings import get_settings
 
 HIDDEN = "***"
@@ -28,13 +28,21 @@ VALUE = r"(?P<value>(?:\\\r?\n|[^\n])+)"  # to the end of the line, with the lin
 # In a text nothing marks where a secret ends, so everything after its key is taken.
 # Other words stand for something else where they are part of a name, as in `TopicAuthorizationException: `.
 WHOLE = r"(?<![a-z])(?:pwd|(?:set-)?cookie|(?:proxy-)?authorization)(?![\w.\-])"
-ASSIGNED = re.compile(rf"(?P<key>(?:{SECRET}[\w.\-]*|{WHOLE})[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
+# What follows is bounded, so that a long line without an end of its key takes no time that grows with its square.
+REST_OF_KEY = r"[\w.\-]{0,200}+"
+# Whether a text without capitals has any of these words, which most have not: looked for ten times as quickly.
+MAY_ASSIGN = re.compile("|".join((*WORDS, "pwd", "cookie", "authorization")))
+ASSIGNED = re.compile(rf"(?P<key>(?:{SECRET}{REST_OF_KEY}|{WHOLE})[\"']?[ \t]*[=:]){UNSET}{VALUE}", re.IGNORECASE)
 BEARER = re.compile(r"(?P<key>\bBearer\s+)[\w.~+/\-]{8,}=*", re.IGNORECASE)
 # A key or a certificate, on lines of its own or in a string; of one that is cut, what is there.
-PEM = re.compile(r"-----BEGIN (?P<what>[A-Z0-9 ]+)-----(?:.*?-----END (?P=what)-----|(?:\\[nr]|[\w+/=\s])*)", re.DOTALL)
-WEBHOOK = re.compile(r"https?://[^\s\"'<>]*hook[^\s\"'<>]*", re.IGNORECASE)
+PEM = re.compile(
+    r"-----BEGIN (?P<what>[A-Z0-9 ]{1,60})-----(?:(?:[^-]|-(?!----))*+-----END (?P=what)-----|(?:\\[nr]|[\w+/=\s])*)"
+)
+WEBHOOK = re.compile(r"https?://[^\s\"'<>]{0,500}?hook[^\s\"'<>]*", re.IGNORECASE)
 # Certainly an assignment, not prose with a colon: its value is looked for everywhere else, too.
-LEARNED = re.compile(rf"(?:^|(?<=\s))[\w.\-]*{SECRET}[\w.\-]*[ \t]*={UNSET}{VALUE}", re.IGNORECASE | re.MULTILINE)
+LEARNED = re.compile(
+    rf"(?:^|(?<=\s))[\w.\-]{{0,200}}{SECRET}{REST_OF_KEY}[ \t]*={UNSET}{VALUE}", re.IGNORECASE | re.MULTILINE
+)
 OPTION = re.compile(r"=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"';,]+))")  # of a JAAS entry
 USER_OF_URL = re.compile(r"(?<=://)[^\s/@\"']+(?=@)")
 # The first of its names stands after nothing that could belong to a path; two names at least, to spare `/10.1.2.3`.
@@ -117,18 +125,28 @@ class Redaction:
 
     def learn(self, data: Any) -> None:
         """Remember the secrets in a text, or in what JSON holds, to recognise them anywhere."""
+        known = len(self._secrets)
         self._secrets.update(spelling for secret in _secrets(data) for spelling in _spellings(secret))
-        longest_first = sorted(self._secrets, key=len, reverse=True)
-        self._secret = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        if len(self._secrets) > known:
+            self._secret = None
+
+    def _any_secret(self) -> re.Pattern[str] | None:
+        if self._secret is None and self._secrets:
+            longest_first = sorted(self._secrets, key=lambda secret: (-len(secret), secret))
+            self._secret = re.compile("|".join(map(re.escape, longest_first)))
+        return self._secret
 
     def text(self, text: str) -> str:
         """The text without it."""
         text = PEM.sub(HIDDEN, text)
-        if self._secret:
-            text = self._secret.sub(HIDDEN, text)
-        text = BEARER.sub(lambda found: f"{found['key']}{HIDDEN}", text)
+        if secret := self._any_secret():
+            text = secret.sub(HIDDEN, text)
+        small = text.casefold()
+        if "bearer" in small:
+            text = BEARER.sub(lambda found: f"{found['key']}{HIDDEN}", text)
         text = WEBHOOK.sub("[webhook]", text)
-        text = ASSIGNED.sub(lambda found: f"{found['key']}{HIDDEN}", text)
+        if MAY_ASSIGN.search(small):
+            text = ASSIGNED.sub(lambda found: f"{found['key']}{HIDDEN}", text)
         text = USER_OF_URL.sub(HIDDEN, text)
         text = IPV6.sub(_without_ipv6, NODE.sub("[host]", text))
         if self._root:
@@ -205,7 +223,7 @@ def _secrets(data: Any) -> Iterator[str]:
     elif isinstance(data, list):
         for value in data:
             yield from _secrets(value)
-    elif isinstance(data, str):
+    elif isinstance(data, str) and MAY_ASSIGN.search(data.casefold()):
         for found in LEARNED.finditer(data):
             yield from _telling(found["value"])
 

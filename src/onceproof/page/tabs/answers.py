@@ -1,24 +1,21 @@
 """The parts that tabs share: where everything is, pages, figures, archives."""
 
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
-from threading import Lock
-from typing import Annotated, Any
+import os
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.page.archiving import make_archive, parts_of
 from onceproof.page.cell import timeline_json
 from onceproof.page.rendering import Links, render
-from onceproof.results.evidence.archive import write_evidence
 from onceproof.settings import Settings
 
 READ = ["GET", "HEAD"]
 ZIP, JSON = "application/zip", "application/json"
-_ARCHIVING = Lock()
 
 
 def _settings(request: Request) -> Settings:
@@ -29,10 +26,13 @@ def _settings(request: Request) -> Settings:
 Home = Annotated[Settings, Depends(_settings)]  # where runs, searches and the results database are
 
 
+Answer = TypeVar("Answer", Response, Awaitable[Response])
+
+
 class Tab(APIRouter):
     """The addresses of a tab; all of them are only read."""
 
-    def page(self, path: str) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
+    def page(self, path: str) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
         """Answer an address with what a function returns."""
         return self.api_route(path, methods=READ, response_class=HTMLResponse, response_model=None)
 
@@ -56,11 +56,11 @@ def shown(request: Request, template: str, status: int = 200, /, **values: Any) 
     return HTMLResponse(render(template, links_of(request), **values), status)
 
 
-def archive(request: Request, folder: RunFolder, cell: str) -> Response:
+async def archive(request: Request, home: Settings, folder: RunFolder, cell: str) -> Response:
     """The archive of a cell, freshly made, one at a time."""
     headers = {"Content-Disposition": f'attachment; filename="{quote(f"{folder.run_id}-{cell}.zip")}"'}
     if request.method == "HEAD":
         return StreamingResponse(iter(()), media_type=ZIP, headers=headers)  # its length is not known yet
-    with _ARCHIVING, tempfile.TemporaryDirectory(prefix="onceproof-") as scratch:
-        content = write_evidence(folder, cell, Path(scratch) / "evidence.zip").read_bytes()
-    return Response(content, media_type=ZIP, headers=headers)
+    file = await make_archive(home, folder, cell)
+    headers["Content-Length"] = str(os.fstat(file.fileno()).st_size)
+    return StreamingResponse(parts_of(file), media_type=ZIP, headers=headers)

@@ -1,5 +1,6 @@
 """The tab *Applications*: what user applications showed."""
 
+from anyio.to_thread import run_sync
 from fastapi import Request
 from fastapi.responses import Response
 
@@ -24,9 +25,10 @@ def application(request: Request, home: Home, run: str) -> Response:
 
 
 @tab.page("/{run}/releases/{cell}/evidence.zip")
-def evidence(request: Request, home: Home, run: str, cell: str) -> Response:
+async def evidence(request: Request, home: Home, run: str, cell: str) -> Response:
     """The archive of a release."""
-    return archive(request, application_release(home.runs, run, cell), cell)
+    folder = await run_sync(application_release, home.runs, run, cell)
+    return await archive(request, home, folder, cell)
 
 
 @tab.page("/{run}/trials/{trial}")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from anyio.to_thread import run_sync
 from fastapi import Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
@@ -116,10 +117,10 @@ def _judged(home: Settings, run: str, cell: str) -> tuple[RunFolder, VerdictRow]
 
 
 @tab.page("/runs/{run}/cells/{cell}/evidence.zip")
-def evidence(request: Request, home: Home, run: str, cell: str) -> Response:
+async def evidence(request: Request, home: Home, run: str, cell: str) -> Response:
     """The archive of a cell."""
-    folder, _ = _judged(home, run, cell)
-    return archive(request, folder, cell)
+    folder, _ = await run_sync(_judged, home, run, cell)
+    return await archive(request, home, folder, cell)
 
 
 @tab.page("/runs/{run}/cells/{cell}/witnesses/{witness}")

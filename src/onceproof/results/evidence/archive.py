@@ -20,8 +20,9 @@ drained, or with the log.
 
 import json
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,11 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import encoded, replacing
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.evidence.case import Case, find_case
+from onceproof.results.evidence.lines import MARGIN, Line, blocks_of, lines_of, shown_of
 from onceproof.results.evidence.readme import readme
 from onceproof.results.evidence.records import findings, records_near
 from onceproof.results.evidence.text import as_csv, escaped, moment
-from onceproof.results.evidence.window import cut, window_of
+from onceproof.results.evidence.window import Window, cut, window_of
 from onceproof.results.redaction import Redaction
 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: the same run gives the same bytes
@@ -40,19 +42,56 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: the same run giv
 
 @dataclass(frozen=True)
 class Member:
-    """One file of the archive: text, or what a JSON file holds, or the lines of a JSONL file."""
+    """One file of the archive: a text, or what a JSON file holds."""
 
     name: str
     content: Any
-    form: str = "text"
+    is_json: bool = False
 
-    def redacted(self, redaction: Redaction) -> bytes:
-        """Its bytes, without what must not leave the machine."""
-        if self.form == "json":
-            return json.dumps(redaction.data(self.content), indent=2).encode()
-        if self.form == "jsonl":
-            return "".join(json.dumps(redaction.data(line)) + "\n" for line in self.content).encode()
-        return redaction.text(self.content).encode()
+    def known(self) -> Iterator[Any]:
+        """The content in which secrets are looked for."""
+        yield self.content
+
+    def redacted(self, redaction: Redaction) -> Iterator[str]:
+        """The text that is written: nothing that must not leave the machine."""
+        if self.is_json:
+            yield json.dumps(redaction.data(self.content), indent=2)
+        else:
+            yield redaction.text(self.content)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One file of the archive that may be large, of lines that are read at each call."""
+
+    name: str
+    lines: Callable[[], Iterator[Line]]
+    is_jsonl: bool = False
+
+    def known(self) -> Iterator[Any]:
+        """The content in which secrets are looked for."""
+        lines = self.lines()
+        yield from map(_value, lines) if self.is_jsonl else (block.text for block in blocks_of(lines))
+
+    def redacted(self, redaction: Redaction) -> Iterator[str]:
+        """The text that is written, in parts: nothing that must not leave the machine."""
+        shown = shown_of(self.lines)
+        for part in shown if self.is_jsonl else blocks_of(shown):
+            if part.note:
+                cut = redaction.text(part.text)[:-MARGIN] + part.note
+                yield json.dumps(cut.strip()) + "\n" if self.is_jsonl else cut
+            elif self.is_jsonl:
+                yield json.dumps(redaction.data(_value(part))) + "\n"
+            else:
+                yield redaction.text(part.text)
+
+
+def _value(line: Line) -> Any:
+    """The content of a line of JSON; one that was cut off as it is."""
+    try:
+        return json.loads(line.text)
+    except (ValueError, RecursionError):
+        return line.text.rstrip("\n")
 
 
 def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Path:
@@ -79,48 +118,64 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
         return escaped(redaction.text(text))
 
     try:
-        members = list(_members(case))
+        members: list[Member | Stream] = list(_members(case))
         for member in members:
-            redaction.learn(member.content)
+            for content in member.known():
+                redaction.learn(content)
         tables = any(member.name.startswith("tables/") for member in members)
         members.append(Member("README.md", readme(case, window_of(case.events), tables, redacted)))
     except (OSError, ValueError) as error:
-        raise HarnessError(
-            f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged."
-        ) from error
-    members.sort(key=lambda member: member.name)
-    _write(target, [(member.name, member.redacted(redaction)) for member in members])
+        raise _unreadable(run, error) from error
+    _write(target, ((member.name, _parts(run, member, redaction)) for member in sorted(members, key=_name)))
     return target
 
 
-def _write(target: Path, members: Iterable[tuple[str, bytes]]) -> None:
+def _unreadable(run: RunFolder, error: Exception) -> HarnessError:
+    return HarnessError(f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged.")
+
+
+def _name(member: Member | Stream) -> str:
+    return member.name
+
+
+def _parts(run: RunFolder, member: Member | Stream, redaction: Redaction) -> Iterator[bytes]:
+    try:
+        for part in member.redacted(redaction):
+            yield part.encode(errors="replace")
+    except (OSError, ValueError) as error:
+        raise _unreadable(run, error) from error
+
+
+def _write(target: Path, members: Iterable[tuple[str, Iterable[bytes]]]) -> None:
     """A zip, because JIRA lists what is in one beside the attachment, and every system opens it by itself."""
     with (
         replacing(target, named=True) as draft,
         draft.open("wb") as file,
         zipfile.ZipFile(file, "w") as archive,
     ):
-        for name, content in members:
+        for name, parts in members:
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, wherever it is written
             entry.external_attr = 0o100644 << 16
-            archive.writestr(entry, content)
+            with archive.open(entry, "w") as written:
+                for part in parts:
+                    written.write(part)
 
 
-def _members(case: Case) -> Iterator[Member]:
+def _members(case: Case) -> Iterator[Member | Stream]:
     """All files of the archive, not yet redacted."""
     folder = case.folder
-    yield Member("verdict.json", encoded(case.verdict), "json")
+    yield Member("verdict.json", encoded(case.verdict), is_json=True)
     for file in (folder.trial_file, folder.outcome_file, folder.reader_file, folder.observations_file):
         yield from _json_member(file, f"trial/{file.name}")
     for file in (folder.timeline, folder.preload, folder.path / "seed.jsonl"):  # the last is what older runs have
         if file.exists():
-            yield Member(f"trial/{file.name}", _json_lines(file), "jsonl")
+            yield Stream(f"trial/{file.name}", partial(lines_of, file), is_jsonl=True)
     for file in sorted(folder.contents.glob("*.csv")):
-        yield Member(f"trial/contents/{file.name}", _text(file))
+        yield _stream(f"trial/contents/{file.name}", file)
     for dump in (*folder.dumps(), *folder.entry_dumps()):
-        yield Member(f"trial/dumps/{dump.file.name}", _text(dump.file))
+        yield _stream(f"trial/dumps/{dump.file.name}", dump.file)
     yield from _state(folder.state)
     tables = {"records-around-witnesses": records_near(case), "findings": findings(case)}
     for name, table in tables.items():
@@ -128,12 +183,11 @@ def _members(case: Case) -> Iterator[Member]:
             yield Member(f"tables/{name}.csv", table)
     window = window_of(case.events)
     for log in sorted(folder.instances.glob("*.log")):
-        whole = _text(log)
-        yield Member(f"logs/whole/{log.name}", whole)
+        yield _stream(f"logs/whole/{log.name}", log)
         if window is not None:
-            yield Member(f"logs/window/{log.name}", cut(whole, *window))
+            yield Stream(f"logs/window/{log.name}", partial(_cut, log, window))
     for threads in sorted(folder.threads.glob("*.txt")):
-        yield Member(f"logs/threads/{threads.name}", _text(threads))
+        yield _stream(f"logs/threads/{threads.name}", threads)
     for trial in case.trials:
         if trial != case.shown:
             other = case.run.trial(trial)
@@ -145,29 +199,24 @@ def _json_member(file: Path, name: str) -> Iterator[Member]:
     if file.exists():
         text = _text(file)
         try:
-            yield Member(name, json.loads(text), "json")
+            yield Member(name, json.loads(text), is_json=True)
         except ValueError:
             yield Member(name, text)
 
 
-def _json_lines(file: Path) -> list[Any]:
-    """The content of each line; a line that was cut off as it is. Nothing if there is no file."""
-    if not file.exists():
-        return []
-    lines: list[Any] = []
-    for line in _text(file).splitlines():
-        try:
-            lines.append(json.loads(line))
-        except ValueError:
-            lines.append(line)
-    return lines
+def _stream(name: str, file: Path) -> Stream:
+    return Stream(name, partial(lines_of, file))
+
+
+def _cut(log: Path, window: Window) -> Iterator[Line]:
+    return cut(lines_of(log), *window)
 
 
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace")
 
 
-def _state(folder: Path) -> Iterator[Member]:
+def _state(folder: Path) -> Iterator[Member | Stream]:
     """The state directories that a failed trial left: names, sizes, times, and the checkpoints themselves."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:
@@ -177,5 +226,5 @@ def _state(folder: Path) -> Iterator[Member]:
         name, stat = file.relative_to(folder).as_posix(), file.stat()
         rows.append((name, stat.st_size, moment(stat.st_mtime * 1000)))
         if file.name.startswith(".checkpoint"):
-            yield Member(f"trial/state/{name}", _text(file))
+            yield _stream(f"trial/state/{name}", file)
     yield Member("trial/state/files.csv", as_csv(("path", "bytes", "modified"), rows))

@@ -1,8 +1,9 @@
 """The time around the fault, to which logs are cut."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from onceproof.model.timeline import Event, time_of_line
+from onceproof.results.evidence.lines import Line
 
 MARGIN = 5_000  # milliseconds before the first fault and after the end
 FAULTS = {"step", "fault", "topic", "quota", "crash", "checkpoint", "exception"}
@@ -27,13 +28,12 @@ def window_of(events: Sequence[Event]) -> Window | None:
     return min(begins) - MARGIN, max(drained) + MARGIN if drained else None
 
 
-def cut(log: str, begin: int, end: int | None) -> str:
+def cut(lines: Iterable[Line], begin: int, end: int | None) -> Iterator[Line]:
     """The lines of the window; one without a time belongs to the one before."""
-    within, kept = False, []
-    for line in log.splitlines(keepends=True):
-        at = time_of_line(line)
+    within = False
+    for line in lines:
+        at = time_of_line(line.text)
         if at is not None:
             within = begin <= at and (end is None or at <= end)
         if within:
-            kept.append(line)
-    return "".join(kept)
+            yield line
