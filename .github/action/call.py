@@ -95,8 +95,19 @@ def arguments(given: Mapping[str, str]) -> list[str]:
     return found
 
 
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]|\r(?!\n)"
+)
+
+
+def plain(text: str) -> str:
+    """The text, with a mark in place of each character that is not shown but does something."""
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
 def escaped(text: str, more: str = "") -> str:
     """A text within a command to the runner: what would end it there is escaped."""
+    text = plain(text)
     for character in f"%\r\n{more}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text
@@ -104,7 +115,8 @@ def escaped(text: str, more: str = "") -> str:
 
 def in_markdown(text: str) -> str:
     """A text in a sentence or a cell of a table, as it is."""
-    return " ".join(re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", text).split())
+    text = " ".join(re.sub(r"([\\`*_\[\]<>|#~&$]|:(?=//))", r"\\\1", plain(text)).split())
+    return re.sub(r"^(\d*)([-+=.)])(?=[-= ]|$)", r"\1\\\2", text)
 
 
 def annotation(level: str, title: str, text: str) -> str:

@@ -1,23 +1,43 @@
 """The consoles of the commands: results to the output, progress to the error stream."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.text import Text
+
+from onceproof.model.plain import plain
 
 WIDTH = None if sys.stdout.isatty() else 140  # a file or a pipe has no width of its own
 A_MINUTE = 60.0  # seconds
 CLOSED = 141  # exit code: the output has no reader any more, as of a command that SIGPIPE ends
 
 
+_COMMAND = re.compile(r"^(\s*:)(?=:)|(?<=#)(?=#\[)", re.MULTILINE)  # to GitHub's runner, which reads what is printed
+
+
+def _harmless(text: str) -> str:
+    """A text of others as a part of what a command prints."""
+    text = plain(text)
+    return _COMMAND.sub(r"\1 ", text) if os.environ.get("GITHUB_ACTIONS") else text
+
+
 class _Console(Console):
-    """Ends the command whose output has no reader, but not with an anomaly's exit code, as Rich does."""
+    """Prints texts of others so that they command neither a terminal nor GitHub's runner.
+
+    It ends the command whose output has no reader, but not with an anomaly's exit code, as Rich does.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else _harmless(text), style, control)
 
     def on_broken_pipe(self) -> None:
         with suppress(SystemExit):

@@ -146,5 +146,7 @@ def encoded(value: Any) -> Any:
     if is_dataclass(value):
         return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {key: encoded(entry) for key, entry in value.items()}
+        return {encoded(key): encoded(entry) for key, entry in value.items()}
+    if isinstance(value, str) and not value.isascii():
+        return value.encode(errors="replace").decode()  # half of a character, as Java may have it, no JSON can hold
     return [encoded(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -11,6 +11,7 @@ from onceproof.model.decoding import decoded
 from onceproof.model.files import TrialPlan, VerdictRow
 from onceproof.model.json_file import check_target, encoded, read_json, replacing
 from onceproof.model.matrices import BROKER
+from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of
@@ -98,16 +99,19 @@ def write_junit(report: RunReport, target: Path) -> None:
             suite, "testcase", classname=f"onceproof.{verdict.scenario}", name=_name(verdict), time=f"{seconds:.1f}"
         )
         if kind := kinds.get(verdict.verdict):
-            found = ET.SubElement(case, kind, message=_legal(seen(verdict)), type=verdict.verdict)
-            found.text = _legal("\n".join([verdict.sentence, *verdict.errors.values()]))
+            found = ET.SubElement(case, kind, message=seen(verdict), type=verdict.verdict)
+            found.text = "\n".join([verdict.sentence, *verdict.errors.values()])
         output = ET.SubElement(case, "system-out")
-        output.text = _legal(_details(verdict))
+        output.text = _details(verdict)
     suite.set("tests", str(len(report.verdicts)))
     suite.set("time", f"{sum(float(case.get('time', 0)) for case in suite):.1f}")
     for attribute, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{kind}"))))
     suites = ET.Element("testsuites")
     suites.append(suite)
+    for element in suites.iter():
+        element.text = element.text and _legal(element.text)
+        element.attrib.update({name: _legal(value) for name, value in element.items()})
     ET.indent(suites)
     write_text(target, ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n")
 
@@ -149,7 +153,7 @@ def vote(report: RunReport) -> str:
     lines += ["", "Commits", f"  {_commits(report)}"]
     lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(report))]
     lines += ["", "Not checked", *(f"  {line}" for line in _missing(report) or ["Nothing was left out."])]
-    return "\n".join(lines)
+    return plain("\n".join(lines))
 
 
 def annotations(report: RunReport) -> Iterator[str]:
@@ -163,6 +167,7 @@ def annotations(report: RunReport) -> Iterator[str]:
 
 def _command(text: str, more: str = "") -> str:
     """A text as GitHub's commands expect it: what would end it is escaped."""
+    text = plain(text)
     for character in f"%\r\n{more}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text
@@ -210,7 +215,7 @@ def _missing(report: RunReport) -> list[str]:
 
 
 def _legal(text: str) -> str:
-    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _ILLEGAL.sub("\N{REPLACEMENT CHARACTER}", plain(text))
 
 
 def write_text(target: Path, text: str) -> None:

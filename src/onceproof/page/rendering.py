@@ -12,6 +12,7 @@ import plotly
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from onceproof.model.plain import plain
 from onceproof.model.verdict import Verdict
 
 FOLDER = Path(__file__).parent
@@ -140,6 +141,7 @@ def _templates() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: plain(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

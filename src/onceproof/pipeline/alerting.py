@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 
 from onceproof.model.files import VerdictRow
+from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.settings import get_settings
@@ -60,7 +61,7 @@ def message(run: RunFolder, cells: list[str]) -> str:
     verdicts = {row.cell: row for row in VerdictRow.read_all(run.verdicts_file)}
     lines = []
     for cell in cells:
-        why = redaction.text(" ".join(verdicts[cell].sentence.split()))
+        why = plain(redaction.text(" ".join(verdicts[cell].sentence.split())))
         see = f"Run {run.run_id}; see it with `onceproof evidence {run.run_id} {cell}`."
         lines.append(f"{cell}: {verdicts[cell].verdict}: {why} {see}")
     return "\n".join(lines)

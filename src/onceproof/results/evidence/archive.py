@@ -19,6 +19,7 @@ drained, or with the log.
 """
 
 import json
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from typing import Any
 
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import encoded, replacing
+from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.evidence.case import Case, find_case
 from onceproof.results.evidence.lines import MARGIN, Line, blocks_of, lines_of, shown_of
@@ -37,6 +39,7 @@ from onceproof.results.evidence.text import as_csv, escaped, moment
 from onceproof.results.evidence.window import Window, cut, window_of
 from onceproof.results.redaction import Redaction
 
+_SPECIAL = re.compile(r'[\\:*?"<>|\r\n\t]')  # in a name of a file, to a system that unpacks it
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first that a zip can hold: the same run gives the same bytes
 
 
@@ -57,7 +60,7 @@ class Member:
         if self.is_json:
             yield json.dumps(redaction.data(self.content), indent=2)
         else:
-            yield redaction.text(self.content)
+            yield plain(redaction.text(self.content))
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,12 @@ class Stream:
         shown = shown_of(self.lines)
         for part in shown if self.is_jsonl else blocks_of(shown):
             if part.note:
-                cut = redaction.text(part.text)[:-MARGIN] + part.note
+                cut = plain(redaction.text(part.text))[:-MARGIN] + part.note
                 yield json.dumps(cut.strip()) + "\n" if self.is_jsonl else cut
             elif self.is_jsonl:
                 yield json.dumps(redaction.data(_value(part))) + "\n"
             else:
-                yield redaction.text(part.text)
+                yield plain(redaction.text(part.text))
 
 
 def _value(line: Line) -> Any:
@@ -154,7 +157,7 @@ def _write(target: Path, members: Iterable[tuple[str, Iterable[bytes]]]) -> None
         zipfile.ZipFile(file, "w") as archive,
     ):
         for name, parts in members:
-            entry = zipfile.ZipInfo(name, EPOCH)
+            entry = zipfile.ZipInfo(_SPECIAL.sub("_", plain(name)), EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, wherever it is written
             entry.external_attr = 0o100644 << 16

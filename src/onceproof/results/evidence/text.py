@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~])")
+from onceproof.model.plain import plain
+
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~&$]|:(?=//))")
+_START = re.compile(r"^(\d*)([-+=.)])(?=[-= ]|$)")  # of a list or of the line below a heading
 
 
 def as_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -26,7 +29,7 @@ def moment(milliseconds: float) -> str:
 
 def escaped(text: str) -> str:
     """A text in a sentence or a cell of a Markdown table, as it is."""
-    return " ".join(_MARKDOWN.sub(r"\\\1", text).split())
+    return _START.sub(r"\1\\\2", " ".join(_MARKDOWN.sub(r"\\\1", plain(text)).split()))
 
 
 def fenced(lines: Iterable[str]) -> str:
