@@ -174,7 +174,6 @@ def test_the_archive_tells_the_red_trial_whole(tmp_path, run):
     members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
     other = f"other-trials/{RED.key}-t1"
     assert list(members) == [
-        "README.md",
         "logs/whole/instance-1.log",
         "logs/window/instance-1.log",
         f"{other}/outcome.json",
@@ -189,6 +188,7 @@ def test_the_archive_tells_the_red_trial_whole(tmp_path, run):
         "trial/timeline.jsonl",
         "trial/trial.json",
         "verdict.json",
+        "README.md",
     ]
     assert json.loads(members["trial/trial.json"])["trial"]["number"] == 2
     page = members["README.md"]

@@ -1,7 +1,7 @@
 """The evidence of one cell as an archive that can be attached to a JIRA as it is.
 
 ```
-README.md                              verdict, rate, how to repeat it, versions, witnesses, timeline
+README.md                              verdict, rate, how to repeat it, versions, witnesses, timeline, doubts
 verdict.json                           the verdict as the run has it
 trial/                                 the first red trial (of a cell that is not red: the first that ended well)
   trial.json, outcome.json, reader.json, observations.json, timeline.jsonl, preload.jsonl, contents/, dumps/
@@ -32,8 +32,9 @@ from onceproof.model.json_file import encoded, replacing
 from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.evidence.case import Case, find_case
+from onceproof.results.evidence.closing_look import ClosingLook
 from onceproof.results.evidence.lines import MARGIN, Line, blocks_of, lines_of, shown_of
-from onceproof.results.evidence.readme import readme
+from onceproof.results.evidence.readme import doubtful, readme
 from onceproof.results.evidence.records import findings, records_near
 from onceproof.results.evidence.text import as_csv, escaped, moment
 from onceproof.results.evidence.window import Window, cut, window_of
@@ -126,10 +127,17 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
             for content in member.known():
                 redaction.learn(content)
         tables = any(member.name.startswith("tables/") for member in members)
-        members.append(Member("README.md", readme(case, window_of(case.events), tables, redacted)))
+        first_page = readme(case, window_of(case.events), tables, redacted)
     except (OSError, ValueError) as error:
         raise _unreadable(run, error) from error
-    _write(target, ((member.name, _parts(run, member, redaction)) for member in sorted(members, key=_name)))
+    look = ClosingLook()
+
+    def written() -> Iterator[tuple[str, Iterator[str]]]:
+        for member in sorted(members, key=lambda member: member.name):
+            yield member.name, look.over(member.name, _parts(run, member, redaction))
+        yield "README.md", Member("README.md", first_page + doubtful(look.places)).redacted(redaction)
+
+    _write(target, written())
     return target
 
 
@@ -137,19 +145,14 @@ def _unreadable(run: RunFolder, error: Exception) -> HarnessError:
     return HarnessError(f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged.")
 
 
-def _name(member: Member | Stream) -> str:
-    return member.name
-
-
-def _parts(run: RunFolder, member: Member | Stream, redaction: Redaction) -> Iterator[bytes]:
+def _parts(run: RunFolder, member: Member | Stream, redaction: Redaction) -> Iterator[str]:
     try:
-        for part in member.redacted(redaction):
-            yield part.encode(errors="replace")
+        yield from member.redacted(redaction)
     except (OSError, ValueError) as error:
         raise _unreadable(run, error) from error
 
 
-def _write(target: Path, members: Iterable[tuple[str, Iterable[bytes]]]) -> None:
+def _write(target: Path, members: Iterable[tuple[str, Iterable[str]]]) -> None:
     """A zip, because JIRA lists what is in one beside the attachment, and every system opens it by itself."""
     with (
         replacing(target, named=True) as draft,
@@ -163,7 +166,7 @@ def _write(target: Path, members: Iterable[tuple[str, Iterable[bytes]]]) -> None
             entry.external_attr = 0o100644 << 16
             with archive.open(entry, "w") as written:
                 for part in parts:
-                    written.write(part)
+                    written.write(part.encode(errors="replace"))
 
 
 def _members(case: Case) -> Iterator[Member | Stream]:

@@ -13,9 +13,10 @@ from onceproof.model.files import Outcome, TrialPlan, VerdictRow, read_observati
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Event
 from onceproof.results.evidence.case import WITNESSES, Case
-from onceproof.results.evidence.text import fenced, joined, moment
+from onceproof.results.evidence.text import escaped, fenced, joined, moment
 from onceproof.results.evidence.window import Window
 
+DOUBTS = 30  # places of words that may be secrets
 LINES = 100  # of the condensed timeline
 OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "exception"}
 Redact = Callable[[str], str]  # a text that may be of others, as Markdown
@@ -51,6 +52,18 @@ def readme(case: Case, window: Window | None, tables: bool, redacted: Redact) ->
         parts += ["## All trials of the cell", _trials(case, redacted)]
     parts += ["## Files", FILES]
     return "\n\n".join(parts) + "\n"
+
+
+def doubtful(places: Sequence[str]) -> str:
+    """The last section: places of words that may be secrets, by file and line."""
+    lines = ["", "## Before you publish it", ""]
+    if places:
+        lines += ["Here are words that look random. They may be ids: take out what is a password or a key.", ""]
+        lines += [f"- {escaped(place)}" for place in places[:DOUBTS]]
+        lines += [f"- and {len(places) - DOUBTS:,} more places"] if len(places) > DOUBTS else []
+    else:
+        lines.append("No word in these files looks random.")
+    return "\n".join(lines) + "\n"
 
 
 def _judged(case: Case, redacted: Redact) -> Iterator[str]:
