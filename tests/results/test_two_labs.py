@@ -110,6 +110,21 @@ def test_one_of_another_installation_is_not_overwritten_though_it_began_in_the_s
         store_run(there, database_url)
 
 
+@pytest.mark.parametrize("other", [{"machine": "aarch"}, {"seed": 2}, {"plant": "put-lost"}])
+def test_a_planted_trial_of_another_run_of_the_same_id_is_not_overwritten(database_url, other):
+    here = replace(TRIAL, run=SHORT, machine="x86")
+    store_planted([here], database_url)
+    with pytest.raises(HarnessError, match=rf"another trial t of a run {SHORT}, with seed 1 on x86; .* not stored"):
+        store_planted([replace(here, trial="new"), replace(here, found=False, **other)], database_url)
+    assert planted_trials(database_url) == [here]
+
+
+def test_a_planted_trial_that_failed_before_its_machine_was_known_is_replaced(database_url):
+    store_planted([replace(TRIAL, run=SHORT, error="No instance came up.")], database_url)
+    store_planted([replace(TRIAL, run=SHORT, machine="x86")], database_url)
+    assert planted_trials(database_url) == [replace(TRIAL, run=SHORT, machine="x86")]
+
+
 def test_an_import_keeps_runs_apart_that_have_one_id(labs, database_url, tmp_path):
     here, there = labs
     urls = []

@@ -418,6 +418,12 @@ def is_same_run(one: RunRow, other: RunRow) -> bool:
     return one.created == other.created and (not known or one.installation == other.installation)
 
 
+def is_same_trial(one: PlantedTrialRow, other: PlantedTrialRow) -> bool:
+    """Whether rows of one key are of one planted trial; one that failed may have been driven again elsewhere."""
+    known = one.machine and other.machine and one.error is None
+    return (one.plant, one.seed) == (other.plant, other.seed) and (not known or one.machine == other.machine)
+
+
 def _cell_row(
     run: RunFolder, verdict: VerdictRow, trials: Mapping[Cell, Sequence[Trial]], planned: Collection[str]
 ) -> CellRow:

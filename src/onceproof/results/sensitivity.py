@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from onceproof.model.errors import HarnessError
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.results.database import WRITING, PlantedTrialRow, database, is_missing
+from onceproof.results.database import WRITING, PlantedTrialRow, database, is_missing, is_same_trial
 
 COLUMNS = tuple(column.name for column in PlantedTrialRow.__table__.columns)
 
@@ -15,11 +16,18 @@ def store_planted(trials: Iterable[PlantedTrial], url: str) -> None:
     """Store all trials of a batch, or none; storing one again replaces it.
 
     Raises:
-        HarnessError: the database refuses.
+        HarnessError: the database refuses, or it has another trial of the same name, which then stays.
     """
     rows = [PlantedTrialRow(**trial.to_dict()) for trial in trials]
     with database(url) as engine, Session(engine.execution_options(**WRITING)) as session, session.begin():
         for row in rows:
+            old = session.get(PlantedTrialRow, (row.run, row.trial))
+            if old is not None and not is_same_trial(old, row):
+                raise HarnessError(
+                    f"The results database has another trial {row.trial} of a run {row.run}, with seed {old.seed} on "
+                    f"{old.machine or 'a machine that is not known'}; this one was not stored, so neither is lost. "
+                    "Give each installation a home of its own (ONCEPROOF_HOME), and try the plants again."
+                )
             session.merge(row)
 
 

@@ -21,6 +21,7 @@ from onceproof.results.database import (
     database,
     is_missing,
     is_same_run,
+    is_same_trial,
 )
 
 
@@ -85,7 +86,7 @@ def _is_there(session: Session, row: Any) -> bool:
             return False
         if isinstance(row, RunRow) and not is_same_run(row, other):
             row.id = _apart(row.id, row.created, row.installation)
-        elif isinstance(row, PlantedTrialRow) and (row.seed, row.machine) != (other.seed, other.machine):
+        elif isinstance(row, PlantedTrialRow) and not is_same_trial(other, row):
             row.run = _apart(row.run, str(row.seed), row.machine)
         else:
             return True
