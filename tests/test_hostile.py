@@ -20,7 +20,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from markdown_it import MarkdownIt
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from onceproof.cli import terminal
 from onceproof.model.files import Outcome
@@ -148,17 +150,17 @@ def planted(home: Path, text: str) -> Settings:
         advice=f"Delete {SCRIPT}",
     )
     an_app_answer(result).write(application.app_file)
-    for file in settings.runs.rglob("*"):
-        if file.suffix in (".json", ".jsonl"):
-            as_json = json.dumps(SCRIPT)[1:-1]
-            file.write_text(file.read_text().replace(as_json, json.dumps(text)[1:-1]))
-        elif file.suffix in (".log", ".csv", ".txt"):
-            new = text.encode(errors="surrogatepass")
-            if file.suffix == ".csv":
-                new = text.replace('"', '""').encode(errors="surrogatepass")
-                file.write_bytes(file.read_bytes().replace(SCRIPT.encode(), b'"' + new + b'"'))
-            else:
-                file.write_bytes(file.read_bytes().replace(SCRIPT.encode(), new))
+    as_written = {
+        ".json": json.dumps(text)[1:-1],
+        ".jsonl": json.dumps(text)[1:-1],
+        ".csv": '"' + text.replace('"', '""') + '"',
+        ".log": text,
+        ".txt": text,
+    }
+    for path in settings.runs.rglob("*"):
+        if path.suffix in as_written:
+            there = json.dumps(SCRIPT)[1:-1] if path.suffix.startswith(".json") else SCRIPT
+            path.write_bytes(path.read_bytes().replace(there.encode(), as_written[path.suffix].encode()))
     store_run(run, settings.database_url)
     return settings
 
@@ -278,10 +280,10 @@ def test_a_terminal_gets_no_command_but_those_of_colours(github, monkeypatch):
                 file=written, force_terminal=is_terminal, width=80, color_system=colours, highlight=False
             )
             table = Table("cell", "[bold]head[/]")
-            table.add_row(terminal.escape(text), terminal.Text(text))
+            table.add_row(escape(text), Text(text))
             console.print(table)
             console.print(text, markup=False, soft_wrap=True)
-            console.print(f"[bold]{terminal.escape(text)}[/]")
+            console.print(f"[bold]{escape(text)}[/]")
             found = written.getvalue()
             if is_terminal:
                 assert "\x1b[1m" in found
