@@ -163,8 +163,8 @@ class Settings(BaseSettings):
 
     @property
     def evidence(self) -> Path:
-        """The evidence of runs whose folders were pruned."""
-        return self.home / "evidence"
+        """The evidence of runs whose folders were pruned; in containers only the folder of runs is a volume."""
+        return self.runs / "evidence"
 
     @property
     def nights(self) -> Path:

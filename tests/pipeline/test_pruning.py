@@ -60,7 +60,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def left(home: Path, place: str = "runs") -> set[str]:
-    return {path.name for path in (home / place).iterdir()}
+    return {path.name for path in (home / place).iterdir() if path.name != "evidence"}
 
 
 def test_the_newest_of_each_kind_stay_and_what_was_red_is_kept_as_evidence(home):
@@ -74,10 +74,10 @@ def test_the_newest_of_each_kind_stay_and_what_was_red_is_kept_as_evidence(home)
     ]
     said = list(prune(settings, found.old))
     assert [sentence.split(",")[0] for sentence in said] == [f"removed {one.what} {one.path.name}" for one in found.old]
-    assert f"the evidence of 1 red cells is in {home}/evidence" in said[0]
+    assert f"the evidence of 1 red cells is in {home}/runs/evidence" in said[0]
     assert left(home) == {*ids(3)[1:], "20260202T000000-abcd1234", "20260203T000000-abcd1234", "notes"}
     assert left(home, "explorations") == set(ids(3)[1:])
-    [archive] = (home / "evidence").iterdir()
+    [archive] = (home / "runs" / "evidence").iterdir()
     assert archive.name.startswith(f"{ids(3)[0]}-enumerator-")
     assert "verdict.json" in zipfile.ZipFile(archive).namelist()
     after = space_of(settings)
@@ -121,7 +121,7 @@ def test_what_came_to_life_since_it_was_found_stays(home):
 def test_a_run_whose_evidence_cannot_be_written_stays(home):
     settings = Settings(home=home)
     shutil.rmtree(RunFolder(home / "runs" / ids(3)[0]).path / "trials")
-    (home / "evidence").write_text("in the way")
+    (home / "runs" / "evidence").write_text("in the way")
     aged(home / "runs")
     said = list(prune(settings, find_old(settings, 2).old))
     assert said[0].startswith(f"kept run {ids(3)[0]}: ")

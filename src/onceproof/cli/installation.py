@@ -169,7 +169,7 @@ def prune(
 
     The newest of each kind stay: runs of a matrix, folders of other commands, searches. So does all in which something
     was written within a day, or that a process uses, and each search with findings. Evidence of what was red is written
-    to `evidence` in ONCEPROOF_HOME before. Verdicts stay in the results database.
+    to `runs/evidence` in ONCEPROOF_HOME before. Verdicts stay in the results database.
 
     Exit: 0, 2 no terminal to ask and no --yes.
     """

@@ -23,6 +23,7 @@ from onceproof.campaigns.application import verbs
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.judged import AppAnswer
+from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
 from onceproof.processes.waiting import await_condition
 from onceproof.settings import get_settings
@@ -117,7 +118,7 @@ def _take(stream: BufferedRWPair, run: RunFolder, report: Callable[[str], object
     while "ended" not in (message := _receive(stream)):
         if not message:
             raise HarnessError(DIED)
-        report(_printable(str(message.get("line", ""))))
+        report(plain(str(message.get("line", ""))))
     draft = run.path.with_name(f".{run.path.name}.draft")
     try:
         _unpack(stream, draft)
@@ -126,7 +127,7 @@ def _take(stream: BufferedRWPair, run: RunFolder, report: Callable[[str], object
         shutil.rmtree(draft, ignore_errors=True)
     if message["ended"] != ExitCode.OK:
         kind = UsageError if message["ended"] == ExitCode.USAGE else HarnessError
-        raise kind(_printable(str(message.get("why", ""))))
+        raise kind(plain(str(message.get("why", ""))))
 
 
 def _unpack(stream: BufferedRWPair, target: Path) -> None:
@@ -216,8 +217,3 @@ def _receive(stream: BufferedRWPair) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise HarnessError(f"The service of applications sent no message: {line[:80]!r}.")
     return message
-
-
-def _printable(text: str) -> str:
-    """A text in which no character steers a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
