@@ -182,7 +182,7 @@ $(RESOLVER): resolver/pom.xml $(shell find resolver/src/main -type f)
 	@$(MVN) -f resolver/pom.xml package
 	@touch $@
 
-$(JARS): $(VENV)/.installed spark_jobs/connector.pom.xml expectations/vendor.pom.xml
+$(JARS): $(VENV)/.installed $(wildcard spark_jobs/connector.* expectations/vendor.*)
 	@echo "Resolving Kafka releases and Spark's connector"
 	@$(BIN)/onceproof setup
 	@echo "Set up. Try it: $(BIN)/onceproof demo"
