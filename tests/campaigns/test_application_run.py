@@ -18,7 +18,8 @@ from onceproof.cli.schemas import Published, schema
 from onceproof.lab import applications
 from onceproof.lab.applications import check_topology, uses_on
 from onceproof.lab.artifacts import streams_class_path
-from onceproof.model.cell import is_run_id
+from onceproof.lab.sweep import run_of
+from onceproof.model.cell import MARK, is_run_id
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
@@ -460,8 +461,8 @@ def test_external_brokers_are_asked_before_an_application_is_run_on_them(example
     monkeypatch.setattr("onceproof.campaigns.application.run.run_on_release", run_on_release)
 
     @contextmanager
-    def alive(_client, run_id):
-        done.append(("alive", is_run_id(run_id)))
+    def alive(_client, group):
+        done.append(("alive", is_run_id(run_of(group, MARK) or "")))
         try:
             yield
         finally:
