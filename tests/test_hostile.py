@@ -24,10 +24,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from onceproof.cli import terminal
+from onceproof.cli import applications, terminal
+from onceproof.cli.fuzzing import print_fuzzed
+from onceproof.cli.trials import _print_trial
 from onceproof.model.files import Outcome
 from onceproof.model.json_file import encoded, read_json, write_json
-from onceproof.model.judged import Judgement
+from onceproof.model.judged import Control, Judgement, Output
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.page.exports import annotations, report_of, vote, write_junit, write_summary
@@ -35,9 +37,9 @@ from onceproof.page.report import write_report
 from onceproof.results.database import store_run
 from onceproof.results.evidence.archive import write_evidence
 from onceproof.settings import Settings
-from tests.page.conftest import NEWEST, RED, SCRIPT, VERDICTS, make_run, make_trial
+from tests.page.conftest import NEWEST, RED, SCRIPT, VERDICTS, make_run, make_trial, served
 from tests.page.test_page_applications import LOST, RUN, TRIAL
-from tests.specimens.files import an_app_answer, an_outcome, on_release
+from tests.specimens.files import a_fuzzing, an_answer, an_app_answer, an_outcome, on_release
 
 ROOT = Path(__file__).parents[1]
 HARMLESS = "harmless"
@@ -149,7 +151,7 @@ def planted(home: Path, text: str) -> Settings:
         folders=(f"anywhere/{TRIAL.key}",),
         advice=f"Delete {SCRIPT}",
     )
-    an_app_answer(result).write(application.app_file)
+    an_app_answer(result, application=f"folder/{SCRIPT}", class_name=SCRIPT).write(application.app_file)
     as_written = {
         ".json": json.dumps(text)[1:-1],
         ".jsonl": json.dumps(text)[1:-1],
@@ -165,12 +167,21 @@ def planted(home: Path, text: str) -> Settings:
     return settings
 
 
+CELL = f"/runs/{NEWEST}/cells/{RED.key}"
+PAGES = (
+    "/",
+    CELL,
+    f"{CELL}/witnesses/1",
+    "/applications",
+    f"/applications/{RUN}",
+    f"/runs/{NEWEST}/trials/{RED.key}-t2",
+    f"/applications/{RUN}/trials/{TRIAL.key}",
+)
+
+
 def pages_of(settings: Settings) -> Iterator[tuple[str, str]]:
     client = TestClient(create_app(settings), headers={"Accept": "text/html"})
-    cell = f"/runs/{NEWEST}/cells/{RED.key}"
-    applications = f"/applications/{RUN}"
-    trials = (f"/runs/{NEWEST}/trials/{RED.key}-t2", f"{applications}/trials/{TRIAL.key}")
-    for path in ("/", cell, f"{cell}/witnesses/1", "/applications", applications, *trials):
+    for path in PAGES:
         answer = client.get(path)
         assert answer.status_code == 200, (path, answer.text)
         yield path, answer.text
@@ -187,8 +198,7 @@ def hostile(request, tmp_path_factory):
 
 
 def test_the_text_stands_in_what_is_shown(harmless, tmp_path):
-    shown = [path for path, page in pages_of(harmless) if HARMLESS in page]
-    assert len(shown) == 6, shown
+    assert [path for path, page in pages_of(harmless) if HARMLESS not in page] == []
     run = RunFolder(harmless.runs / NEWEST)
     write_summary(report_of(run), tmp_path / "summary.md")
     assert HARMLESS in (tmp_path / "summary.md").read_text()
@@ -199,6 +209,24 @@ def test_pages_have_the_same_elements(harmless, hostile):
     for (path, page), (_, other) in zip(pages_of(hostile), pages_of(harmless), strict=True):
         assert of_page(page) == of_page(other), path
         assert not UNSEEN.search(page), path
+
+
+@pytest.mark.night
+@pytest.mark.browser
+def test_nothing_of_it_runs_in_a_browser(tab, hostile, tmp_path):
+    """The tab fails with any request to another host and any error, such as one of the policy of the page."""
+    dialogs: list[str] = []
+    tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    report = tmp_path / "report.html"
+    write_report(RunFolder(hostile.runs / NEWEST), hostile.database_url, report)
+    with served(create_app(hostile)) as url:
+        for address in (*(f"{url}{path}" for path in PAGES), report.as_uri()):
+            tab.goto(address)
+            for plot in tab.locator(".timeline .plot").all():
+                plot.scroll_into_view_if_needed()
+            tab.wait_for_load_state("networkidle")
+            assert tab.locator("iframe, object, embed, [onerror], [onload]").count() == 0
+    assert dialogs == []
 
 
 def test_the_report_has_the_same_elements(harmless, hostile, tmp_path):
@@ -306,3 +334,23 @@ def test_a_value_of_10_mb_is_shown_in_part(tmp_path):
         assert len(archive.read("logs/whole/instance-1.log")) < 3_000_000
     for _, page in pages_of(settings):
         assert "<b>" not in page
+
+
+MARKUP = "[link=https://evil.example]x[/link] [red]y [/nothing] [bold"
+
+
+def test_what_the_command_prints_has_no_markup_of_others(capsys):
+    shown = on_release(
+        judgement=Judgement.RED,
+        reason=MARKUP,
+        advice=MARKUP,
+        outputs={MARKUP: Output(MARKUP, ignored=(MARKUP,))},
+        not_looked_at={MARKUP: MARKUP},
+        controls=(Control("batch-lost", 2, {MARKUP: (MARKUP,)}, "b"), Control("record-twice", 1, {}, "c", MARKUP)),
+        vacuous={MARKUP: (MARKUP,)},
+    )
+    applications._print(shown)
+    print_fuzzed(a_fuzzing(left_out={MARKUP: 1}))
+    _print_trial(an_answer(reason=MARKUP, not_looked_at={MARKUP: MARKUP}), ())
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.count(MARKUP) == 16

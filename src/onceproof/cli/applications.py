@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -265,7 +266,8 @@ def _print(release: OnRelease) -> None:
     for control in release.controls:
         out.print(f"  {control.plant}, planted: {_effect(control)}", markup=False, soft_wrap=True)
     for topic, names in release.vacuous.items():
-        out.print(f"  [yellow]vacuous[/]: {', '.join(names)} of {topic}: nothing planted breaks it", soft_wrap=True)
+        what = escape(f"{', '.join(names)} of {topic}")
+        out.print(f"  [yellow]vacuous[/]: {what}: nothing planted breaks it", soft_wrap=True)
     for promise, reason in release.not_looked_at.items():
-        out.print(f"  [yellow]not checked[/]: {promise}: {reason}", soft_wrap=True)
+        out.print(f"  [yellow]not checked[/]: {escape(f'{promise}: {reason}')}", soft_wrap=True)
     out.print(f"  folders: {' '.join(release.folders)}", markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from onceproof.campaigns.search.log import Exploration, ExplorationFolder
@@ -116,7 +117,8 @@ def print_search(exploration: Exploration) -> None:
         out.print(table)
     for finding in exploration.findings:
         out.print(
-            f"[bold red]finding {finding.number}[/]: {finding.title}, after {finding.after:,.0f} s", soft_wrap=True
+            f"[bold red]finding {finding.number}[/]: {escape(finding.title)}, after {finding.after:,.0f} s",
+            soft_wrap=True,
         )
         out.print(f"  {finding.command}", markup=False, soft_wrap=True)
         out.print(f"  red in {finding.smallest_rate} more{'' if finding.is_settled else ', not shrunk to the end'}")
@@ -125,5 +127,5 @@ def print_search(exploration: Exploration) -> None:
     if not exploration.findings:
         out.print("[green]nothing that no known issue explains[/]")
     for what, why in exploration.left_out.items():
-        out.print(f"  [yellow]left out[/]: {what}: {why}", soft_wrap=True)
+        out.print(f"  [yellow]left out[/]: {escape(f'{what}: {why}')}", soft_wrap=True)
     out.print(f"Folder  {exploration.folder}", markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Searched
@@ -84,7 +85,7 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
     )
     for finding in fuzzed.findings:
         found = f"case {finding.case_number}, after {finding.after:,.0f} s, {finding.reds:,} like it"
-        out.print(f"[bold red]finding {finding.number}[/]: {finding.title} ({found})", soft_wrap=True)
+        out.print(f"[bold red]finding {finding.number}[/]: {escape(finding.title)} ({found})", soft_wrap=True)
         for difference in finding.differences:
             out.print(f"  {difference.topic}, {difference.kind}: {difference.shown}", markup=False, soft_wrap=True)
         if finding.bisected:
@@ -99,5 +100,5 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
     if fuzzed.searched:
         out.print(_searched(fuzzed.searched))
     for reason, count in fuzzed.left_out.items():
-        out.print(f"  [yellow]not judged[/], {count:,} outputs: {reason}", soft_wrap=True)
+        out.print(f"  [yellow]not judged[/], {count:,} outputs: {escape(reason)}", soft_wrap=True)
     out.print(f"Folder  {fuzzed.folder}", markup=False, soft_wrap=True)

@@ -150,7 +150,7 @@ def sweep(
             return
     of_runs = sweep_lab(settings.runs, topics=everything)
     for removed in chain(end_orphans(settings.home), of_runs, sweep_lab(settings.explorations)):
-        out.print(f"removed {removed}", soft_wrap=True)
+        out.print(f"removed {removed}", markup=False, soft_wrap=True)
     for run in kept(settings.runs):
         out.print(
             f"kept the topics of run {run.run_id}: `onceproof run --resume {run.run_id}` goes on with it, "

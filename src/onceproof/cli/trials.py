@@ -230,7 +230,7 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
             table.add_row(*map(Text, cells))
         out.print(table)
     for promise, reason in answer.not_looked_at.items():
-        out.print(f"  [yellow]not checked[/]: {promise}: {reason}", soft_wrap=True)
+        out.print(f"  [yellow]not checked[/]: {escape(f'{promise}: {reason}')}", soft_wrap=True)
     out.print("  seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in answer.seconds.items()))
     out.print(f"  folder: {answer.folder}", markup=False, soft_wrap=True)
 
