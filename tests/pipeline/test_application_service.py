@@ -211,7 +211,9 @@ def a_member(name, kind=tarfile.REGTYPE, **fields):
         (an_archive(a_member("hard", tarfile.LNKTYPE, linkname="app.json")), "'hard', which is no plain"),
         (an_archive(a_member("disk", tarfile.BLKTYPE)), "'disk', which is no plain"),
         (an_archive(a_member("pipe", tarfile.FIFOTYPE)), "'pipe', which is no plain"),
-        (an_archive(a_member("../../../outside")), "could not be taken over: .*outside"),
+        (an_archive(a_member("../../../outside")), "outside', which is no plain"),
+        (an_archive(a_member("/onceproof-outside")), "outside', which is no plain"),
+        (an_archive(a_member("app.json")), "could not be taken over: .*exists"),
         (an_archive(a_member("large", size=2**60)), "too large for the disk"),
         (an_archive()[:600], "could not be taken over|cannot be read"),
         (b'{"ended": 0, "why": ""}\nno archive', "could not be taken over"),
@@ -220,7 +222,7 @@ def a_member(name, kind=tarfile.REGTYPE, **fields):
         (b"", "ended without an answer"),
         (b'{"ended": 4, "why": "\\u001b[2J"}\n' + an_archive().partition(b"\n")[2], "\N{REPLACEMENT CHARACTER}"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_an_answer_that_is_no_run_folder_is_an_error_and_leaves_nothing(tmp_path, run, sent, text):
     with impostor(tmp_path / "door", sent), pytest.raises(HarnessError, match=text):
