@@ -20,11 +20,11 @@ public final class Prying {
         look("secrets", () -> Files.isReadable(Path.of("/run/secrets/fernet_key")));
         look("environment", () -> System.getenv().keySet().stream().anyMatch(name -> name.startsWith("AIRFLOW")));
         look("other environments", Prying::readsEnvironments);
-        for (String server : List.of("postgres:5432", "api-server:8080", "scheduler:8974")) {
+        for (String server : List.of("postgres:5432", "api-server:8080")) {
             look(server, () -> connects(server));
         }
         look("network", () -> NetworkInterface.networkInterfaces().anyMatch(Prying::isOutside));
-        for (String folder : List.of("runs-of-others", "airflow", "explorations")) {
+        for (String folder : List.of("runs-of-others", "airflow")) {
             look(folder, () -> reads(HOME.resolve(folder.replace("-of-others", ""))));
         }
         for (String folder : List.of("artifacts", "applications")) {
