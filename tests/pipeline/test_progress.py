@@ -158,10 +158,11 @@ def test_an_answer_is_a_line_when_it_is_there_and_takes_the_place_of_done():
 
 
 def test_on_a_terminal_an_answer_is_shown_with_its_cell():
-    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=8)
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100, height=8)
     with Display(console) as display:
         console.print(display._table(Progress((), {"one": "done", "two": "rebalance"}, {"one": "red, 5 wrong-id"})))
-    assert "red, 5 wrong-id" in console.file.getvalue()
+    assert "red, 5 wrong-id" in out.getvalue()
 
 
 def test_on_a_terminal_what_is_under_way_is_at_the_top():
