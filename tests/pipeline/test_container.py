@@ -95,7 +95,11 @@ def test_what_is_missing_is_told(started):
     (started / "password").unlink()
     with pytest.raises(UsageError, match=r"password cannot be read .* run `make secrets`"):
         container.main("api-server")
-    with pytest.raises(UsageError, match=r"no service 'work': name one of init, scheduler, .*, spark-worker\."):
+    with pytest.raises(UsageError, match="ONCEPROOF_APPLICATION_SERVICE is not set: name the socket"):
+        container.main("applications")
+    with pytest.raises(
+        UsageError, match=r"no service 'work': name one of init, applications, scheduler, .*, spark-worker\."
+    ):
         container.main("work")
 
 
