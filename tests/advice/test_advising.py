@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from onceproof.advice.advice import Answer, Kind
@@ -187,6 +187,7 @@ def test_issues_are_left_behind_gained_or_stay_or_strike_on_the_way(current, tar
 
 
 @given(st.sampled_from(RELEASES), st.sampled_from(RELEASES))
+@example(Release(3, 0, 0), Release(3, 5, 0))  # 3.4.1 differs from 3.5.0 by a feature that it lacks
 @settings(max_examples=60, deadline=None)
 def test_back_is_the_mirror_of_forth_and_every_sentence_has_a_source(one, other):
     if one == other:

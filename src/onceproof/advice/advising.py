@@ -291,7 +291,9 @@ def _alternative(question: Question, other: Release) -> Said:
         if issues
     ]
     text = " ".join([f"Consider {other}. {numbers}", *differ])
-    return Said(text, tuple(_of_row(issue) for issue in (*only, *only_target)))
+    # Where neither has one alone, issues of features that the other lacks make the difference.
+    counted = [*only, *only_target] or [i for i in question.issues if i.is_in(other) != i.is_in(target)]
+    return Said(text, tuple(map(_of_row, counted)))
 
 
 def _listed(keys: Sequence[str]) -> str:
