@@ -18,7 +18,17 @@ from onceproof.model.json_file import write_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
-from onceproof.pipeline.run import PATIENCE, _connected, _finished, _watch, explain, find_interrupted, run
+from onceproof.pipeline.run import (
+    LONGEST_PATIENCE,
+    LOOK_EVERY,
+    PATIENCE,
+    _connected,
+    _finished,
+    _watch,
+    explain,
+    find_interrupted,
+    run,
+)
 from onceproof.pipeline.supervisor import Airflow
 from tests.conftest import a_trial
 from tests.specimens.brokers import external_cluster
@@ -44,14 +54,14 @@ def finished(tmp_path, airflow: Airflow, verdicts: list[str], *instances: dict[s
 
 
 class Tasks:
-    """An API whose look at all tasks takes a second; the run ends at the hundredth look at its state."""
+    """An API whose look at all tasks takes some seconds; the run ends at the hundredth look at its state."""
 
-    def __init__(self) -> None:
-        self.now, self.looks, self.states = 0.0, 0, 0
+    def __init__(self, takes: float) -> None:
+        self.now, self.looks, self.states, self.takes = 0.0, 0, 0, takes
 
     def task_instances(self, _dag: str, _run: str) -> list[dict[str, object]]:
         self.looks += 1
-        self.now += 1.0
+        self.now += self.takes
         return [instance("judge", "success" if self.states == 100 else "running")]
 
     def run_state(self, _dag: str, _run: str) -> str:
@@ -59,8 +69,9 @@ class Tasks:
         return "success" if self.states == 100 else "running"
 
 
-def test_whoever_watches_a_large_run_leaves_the_machine_to_it(tmp_path, monkeypatch):
-    tasks, shown = Tasks(), []
+@pytest.mark.parametrize("takes", [1.0, 7.5])
+def test_whoever_watches_a_large_run_leaves_the_machine_to_it(tmp_path, monkeypatch, takes):
+    tasks, shown = Tasks(takes), []
     api: Any = tasks  # as far as a watcher needs it, as are the next two
     display: Any = SimpleNamespace(show=lambda progress: shown.append(progress.stages))
     monkeypatch.setattr("onceproof.pipeline.run.time", SimpleNamespace(monotonic=lambda: tasks.now))
@@ -68,6 +79,7 @@ def test_whoever_watches_a_large_run_leaves_the_machine_to_it(tmp_path, monkeypa
     running: Any = SimpleNamespace(check=lambda: None)
     assert _watch(RunFolder(tmp_path / RUN), RUN, running, api, display)[0]["state"] == "success"
     assert tasks.looks <= tasks.now / PATIENCE + 1
+    assert tasks.looks >= tasks.now / (LONGEST_PATIENCE + takes + LOOK_EVERY)  # while Airflow starts, looks are slow
     assert shown[0] == ("judge",)
     assert shown[-1] == ()
 

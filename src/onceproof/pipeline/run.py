@@ -36,6 +36,7 @@ from onceproof.settings import Settings, get_settings
 
 LOOK_EVERY = 1.0  # seconds
 PATIENCE = 10  # times as long as a look at all tasks took: 300 ms for 230 of them, and trials need the machine
+LONGEST_PATIENCE = 10.0  # seconds: while Airflow starts, a look takes seconds
 END_TIMEOUT = 30.0
 
 
@@ -190,7 +191,7 @@ def _watch(
         running.check()
         if (began := time.monotonic()) >= due:
             display.show(progress_of(folder, api.task_instances(DAG, dag_run)))
-            due = time.monotonic() + PATIENCE * (time.monotonic() - began)
+            due = time.monotonic() + min(LONGEST_PATIENCE, PATIENCE * (time.monotonic() - began))
         return api.run_state(DAG, dag_run)
 
     # No deadline of ours: the DAG has one (dagrun_timeout).
