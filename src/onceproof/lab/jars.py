@@ -1,6 +1,6 @@
 """Jars that Spark and the Data Docs need, fetched by Maven once, and compared with checksums that Onceproof brings.
 
-A registry's own checksum says that a file arrived as it was sent. Beside each pom lies a file of SHA-256 sums, which
+A registry's own checksum says that a file arrived as it was sent. Next to each pom lies a file of SHA-256 sums, which
 says that it is the one with which this version was released, whatever a mirror sends and whichever Maven is here.
 """
 

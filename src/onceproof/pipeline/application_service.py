@@ -25,19 +25,19 @@ from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, Usage
 from onceproof.model.judged import AppAnswer
 from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.space import GIB, measure_free
 from onceproof.processes.waiting import await_condition
 from onceproof.settings import get_settings
 
 START_TIMEOUT = 120.0  # seconds until a service that has ended is there again
 LONGEST_LINE = 64 * 1024  # bytes
 BLOCK = 4096  # bytes that a file takes at least
-GIBIBYTE = 2**30
 DIED = "The service of applications ended without an answer: `docker compose logs applications` says why."
 
 
 def serve(door: Path) -> None:
     """Run the application that the first request names, at the socket `door`; then return."""
-    with _listening(door) as listener:
+    with _listen(door) as listener:
         connection, _ = listener.accept()
         with connection, connection.makefile("rwb") as stream:
             _send(stream, accepted=True)
@@ -88,7 +88,7 @@ def run_application(
     verbs.claim_folder(run)
     try:
         while True:
-            with _connected(door) as stream:
+            with _connect(door) as stream:
                 if _is_accepted(stream, asked):
                     _take(stream, run, report)
                     return AppAnswer.read(run.app_file)
@@ -138,7 +138,7 @@ def _unpack(stream: BufferedRWPair, target: Path) -> None:
     """
     target.mkdir()
     settings = get_settings()
-    room = shutil.disk_usage(target).free - settings.least_free * GIBIBYTE
+    room = measure_free(target) - settings.least_free * GIB
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:
             for member in archive:
@@ -178,7 +178,7 @@ def _is_plain(member: tarfile.TarInfo) -> bool:
 
 
 @contextmanager
-def _listening(door: Path) -> Iterator[socket.socket]:
+def _listen(door: Path) -> Iterator[socket.socket]:
     """A socket at `door`, which is there when somebody can connect."""
     draft = door.with_name(f"{door.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
@@ -190,7 +190,7 @@ def _listening(door: Path) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _connected(door: Path) -> Iterator[BufferedRWPair]:
+def _connect(door: Path) -> Iterator[BufferedRWPair]:
     """A connection to the service, when it is there."""
     connection = socket.socket(socket.AF_UNIX)
 

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 from rich.console import Console
@@ -84,9 +86,9 @@ def first_answer(run: RunFolder, trials: Iterable[Trial]) -> str:
     It is no verdict: Spark reads the same topics, and a verdict takes the promises of the suites, too.
     """
     read = [
-        (trial, outcome, Reading.read(file))
+        (trial, outcome, _read_once(file, file.stat().st_mtime_ns))
         for trial in trials
-        if (outcome := run.outcome(trial)) and outcome.void is None and (file := run.trial(trial).reader_file).exists()
+        if (file := run.trial(trial).reader_file).exists() and (outcome := run.outcome(trial)) and outcome.void is None
     ]
     found: Counter[str] = Counter()
     for _, _, reading in read:
@@ -101,6 +103,12 @@ def first_answer(run: RunFolder, trials: Iterable[Trial]) -> str:
         issues = sorted({issue.key for trial, _, _ in read for issue in concerned_in(trial, found)} if is_known else ())
         answer = ", ".join([f"red, {shown}", *([f"known: {', '.join(issues)}"] if issues else [])])
     return f"{answer}; Spark: pending"
+
+
+@cache
+def _read_once(file: Path, _written: int) -> Reading:
+    """The findings of the independent reader, which stay, while a run is looked at every few seconds."""
+    return Reading.read(file)
 
 
 def _of_waiting_cells(run: RunFolder, trials: list[Trial], state: str | None) -> str | None:

@@ -14,13 +14,13 @@ from onceproof.model.errors import HarnessError, OnceproofError
 from onceproof.model.files import VerdictRow
 from onceproof.model.judged import AppAnswer, Judgement
 from onceproof.model.run_folder import RunFolder
+from onceproof.pipeline.space import GIB, measure_free
 from onceproof.processes.locks import IN_USE, unless_in_use
 from onceproof.processes.orphans import marked
 from onceproof.settings import Settings
 
 QUIET = 24 * 3_600.0  # seconds without a written file after which nothing can be under way: no DAG run may take longer
 PRUNED = ".pruned"  # at the end of the name of what is being removed, which is no run for anyone else
-GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,7 @@ def in_gib(size: int) -> str:
 def space_of(settings: Settings) -> Space:
     """The room that run folders and searches take, and what is free on the disk of the home."""
     folders = [folder for place in (settings.runs, settings.explorations) for folder in _folders(place)]
-    there = next(folder for folder in (settings.home, *settings.home.parents) if folder.exists())
-    return Space(len(folders), sum(_measure(folder)[0] for folder in folders), shutil.disk_usage(there).free)
+    return Space(len(folders), sum(_measure(folder)[0] for folder in folders), measure_free(settings.home))
 
 
 def find_old(settings: Settings, keep: int) -> Pruning:
@@ -110,7 +109,7 @@ def prune(settings: Settings, old: Sequence[Old]) -> Iterator[str]:
             continue
         try:
             written = _save_evidence(RunFolder(one.path), settings.evidence) if one.what in ("run", "trials") else 0
-            going = one.path if one.path.name.endswith(PRUNED) else _renamed(one.path)
+            going = one.path if one.path.name.endswith(PRUNED) else _rename(one.path)
         except (OnceproofError, OSError) as error:
             yield f"kept {one.what} {one.path.name}: what was red in it could not be kept as evidence: {error}"
             continue
@@ -207,7 +206,7 @@ def _red_cells(run: RunFolder) -> list[str]:
     return [cell.key for cell in cells if cell]
 
 
-def _renamed(folder: Path) -> Path:
-    """The folder under a name by which it is no run, so that half of one is never shown."""
+def _rename(folder: Path) -> Path:
+    """Give the folder a name by which it is no run, so that half of one is never shown."""
     going = folder.with_name(f".{folder.name}{PRUNED}")
     return folder.rename(going)

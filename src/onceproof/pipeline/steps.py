@@ -29,6 +29,7 @@ from onceproof.model.release import CLAIMED, Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.verdict import Verdict
 from onceproof.pipeline.request import CONNECTION, RunRequest
+from onceproof.pipeline.space import GIB, measure_free
 from onceproof.processes.process import Process
 from onceproof.processes.signals import ended_by_sigterm
 from onceproof.scenarios import CATALOGUE, SCENARIOS
@@ -48,7 +49,6 @@ OWNER_VARIABLE = "ONCEPROOF_OWNER_PID"
 UP_SINCE_VARIABLE = "ONCEPROOF_UP_SINCE"
 NOBODY = 1  # init: with an Airflow that is not ours, brokers live until the run's teardown
 GATE_LINES = 10
-GIB = 2**30
 CUT_OFF = "The process that drove it was killed."
 STOPPED = {Verdict.REGRESSION, Verdict.ERROR}
 
@@ -145,8 +145,7 @@ def check_space() -> None:
         UsageError: less is free than the settings ask for.
     """
     settings = get_settings()
-    there = next(folder for folder in (settings.home, *settings.home.parents) if folder.exists())
-    free = shutil.disk_usage(there).free / GIB
+    free = measure_free(settings.home) / GIB
     if free < settings.least_free:
         raise UsageError(
             f"Of the disk of {settings.home} {free:.1f} GiB are free, and a run begins with {settings.least_free:g} at "

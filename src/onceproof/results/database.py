@@ -166,13 +166,13 @@ def database(url: str) -> Iterator[Engine]:
         SchemaError: an older or a newer version of Onceproof has made it.
         HarnessError: the database refuses, here or in the body; its driver is not installed; its URL is none.
     """
-    with opened(url) as engine:
+    with open_unchecked(url) as engine:
         _furnish(engine)
         yield engine
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Engine]:
+def open_unchecked(url: str) -> Iterator[Engine]:
     """The same, whatever its schema is."""
     with _clear_refusals():
         engine = _engine(url)
@@ -320,7 +320,7 @@ def migrate(url: str) -> Migration | None:
     Raises:
         HarnessError: the database refuses; a newer version of Onceproof has migrated it; there is no room for a copy.
     """
-    with opened(url) as engine, MIGRATING, engine.execution_options(**WRITING).begin() as connection:
+    with open_unchecked(url) as engine, MIGRATING, engine.execution_options(**WRITING).begin() as connection:
         found, wanted = _schemas(connection)
         if found in {None, wanted}:
             if found is None:

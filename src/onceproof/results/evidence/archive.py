@@ -56,7 +56,7 @@ class Member:
         """The content in which secrets are looked for."""
         yield self.content
 
-    def redacted(self, redaction: Redaction) -> Iterator[str]:
+    def redact(self, redaction: Redaction) -> Iterator[str]:
         """The text that is written: nothing that must not leave the machine."""
         if self.is_json:
             yield json.dumps(redaction.data(self.content), indent=2)
@@ -77,7 +77,7 @@ class Stream:
         lines = self.lines()
         yield from map(_value, lines) if self.is_jsonl else (block.text for block in blocks_of(lines))
 
-    def redacted(self, redaction: Redaction) -> Iterator[str]:
+    def redact(self, redaction: Redaction) -> Iterator[str]:
         """The text that is written, in parts: nothing that must not leave the machine."""
         shown = shown_of(self.lines)
         for part in shown if self.is_jsonl else blocks_of(shown):
@@ -117,7 +117,7 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
         raise UsageError(f"{target} is a folder: name a file for the archive.")
     redaction = Redaction.of(run)
 
-    def redacted(text: str) -> str:
+    def write_redacted(text: str) -> str:
         """As Markdown; redacted before, since with backslashes in it no path and no secret would be known."""
         return escaped(redaction.text(text))
 
@@ -127,17 +127,17 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
             for content in member.known():
                 redaction.learn(content)
         tables = any(member.name.startswith("tables/") for member in members)
-        first_page = readme(case, window_of(case.events), tables, redacted)
+        first_page = readme(case, window_of(case.events), tables, write_redacted)
     except (OSError, ValueError) as error:
         raise _unreadable(run, error) from error
     look = ClosingLook()
 
-    def written() -> Iterator[tuple[str, Iterator[str]]]:
+    def read_members() -> Iterator[tuple[str, Iterator[str]]]:
         for member in sorted(members, key=lambda member: member.name):
             yield member.name, look.over(member.name, _parts(run, member, redaction))
-        yield "README.md", Member("README.md", first_page + doubtful(look.places)).redacted(redaction)
+        yield "README.md", Member("README.md", first_page + doubtful(look.places)).redact(redaction)
 
-    _write(target, written())
+    _write(target, read_members())
     return target
 
 
@@ -147,7 +147,7 @@ def _unreadable(run: RunFolder, error: Exception) -> HarnessError:
 
 def _parts(run: RunFolder, member: Member | Stream, redaction: Redaction) -> Iterator[str]:
     try:
-        yield from member.redacted(redaction)
+        yield from member.redact(redaction)
     except (OSError, ValueError) as error:
         raise _unreadable(run, error) from error
 
