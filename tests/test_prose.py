@@ -16,6 +16,17 @@ from tests.cases import check_each
         ("- Of these one is red.", "Begin the sentence with its subject, not with 'Of'."),
         (f"It has {'very ' * 30}many.", "Write one idea a sentence: this one has more than 30 words."),
         ("| a |\n| -- |\n| Nobody is told. |", "Write 'is reported', not 'is told'."),
+        ("No release mends it.", "Write 'fix', not 'mends'."),
+        ("It closes amid a rebalance.", "Write 'during', not 'amid'."),
+        ("The store is made anew.", "Write 'again', not 'anew'."),
+        ("It has a patch beside the ticket.", "Write 'in addition to, next to, during', not 'beside'."),
+        ("A window comes out twice.", "Write 'is emitted', not 'comes out'."),
+        ("It puts out each record.", "Write 'emits', not 'puts out'."),
+        ("The instance went on.", "Write 'continues', not 'went on'."),
+        ("The fault strikes.", "Write 'takes effect, is injected, affects', not 'strikes'."),
+        ("The fault bit.", "Write 'takes effect', not 'bit'."),
+        ("A fault that never bites.", "Write 'takes effect', not 'bites'."),
+        ("A bug is planted.", "Write 'injected', not 'planted'."),
     ],
 )
 def test_a_sentence_that_is_hard_to_read_is_found(text, message):
@@ -33,6 +44,9 @@ def test_a_sentence_that_is_hard_to_read_is_found(text, message):
         "```\nWhat is told\n```",
         f"Releases: {'3.0.1, ' * 25}and 3.9.1.",
         f"It has {'many ' * 20}words: {'many ' * 20}words.",
+        "It is a bit slower, of 64-bit numbers.",
+        "## not-left-amid, wait-begins-anew",
+        "close amid a rebalance (no JIRA): a stored value.",
     ],
 )
 def test_a_look_alike_is_not(text):
@@ -48,6 +62,7 @@ def test_a_look_alike_is_not(text):
         ('raise ValueError(\n    "Waited in vain."\n)', 2),
         ('def of():\n    """What a green is worth."""', 2),
         ('class Of:\n    """Of each cell its verdict."""', 2),
+        ("x = 1  # goes on beside it", 1),
     ],
 )
 def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
@@ -60,6 +75,8 @@ def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
         '"""Its rate is reported, and `told` is its name."""',
         "told = nobody = 1",
         'row["told"] = "not looked at enough"',  # names, and a value that others read
+        'key = "close amid a rebalance (no JIRA)"',
+        "planted = ()  # what is planted",  # that word is of Markdown alone
         f'"""It has {"very " * 40}many words."""',
         '"""The worth of a green.\n\nWhat it is.\n"""',
         'ask("What is a green worth?")',
