@@ -379,7 +379,7 @@ def touched(patch: Path) -> list[str]:
 
 
 def _said(finding: Finding, results: Mapping[str, str], red: Mapping[str, str]) -> str:
-    """Whether the tests of a finding came out as expected."""
+    """Whether the tests of a finding passed and failed as expected."""
     classes = {test.stem for test in finding.tests}
     own = {name: said for name, said in results.items() if name.partition(".")[0] in classes}
     failed = {name for name, said in own.items() if said}

@@ -1,8 +1,8 @@
 """Compare all neighbours among the published releases by the net of topologies.
 
-`python docs/compare_releases.py [A B ...]` writes `docs/compared_releases.json`, after each pair anew;
+`python docs/compare_releases.py [A B ...]` writes `docs/compared_releases.json`, again after each pair;
 `docs/generate.py` makes a page of it. It takes half a minute a release, minutes on 3.0 and 3.1, and needs Maven. Pairs
-that the file has are left out, so that it goes on where it ended; delete the file to compare all of them.
+that the file has are left out, so that it continues where it stopped; delete the file to compare all of them.
 """
 
 import json

@@ -132,7 +132,7 @@ def _described(command: Any) -> tuple[str, str]:
 
 def _usage(argument: Any) -> str:
     name = argument.metavar or str(argument.name).upper()
-    name = f"{name}..." if argument.nargs == -1 else name
+    name = f"{name.removesuffix('...')}..." if argument.nargs == -1 else name
     return name if argument.required else f"[{name}]"
 
 
@@ -154,10 +154,10 @@ def _help(parameter: Any) -> str:
     """What a parameter is for, its default and its bounds."""
     notes = ["required"] if parameter.required and parameter.param_type_name == "option" else []
     least, most = getattr(parameter, "min", None), getattr(parameter, "max", None)
-    notes += [f"at least {least:,g}"] if least is not None else []
-    notes += [f"at most {most:,g}"] if most is not None else []
+    notes += [f"at least {least:,.10g}"] if least is not None else []
+    notes += [f"at most {most:,.10g}"] if most is not None else []
     default = parameter.default
-    if not getattr(parameter, "is_flag", False) and isinstance(default, str | int | float):
+    if not getattr(parameter, "is_flag", False) and isinstance(default, str | int | float) and default != "":
         notes.append(f"default {code(f'{default:g}' if isinstance(default, float) else default)}")
     said = literal(str(getattr(parameter, "help", None) or ""))
     return f"{said} ({', '.join(notes)})" if notes else said
@@ -274,8 +274,8 @@ def promises() -> str:
             for least in dict.fromkeys(counted.values())
         ),
         paragraph(
-            "A lost record is not compared. So a promise may be compared less often beside an anomaly of its suite, or "
-            f"beside one of these: {codes(sorted(LOSSES))}. The trial is red then, and says so. Without any of them it "
+            "A lost record is not compared. So a promise may be compared less often if its suite has an anomaly, or "
+            f"one of these: {codes(sorted(LOSSES))}. The trial is red then, and says so. Without any of them it "
             "is an `error`."
         ),
     ]
@@ -404,17 +404,21 @@ def known_failures() -> str:
     parts = []
     introductions = {
         "Silent": "No error appears, and the data are wrong.",
-        "Loud": "A thread dies, nothing goes on, or the topology does not build.",
+        "Loud": "A thread dies, nothing is processed any more, or the topology does not build.",
     }
     for kind, belongs in kinds.items():
         parts += [f"## {kind}", introductions[kind], _failures([issue for issue in others if belongs(issue)])]
-    parts += ["## Documented", "Kafka documents them as they are.", _failures(documented)]
-    parts += ["## Of brokers", "The broker of a cell has it, whatever Kafka Streams runs on it.", _failures(of_brokers)]
+    parts += ["## Documented", "Kafka's documentation describes this behaviour.", _failures(documented)]
     parts += [
-        "## Some that no trial here has shown",
+        "## Issues of brokers",
+        "The broker of a cell has it, with any release of Kafka Streams.",
+        _failures(of_brokers),
+    ]
+    parts += [
+        "## Known issues that no trial here has shown",
         "The registry has them, so that a red that they explain is `known`. The ranges are from Kafka's code.",
         _failures(unshown),
-        "## Some that no scenario shows",
+        "## Known issues that no scenario shows",
         "They have no row in the registry of known issues.",
     ]
     table = ["| issue | affected | seen by | since |  |", "|---|---|---|---|---|"]
@@ -481,13 +485,13 @@ def found() -> str:
         f"{len(tickets)} tickets are ready to be filed, in the order of their numbers.",
         [
             "\n".join(lines),
-            "## What shows each",
+            "## The command that shows each",
             paragraph(
-                f"So each was reproduced last, on the release that the table names. {'; '.join(releases)}. A command "
+                f"These commands reproduced them last, on the releases of the table. {'; '.join(releases)}. A command "
                 "of `mvn` needs no brokers."
             ),
             "\n".join(commands),
-            "## All at once",
+            "## The tests of all findings",
             paragraph(
                 "`KAFKA=/path/to/kafka make findings` runs the unit tests of all findings on both releases. It applies "
                 "the patches to the branches 4.4 and trunk of a clone of Kafka. With them it runs the unit tests and "
@@ -495,7 +499,7 @@ def found() -> str:
                 "it runs the unit tests on the releases alone. `docs/check_findings.py` says how Kafka is built "
                 "without Gradle."
             ),
-            "## Taken back",
+            "## Withdrawn",
             paragraph("This looked like a failure, and is none."),
             bullets(
                 f"[{literal(_title(row['name']))}]({row['name']}.md): {literal(row['why'])}"
@@ -529,7 +533,7 @@ def _linked(key: str) -> str:
 
 
 def planted() -> str:
-    """Every bug that can be planted."""
+    """Every bug that can be injected."""
     parts = []
     for plant in plants().values():
         parts += [f"## {plant.name}", paragraph(literal(f"{plant.effect} {plant.bug}"))]
@@ -544,9 +548,9 @@ def planted() -> str:
         texts += [f"Cannot show in {code(name)}: {literal(why)}" for name, why in plant.equivalent.items()]
         parts.append(bullets(texts))
     return page(
-        "Planted bugs",
-        "`onceproof trial --plant NAME` plants one of these bugs into a release. How they measure a green is in "
-        "[planted bugs](../planted-bugs.md).",
+        "Injected bugs",
+        "`onceproof trial --plant NAME` injects one of these bugs into a release. How they measure a green is in "
+        "[injected bugs](../planted-bugs.md).",
         parts,
     )
 
@@ -568,8 +572,8 @@ def compared() -> str:
         "Topologies that change between releases",
         "`onceproof compare A B` builds some hundred topologies on two releases, with and without optimization, gives "
         "them the same records, and compares sub-topologies, stores, internal topics and results. "
-        "`python docs/compare_releases.py` does that for each published release and the next one, and goes on where "
-        "it ended: pairs that the table lacks were not compared yet.",
+        "`python docs/compare_releases.py` does that for each published release and the next one, and continues where "
+        "it stopped: pairs that the table lacks were not compared yet.",
         ["\n".join(lines), *parts],
     )
 
@@ -600,7 +604,7 @@ def track_record() -> str:
             red = f"{cell['red']} of {cell['counted']}"
             lines.append(f"| {key} | {ranges} | {code(cell['cell'])} | {red} | {seeds} | {seen} |")
     left = [f"{code(cell)}: {literal(sentence)}" for cell, sentence in record["inconclusive"].items()]
-    undecided = ["## Cells that came out inconclusive", bullets(left)] if left else []
+    undecided = ["## Cells that were inconclusive", bullets(left)] if left else []
     return page("Track record", introduction, [bullets(facts), "\n".join(lines), *undecided])
 
 
