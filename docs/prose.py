@@ -26,8 +26,11 @@ from markdown_it.token import Token
 RULES = Path(__file__).parents[1] / ".vale" / "Onceproof"
 SENTENCE = re.compile(r"(?<=[.!?])[\s)”\"]+(?=[A-Z0-9`*(])|(?<=[:;]) ")  # a colon or semicolon ends one, too
 CODE = "X"  # stands for code, which is no prose
-NAMES = re.compile(r"`[^`]*`|^ +\w+(?=: )")  # in code; one before a colon is a parameter's or a field's
-PUBLISHED = re.compile(r"not looked at enough|close amid a rebalance \(no JIRA\)")  # stored values that others read
+# In code: one before a colon is a parameter's or a field's, others are columns and values of SQL.
+NAMES = re.compile(r"`[^`]*`|'\w+'|(?:^ +|; )\w+(?=: )|\w+ (?:boolean|int|string|is not null)\b")
+PUBLISHED = re.compile(
+    r"not looked at enough|close amid a rebalance \(no JIRA\)|^goes on$"
+)  # stored, and read by others
 PARSER = MarkdownIt("commonmark").enable("table")
 
 

@@ -76,6 +76,8 @@ def test_a_word_in_a_comment_a_docstring_or_a_message_is_found(source, line):
         "told = nobody = 1",
         'row["told"] = "not looked at enough"',  # names, and a value that others read
         'key = "close amid a rebalance (no JIRA)"',
+        'phase("goes on")',
+        """columns = "key int, beside string"\nrows = "side = 'beside' and beside is not null\"""",
         "planted = ()  # what is planted",  # that word is of Markdown alone
         f'"""It has {"very " * 40}many words."""',
         '"""The worth of a green.\n\nWhat it is.\n"""',
