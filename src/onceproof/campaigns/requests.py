@@ -94,7 +94,7 @@ class Asked(BaseModel):
         try:
             return cls.read(params)
         except ValueError as error:
-            raise UsageError(f"The params cannot be read: {error}. Trigger the run anew.") from None
+            raise UsageError(f"The params cannot be read: {error}. Trigger the run again.") from None
 
 
 def _param(schema: Mapping[str, Any]) -> dict[str, object]:
@@ -226,8 +226,6 @@ class ExploreRequest(Seeded):
     )
     bisect: bool = Field(default=True, description="Also find the releases that show a finding.")
     seed: Seed = Field(default=None, description="From which all schedules follow. Empty: drawn from the run's id.")
-    anew: bool = Field(
-        default=False, description="Begin another search, instead of going on with that of the last night."
-    )
+    anew: bool = Field(default=False, description="Begin another search, instead of continuing that of the last night.")
     uniform: bool = False  # each schedule is drawn afresh
     plant: str | None = None

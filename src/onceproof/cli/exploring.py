@@ -55,7 +55,7 @@ def explore(
         bool, typer.Option("--bisect", help="Also find the releases that show a finding, within the minutes.")
     ] = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="ID|last", help="Go on with this search, as it was asked for.")
+        str | None, typer.Option(metavar="ID|last", help="Continue this search, as it was asked for.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,7 +72,7 @@ def explore(
     if resume is not None:
         if streams or broker != BROKER or maven_repo or scenario_ or set_ or seed is not None or plant_ or uniform:
             raise UsageError(
-                f"--resume {resume} goes on with what was asked for then: give --minutes or --bisect beside it."
+                f"--resume {resume} continues what was asked for then: only --minutes and --bisect can be added."
             )
         folder = last_of(root) if resume == "last" else ExplorationFolder(root / resume)
         asked = begun(folder)
@@ -92,7 +92,7 @@ def explore(
         )
         asked = verbs.asked_for(request, streams, folder.path.name, seed_or_random(seed))
     else:
-        raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
+        raise UsageError("Name a release to search with --streams, or a search to continue with --resume.")
     with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:
         exploration = verbs.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
     if as_json:

@@ -77,7 +77,7 @@ class TrialAnswer:
     not_looked_at: Mapping[str, str]  # promises, and why
     steps: int | None  # that the driver took
     plant: Planted | None
-    fault: FaultOutcome | None  # that struck the application instead of the scenario's own steps
+    fault: FaultOutcome | None  # that was injected instead of the scenario's own steps
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance: what it reports about itself
     seconds: Mapping[str, float]  # by phase, and their total
     folder: str
@@ -150,7 +150,7 @@ def trial(
         settings.append(f"nodes={nodes}")
     if roll_to is not None:
         if restart_on is not None:
-            raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} are two ways to go on: take one.")
+            raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} exclude each other: give one of them.")
         variant, restart_on = rolling_variant(name, variant), roll_to
     [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
     [restart_on] = named_streams([restart_on], maven_repo) if restart_on else [None]
@@ -219,7 +219,7 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
         effect = plant(planted.name).effect
         out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {effect}", soft_wrap=True)
     if answer.fault:
-        bit = "it bit" if answer.fault.bit else "it did not bite"
+        bit = "it took effect" if answer.fault.bit else "it did not take effect"
         out.print(f"  [magenta]fault: {answer.fault.name}[/], {bit}")
     out.print(f"  {'exercised' if answer.exercised else '[yellow]not exercised[/]'}: {escape(answer.reason)}")
     if witnesses:
