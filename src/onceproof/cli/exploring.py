@@ -35,20 +35,23 @@ def explore(
     streams: Annotated[
         str | None, typer.Option(metavar="V|DIR", help="Kafka Streams release, or newest, or the folder of a build.")
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.1, help="No trial begins after so many.")] = 60.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Start no trial after this many minutes.")] = 60.0,
     broker: BrokerOption = BROKER,
     maven_repo: MavenRepoOption = [],
     scenario_: ScenariosOption = [],
     set_: Annotated[
         list[str],
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter that each schedule has; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of every schedule; repeatable."),
     ] = [],
     seed: Annotated[
-        int | None, typer.Option(min=0, help="From which all schedules follow; by default a random one.")
+        int | None, typer.Option(min=0, help="Random seed of all schedules; by default a random one.")
     ] = None,
     uniform: Annotated[
         bool,
-        typer.Option("--uniform", help="Draw each schedule of any scenario, whatever was run before, for comparison."),
+        typer.Option(
+            "--uniform",
+            help="Draw each schedule uniformly from all scenarios, regardless of earlier trials, for comparison.",
+        ),
     ] = False,
     plant_: PlantOption = None,
     bisect: Annotated[

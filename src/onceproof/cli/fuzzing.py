@@ -24,10 +24,8 @@ def fuzz(
     against: Annotated[
         str | None, typer.Option(metavar="V", help="Also compare its output with that of this release.")
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.01, help="No case begins after so many.")] = 10.0,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="From which all cases follow; by default a random one.")
-    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.01, help="Start no case after this many minutes.")] = 10.0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of all cases; by default a random one.")] = None,
     without: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Draw none of these: docs/fuzzing.md. Repeatable.")
     ] = None,

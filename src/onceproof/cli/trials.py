@@ -117,7 +117,7 @@ def trial(
     plant_: PlantOption = None,
     anomaly: Annotated[
         list[str],
-        typer.Option("--anomaly", metavar="NAME", help="Look for this one alone; repeatable."),
+        typer.Option("--anomaly", metavar="NAME", help="Look for this anomaly only; repeatable."),
     ] = [],
     git_bisect: Annotated[
         bool,
@@ -333,7 +333,7 @@ def bisect(
 ) -> None:
     """Find, on each release line, where a scenario's anomaly begins and ends.
 
-    Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
+    Exit: 0 all boundaries are established, 2 usage, 3 some releases are undecided, or nothing was red, 4 error.
     """
     from onceproof.campaigns.bisection import verbs
     from onceproof.campaigns.requests import BisectRequest

@@ -35,7 +35,7 @@ class Scene:
         inputs: Callable[[], Iterable[Input]],
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """The registry of known issues.
+        """The facts of one trial.
 
         Args:
             events: the timeline.

@@ -327,9 +327,9 @@ def _checked(issue: KnownIssue) -> KnownIssue:
 def _check_explanation(explanation: Explanation) -> None:
     if not explanation.conditions - {"most"}:
         raise ValueError(
-            "an explanation says nothing of its witnesses; give it `says`, `after`, `faults`, `given`, "
-            "`open_at`, `returned`, `stayed`, `restored`, `struck`, `instance`, `sent`, `unsent`, `changed`, `values`, `version` or "
-            "`window`"
+            "an explanation says nothing of its witnesses; give it `says`, `after`, `faults`, `given`, `open_at`, "
+            "`returned`, `stayed`, `restored`, `struck`, `instance`, `sent`, `unsent`, `changed`, `values`, `version` "
+            "or `window`"
         )
     if explanation.instance and explanation.after is None:
         raise ValueError("instance is that of the event after; give both, or none")
