@@ -2,11 +2,11 @@
 
     .venv/bin/python benchmarks/chaos.py [--runs N] [--seed S] [--only VICTIM]... [--results FILE] [--keep FOLDER]
 
-The matrix has a cell that must be red and one that must not. It first runs undisturbed, which tells how long each
+The matrix has a cell that must be red and one that must not. It first runs undisturbed, which shows how long each
 victim is there. From the seed follow victim, blow and moment, so `--runs 1 --seed S` repeats the run of that seed (with
 the same `--only`). A run that has ended before the moment comes is repeated, as it has shown how long runs take now. A
 run that the blow ended without verdicts, with an error, or before they were stored is resumed, or, if it had not begun,
-run anew. Prints a row for each run, and a summary; one failed, and so does the benchmark, if
+run again. Prints a row for each run, and a summary; one failed, and so does the benchmark, if
 
 - a process was there 10 s after it had lost its owner, or after the command had ended;
 - a verdict is another than undisturbed: `error` and `inconclusive` may be, but `error` not after a resumption;
@@ -14,7 +14,7 @@ run anew. Prints a row for each run, and a summary; one failed, and so does the 
 - a command did not end, or ended without verdicts and could not be resumed;
 - the moment never came.
 
-With a file of results, what each run showed is appended to it, and the undisturbed run; called again, it goes on with
+With a file of results, what each run showed is appended to it, and the undisturbed run; called again, it continues with
 the seeds that are not in it or failed, and sums up all of it, failures included.
 
 Needs PostgreSQL for `postgresql`, root for `disk` (a tmpfs as home), Debian's package `faketime` and a C compiler for
@@ -65,7 +65,7 @@ if "airflow" in sys.orig_argv:
     os.environ.pop("LD_PRELOAD", None)
 """
 LOOK_EVERY = 0.2
-TRIES = 3  # to strike before the run has ended
+TRIES = 3  # to inject the blow before the run has ended
 NOTHING_TO_RESUME = "There is no interrupted run"
 SAYS_NOTHING = {Verdict.ERROR, Verdict.INCONCLUSIVE}
 HEAD = (
@@ -73,7 +73,7 @@ HEAD = (
     "|---|---|---|---|---|---|---|---|---|---|"
 )
 SUMMARY = (
-    "| victim | blow | runs | ended by themselves | resumed | anew | orphans | failed | s (median) |\n"
+    "| victim | blow | runs | ended by themselves | resumed | run again | orphans | failed | s (median) |\n"
     "|---|---|---|---|---|---|---|---|---|"
 )
 
@@ -152,7 +152,7 @@ def draw(seed: int, blows: Sequence[tuple[str, str]]) -> tuple[str, str, random.
 
 
 class Fire:
-    """Strikes once while a command runs, within the `lifetime` of its victim since that was there."""
+    """Deals one blow while a command runs, within the `lifetime` of its victim since that was there."""
 
     def __init__(self, home: Home, struck: Struck, rng: random.Random, lifetime: float) -> None:
         self._home, self._struck, self._rng = home, struck, rng
@@ -271,7 +271,7 @@ def run_once(
     lifetime: float,
     undisturbed: Verdicts,
 ) -> Struck:
-    """Run the matrix, strike, resume what was interrupted, and compare."""
+    """Run the matrix, deal the blow, resume what was interrupted, and compare."""
     struck, begin, stored = Struck(victim, blow), time.monotonic(), home.stored()
     fire, process = Fire(home, struck, rng, lifetime), home.start(*MATRIX)
     ended = await_end(process, lambda: fire.look(process))
@@ -291,7 +291,7 @@ def run_once(
 
 
 def _resume(struck: Struck, home: Home, undisturbed: Verdicts) -> None:
-    """Resume the run, or run anew if it had not begun."""
+    """Resume the run, or run again if it had not begun."""
     finished = home.finished()
     happened, verdicts = _again(struck, home, "--resume", "last")
     if NOTHING_TO_RESUME not in happened:
@@ -410,7 +410,7 @@ class Results:
         return bool(of_seed) and of_seed[-1].moment is not None and not of_seed[-1].wrong
 
     def pace(self, undisturbed: Undisturbed) -> float:
-        """How long a run takes now, by the last one that ended by itself, beside the undisturbed one."""
+        """How long a run takes now, by the last one that ended by itself, compared with the undisturbed one."""
         whole = [struck.seconds for _, struck in self.rows if struck.resumed == "no" and not struck.wrong]
         return whole[-1] / undisturbed.seconds if whole else 1.0
 
@@ -435,7 +435,7 @@ class Results:
 
 
 def faketime() -> Path | None:
-    """The library of Debian's package, beside its command."""
+    """The library of Debian's package, found by its command."""
     command = shutil.which("faketime")
     found = sorted(Path(command).parents[1].glob("lib/*/faketime/libfaketimeMT.so.1")) if command else []
     return found[0] if found else None
@@ -510,7 +510,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=30, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first run; each has the next one")
     parser.add_argument("--only", action="append", choices=[*VICTIMS, *PLACES], metavar="VICTIM")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="to append to, and to go on from")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="to append to, and to continue from")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="of logs of failed runs, by seed")
     asked = parser.parse_args()
     left_out = {victim: reason for victim in asked.only or [*VICTIMS, *PLACES] if (reason := why_not(victim))}

@@ -1,4 +1,4 @@
-"""Collecting and checking many trials in Spark, beside a plain single-threaded consumer with a dict.
+"""Collecting and checking many trials in Spark, compared with a plain single-threaded consumer with a dict.
 
     .venv/bin/python benchmarks/check_tables.py [TRIALS [RECORDS]]
 
@@ -107,7 +107,7 @@ def enumerate_keys(
 ) -> None:
     """Write what the enumerator would in one of the partitions, over which so many keys are spread.
 
-    With the bug, its counter falls back by 100 in the middle. `outputs`: of some keys, how often they come out.
+    With the bug, its counter falls back by 100 in the middle. `outputs`: of some keys, how often they are emitted.
     """
     topics = {role: trial.topic(role) for role in ROLES}
     outputs = outputs or {}

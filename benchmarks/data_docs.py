@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/data_docs.py [RESULTS ...]
 
 Runs of small clean trials with two suites each, 100 and 1,000 results by default: they are built once per run, so
-nothing but the run itself is beside them.
+nothing else than the run itself is built with them.
 """
 
 import sys

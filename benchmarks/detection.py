@@ -136,7 +136,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
 def row(folder: Path, name: str, trials: Sequence[Trial], cluster: EmbeddedCluster | None = None) -> str:
     """Run some trials, on brokers of their own if none are given, and report what they showed.
 
-    Those that were not exercised, or did not show what is planted, are told on standard error as they end.
+    Those that were not exercised, or did not show what is planted, are reported on standard error as they end.
     """
     outcomes, anomalies = [], []
     for trial in trials:

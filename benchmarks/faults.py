@@ -1,10 +1,11 @@
-"""How often a trial under each fault shows a bug that is planted beside it, and that without the bug it shows nothing.
+"""How often a trial under each fault shows a bug that is planted in addition, and that without the bug it shows
+nothing.
 
     .venv/bin/python benchmarks/faults.py [--trials N] [--unplanted N] [--fault NAME]...
 
-Prints two rows for each fault as they are done, with the plant and without it: trials in which the fault bit, that
-showed an anomaly, how often each anomaly was seen in a trial, and seconds of a trial, its own brokers included. A plant
-is one that the recovery from the fault must hide or show; some do their harm without the fault, too.
+Prints two rows for each fault as they are done, with the plant and without it: trials in which the fault took effect,
+that showed an anomaly, how often each anomaly was seen in a trial, and seconds of a trial, its own brokers included. A
+plant is one that the recovery from the fault must hide or show; some do their harm without the fault, too.
 """
 
 import argparse
@@ -25,7 +26,7 @@ PLAIN = Cell("enumerator", "DEFAULT_CONFIG", NEWEST, BROKER)
 
 @dataclass(frozen=True)
 class Case:
-    """A fault, the plant that must be seen beside it, and parameters under which it can be."""
+    """A fault, the plant that must be seen with it, and parameters under which it can be."""
 
     fault: str
     plant: str

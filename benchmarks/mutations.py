@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/mutations.py [MUTATIONS [UNTOUCHED [SEED]]]
 
-Writes clean trials, which are kept in `tests/specimens/real`, anew into topics, in real transactions, with an anomaly
+Writes clean trials, which are kept in `tests/specimens/real`, again into topics, in real transactions, with an anomaly
 of each kind in turn planted at a random place: into a topic, into the RocksDB of a store, or into the timeline. The
 independent reader, Spark and the suites must find exactly what was planted, in the topics, in the stores and in the
 brokers' log segments, and count the same. Exit 1 if they do not. Runs of the seeds 1, 2, ... each continue in the list

@@ -244,7 +244,7 @@ def main() -> None:
     asked.streams, asked.plant = exact_releases(asked.streams or [NEWEST]), asked.plant or list(PLANTS)
     done = read_results(asked.results)
     if not all_done(asked, done):
-        print("Time is over; the same command with --results FILE goes on.")
+        print("Time is over; the same command with --results FILE continues.")
     show(asked, done)
 
 

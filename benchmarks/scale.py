@@ -1,11 +1,11 @@
-"""Collecting and checking ever more records of the enumerator, beside other ways to read them.
+"""Collecting and checking ever more records of the enumerator, compared with other ways to read them.
 
     .venv/bin/python benchmarks/scale.py [--records N ...]
 
 N is the number of records in the topics of one trial, a third of them in each of input, output and changelog; by
-default a million and ten million. One key comes out twice, another one never, and every reader must find both. Ours
+default a million and ten million. One key is emitted twice, another one never, and every reader must find both. Ours
 answers all questions that `check` answers, and so does a consumer with the lists and dicts of a trial's independent
-reader, as far as memory goes. The other peers answer this one only: which keys come out more or less often than they
+reader, as far as memory goes. The other peers answer this one only: which keys are emitted more or less often than they
 went in. The plain consumer reads the topics, but no changelog; DuckDB and Polars read the Parquet that `collect` has
 written. A row has the whole process tree of its reader, but no broker.
 Exit 1 if a reader finds anything else.
@@ -50,7 +50,7 @@ FASTER_FROM = 10**6  # records from which ours should be faster than the plain c
 
 SIGNS = {"duplicate-output": 1, "lost-record": -1}
 
-Balance = Mapping[int, int]  # by key: how much oftener it comes out than it goes in, where that is not 0
+Balance = Mapping[int, int]  # by key: how much more often it is emitted than it goes in, where that is not 0
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""How long `explore` takes to find what is there, told nothing about it, beside schedules that are drawn uniformly.
+"""How long `explore` takes to find what is there, without a hint, compared with schedules that are drawn uniformly.
 
     .venv/bin/python benchmarks/searching.py [--target NAME]... [--seeds N] [--first SEED] [--minutes M]
         [--results FILE]
 
-Each target is a release and what is to be found in it: a known issue that strikes it, or a bug that is planted. Some
+Each target is a release and what is to be found in it: a known issue that it has, or a bug that is planted. Some
 are searched for in one scenario alone, where they do not show by default. A search ends when it has shown that, or
 after M minutes. For each seed a search runs that begins with the defaults of each scenario, and then a uniform one;
 prints a row for each target and way: searches that found it, the minutes of each (`> M`: not found) and their median,
@@ -40,7 +40,7 @@ class Target:
     plant: bool = False
 
     def is_shown_by(self, line: Tried) -> bool:
-        """Whether a trial shows it. What nobody knows on a release with a plant is the plant."""
+        """Whether a trial shows it. An unknown anomaly on a release with a plant is the plant."""
         return line.is_new if self.plant else self.name in line.issues
 
 
@@ -78,7 +78,7 @@ TARGETS = {target.name: target for target in (*OF_ALL, *OF_ONE)}
 
 
 class FoundError(Exception):
-    """The search need not go on."""
+    """The search need not continue."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def row(target: Target, way: str, searched: Sequence[Searched], minutes: float) 
 
 
 def _listed(values: Sequence[float], found: Sequence[bool], form: str) -> tuple[str, str]:
-    """The values, and their median; those in vain (`> VALUE`) count as longer than any other."""
+    """The values, and their median; those without success (`> VALUE`) count as longer than any other."""
     texts = [f"{value:{form}}" if there else f"> {value:g}" for value, there in zip(values, found, strict=True)]
     ranked = sorted(value if there else math.inf for value, there in zip(values, found, strict=True))
     middle = statistics.median_high(ranked)
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, metavar="N")
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
     parser.add_argument("--minutes", type=float, default=10, metavar="M")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="to append to, and to go on from")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="to append to, and to continue from")
     asked = parser.parse_args()
     results = Results(asked.results)
     print(HEAD, flush=True)

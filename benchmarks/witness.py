@@ -1,9 +1,9 @@
-"""Whether Kafka's TopologyTestDriver puts out what our scenarios did on brokers.
+"""Whether Kafka's TopologyTestDriver emits what our scenarios did on brokers.
 
     .venv/bin/python benchmarks/witness.py [--only TEXT] [--seed N]
 
 Runs a trial of each cell with its own fault, has the driver process what was committed to the input, on the same
-release and on the newest, and compares what comes out with what was committed to the output. Prints a row per cell:
+release and on the newest, and compares its output with what was committed to the output topic. Prints a row per cell:
 how much must be alike, the keys compared, how many of them differ on each of the two releases, and the seconds that the
 trial and both replays took.
 """
@@ -71,7 +71,7 @@ def _asked() -> argparse.Namespace:
 
 
 def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) -> str:
-    """Run a trial and ask the witness; witnesses of what differs are told on standard error."""
+    """Run a trial and ask the witness; witnesses of what differs are reported on standard error."""
     outcome = run_trial(trial, folder, cluster=cluster)
     if outcome.failed:
         return f"{name:48} not compared: {outcome.failed}"

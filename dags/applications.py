@@ -5,12 +5,12 @@ of them on each release, on brokers of its own, twice without a fault and once w
 needs the machine and waits for the pool `drive`, so it takes turns with the trials of `regression`. In containers their
 code runs in a service of its own, without secrets and network; otherwise as the user that this worker runs as.
 
-**Where is the result?** In `app.json` of the run folder, whose path the task returns; the folders of the trials stand
-beside it.
+**Where is the result?** In `app.json` of the run folder, whose path the task returns; the folders of the trials are
+next to it.
 
-**It is red.** The last line of the log names the release, and says what came out wrong, why the run says nothing, or
-what to do. Marking it failed ends the trial and the brokers; nothing is left. Trigger it again, with the seed of
-`app.json` for the same records; a task that is cleared is refused, as its folder is there.
+**It is red.** The last line of the log names the release, and says what was wrong in the output, why the run says
+nothing, or what to do. Marking it failed ends the trial and the brokers; nothing is left. Trigger it again, with the
+seed of `app.json` for the same records; a task that is cleared is refused, as its folder is there.
 """
 
 from datetime import timedelta

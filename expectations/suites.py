@@ -32,7 +32,7 @@ def id_uniqueness() -> ExpectationSuite:
         expectations=[
             gxe.ExpectTableRowCountToEqual(
                 value={"$PARAMETER": "keys"},
-                description="Every key that was produced came out with one ID: as many rows as keys were delivered.",
+                description="Every key that was produced was emitted with one ID: as many rows as keys were delivered.",
             ),
             ExpectUniqueValues(column="id", description="No ID was given to more than one key (duplicate-id)."),
             ExpectUniqueValues(column="key", description="No key was given more than one ID (unstable-id)."),
@@ -45,14 +45,14 @@ def id_uniqueness() -> ExpectationSuite:
             ExpectEqualPairs(
                 column_A="outputs",
                 column_B="inputs",
-                description="Each key came out as often as it went in (lost-record, duplicate-output).",
+                description="Each key was emitted as often as it went in (lost-record, duplicate-output).",
             ),
         ],
     )
 
 
 def changelog_consistency() -> ExpectationSuite:
-    """Over the table `changelogs`: the stores' changelogs beside the output."""
+    """Over the table `changelogs`: the stores' changelogs, compared with the output."""
     return ExpectationSuite(
         name=CHANGELOG_CONSISTENCY,
         expectations=[
@@ -63,7 +63,7 @@ def changelog_consistency() -> ExpectationSuite:
             ),
             gxe.ExpectTableRowCountToBeBetween(
                 min_value={"$PARAMETER": "entries"},
-                description="So was the counter's: beside the keys there is a row for each partition, at least.",
+                description="So was the counter's: in addition to the keys there is at least a row for each partition.",
             ),
             ExpectGreaterPairs(
                 column_A="written",

@@ -1,4 +1,4 @@
-"""Spark ends with the task that wants its tables: alone it would write on, beside the Spark of a resumed run."""
+"""Spark ends with the task that wants its tables, else it would write on together with the Spark of a resumed run."""
 
 import os
 import select

@@ -29,7 +29,7 @@ findings     one row per witness, the columns of `onceproof.model.anomaly.Witnes
 counts       one row per trial
              records LONG, outputs LONG, keys LONG, ids LONG
 
-Beside them, `errors.json` holds one sentence for each trial whose topics could not be read as what they must be, and
+Next to them, `errors.json` holds one sentence for each trial whose topics could not be read as what they must be, and
 `corrupt.json` the records that are no pair of integers: trial, role, partition, offset, fault.
 """
 

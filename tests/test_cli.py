@@ -150,7 +150,7 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         ),
         (
             ["trial", "crash", "--streams", "3.9.1", "--roll-to", "4.3.1", "--restart-on", "4.3.1"],
-            "--roll-to 4.3.1 and --restart-on 4.3.1 are two ways to go on: take one.",
+            "--roll-to 4.3.1 and --restart-on 4.3.1 exclude each other: give one of them.",
         ),
         (
             ["trial", "quota", "--streams", "4.3.1", "--nodes", "3"],
@@ -175,14 +175,14 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
         (["qualify", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["qualify", "/dev", "--broker", "4.3.1"], "/dev holds no kafka-streams: `./gradlew publish"),
         (["qualify", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
-        (["explore"], "Name a release to search with --streams, or a search to go on with by --resume."),
+        (["explore"], "Name a release to search with --streams, or a search to continue with --resume."),
         (["explore", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
         (["explore", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
         (["explore", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
         (["explore", "--resume", "last"], "There is no search in "),
-        (["explore", "--resume", "x"], "x is no search that could go on"),
-        (["explore", "--resume", "last", "--seed", "1"], "--resume last goes on with what was asked for then"),
-        (["explore", "--resume", "last", "--broker", "4.0.1"], "--resume last goes on with what was asked for then"),
+        (["explore", "--resume", "x"], "x is no search to continue"),
+        (["explore", "--resume", "last", "--seed", "1"], "--resume last continues what was asked for then"),
+        (["explore", "--resume", "last", "--broker", "4.0.1"], "--resume last continues what was asked for then"),
         (["advise", "3.9.1", "3.9.1"], "3.9.1 is both releases"),
         (["run", "--plant", "stale-cache"], "'stale-cache' cannot be planted into a run"),
         (["run", "--matrix", "hourly"], "There is no matrix 'hourly'"),
@@ -360,7 +360,7 @@ def test_a_sweep_tells_which_run_it_kept_and_how_to_let_go_of_it(tmp_path):
     topics.mkdir(parents=True)
     os.utime(topics, (0, 0))
     (run / "run.json").write_text("{}")
-    text = f"`onceproof run --resume {run.name}` goes on with it, `onceproof sweep --all` removes them"
+    text = f"`onceproof run --resume {run.name}` continues it, `onceproof sweep --all` removes them"
     done = commands.onceproof(tmp_path, "sweep")
     assert (done.returncode, done.stdout) == (0, f"kept the topics of run {run.name}: {text}\n")
     done = commands.onceproof(tmp_path, "sweep", "--all")

@@ -63,14 +63,14 @@ OTHER = {"anomalies": {"duplicate-output": 1}, "witnesses": (), "unexplained": {
 
 
 def test_another_known_issue_that_strikes_by_chance_is_named(run):
-    assert "another bug, KAFKA-18943, which strikes here now and then" in shown_by(act(run, "3.4.1", **OTHER))
+    assert "another bug, KAFKA-18943, which shows here now and then" in shown_by(act(run, "3.4.1", **OTHER))
     assert "KAFKA-18943" not in shown_by(act(run, "3.9.1", **OTHER))
 
 
 def test_a_trial_that_was_not_exercised_is_not_told_as_green(run):
     said = shown_by(act(run, exercised=False))
     assert "? nothing is shown" in said
-    assert "The fault did not bite: why" in said
+    assert "The fault did not take effect: why" in said
     assert "✔" not in said
 
 

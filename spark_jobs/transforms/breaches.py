@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from spark_jobs.transforms.comparisons import arrow_table, struct
 from spark_jobs.transforms.places import place
 
-# What is wanted, what was found, and the number of records of a key in the role beside (a row each, as `value`).
+# What is wanted, what was found, and the number of records of a key in the role `beside` (a row each, as `value`).
 # `timestamp` in ms, `place` as in `places`; `gone`: a tombstone; `raw`: the value as it was written.
 SIDES = (
     "side string, log int, key int, place bigint, value bigint, raw bigint, gone boolean, timestamp bigint, "
@@ -251,7 +251,7 @@ where anomaly <> 'lost-record' or not exists (
 
 
 def unite_sides(wanted: DataFrame, found: DataFrame, beside: DataFrame) -> DataFrame:
-    """The records that are wanted and those that were found, in one frame, with what is known of the role beside.
+    """The records that are wanted and those that were found, in one frame, with what is known of the role `beside`.
 
     In: `caused` and `written` of `contents`; beside: log, key, value LONG. Out: `SIDES`, in any order.
     """

@@ -101,7 +101,8 @@ def _of_as_of_join(_: Facts) -> list[Log]:
 class Check:
     """The promises that are checked in a topology, and what a replay of the input says about its logs, given the facts.
 
-    `delivered` is the role in which its records come out; `once`: each key comes out once, however often it went in.
+    `delivered` is the role in which its records are emitted; `once`: each key is emitted once, however often it went
+    in.
     """
 
     promises: tuple[str, ...]

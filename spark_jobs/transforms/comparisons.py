@@ -1,4 +1,4 @@
-"""The table `comparisons`: what a promise expects at one place, beside what was observed there."""
+"""The table `comparisons`: what a promise expects at one place, and what was observed there."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""The promise `deliveries`: a key comes out as often as it goes in."""
+"""The promise `deliveries`: a key is emitted as often as it goes in."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -6,11 +6,11 @@ from pyspark.sql import functions as f
 from spark_jobs.transforms.comparisons import comparison, fact, records_text
 from spark_jobs.transforms.places import partition_of, place, place_text
 
-DELIVERED = ("output", "values-changelog")  # records come out in one of them; no trial has both
+DELIVERED = ("output", "values-changelog")  # records are emitted in one of them; no trial has both
 
 
 def count_deliveries(records: DataFrame) -> DataFrame:
-    """For each key, the records that went in and those that came out.
+    """For each key, the records that went in and those that were emitted.
 
     Out: trial, key, inputs LONG, outputs LONG, input_place LONG (the first), output_place LONG (the last).
     """
@@ -31,8 +31,8 @@ def count_deliveries(records: DataFrame) -> DataFrame:
 def compare_deliveries(deliveries: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each key of these trials; more than expected is an anomaly only if a trial is exactly-once.
 
-    In: what `count_deliveries` gives; trials with `delivered`, the role in which records come out, and `once`: a key
-    must come out once, however often it went in.
+    In: what `count_deliveries` gives; trials with `delivered`, the role in which records are emitted, and `once`: a key
+    must be emitted once, however often it went in.
     Out: as the table `comparisons`.
     """
     expected = f.when(f.col("once"), f.least("inputs", f.lit(1))).otherwise(f.col("inputs"))

@@ -14,11 +14,11 @@ GROUPS = 5_000  # a number of keys that are as far apart are a group
 
 
 def with_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """The input of the topology `global-join` with what must come out for each record: `value << 32 | entry`.
+    """The input of the topology `global-join` with what must be emitted for each record: `value << 32 | entry`.
 
-    An entry of the table has a value below 0, and its own number comes out with the value 0; any other record comes
-    out with the number of the last entry of the key before its value, or with 0. The processor of a global store adds
-    the fact `added` to an entry.
+    An entry of the table has a value below 0, and its own number is emitted with the value 0; any other record is
+    emitted with the number of the last entry of the key before its value, or with 0. The processor of a global store
+    adds the fact `added` to an entry.
 
     In: input records with gives; trials with `facts`. Out: as the records.
     """
@@ -78,13 +78,13 @@ def by_foreign_key(records: DataFrame, trials: DataFrame) -> DataFrame:
 
 
 def as_of(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """The input of the topology `as-of-join` with what must come out for each record.
+    """The input of the topology `as-of-join` with what must be emitted for each record.
 
-    A version has a value below 0, a deletion 0, and its own number comes out with the value 0. Any other record comes
-    out with the version of its key that began last, and not after the record's time, of those before it in its
+    A version has a value below 0, a deletion 0, and its own number is emitted with the value 0. Any other record is
+    emitted with the version of its key that began last, and not after the record's time, of those before it in its
     partition: `value << 32 | version`, 0 for none. Older than the youngest version before it by more than the fact
     `retention` a version does not count, and a record gets only a version after which none begins. Where that fact is 0
-    the version that was put last comes out.
+    the version that was put last is emitted.
 
     In: input records with gives; trials with `facts`. Out: as the records.
     """

@@ -12,8 +12,8 @@ EARLIER = (Window.unboundedPreceding, -1)
 
 
 def compare_punctuations(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """One comparison for each record, with how it came out and the first breach of it, and one for what came out and
-    is still held.
+    """One comparison for each record, with how it was emitted and the first breach of it, and one for each that was
+    emitted and is still held.
 
     Out: as the table `comparisons`.
     """
@@ -69,7 +69,7 @@ def due(inputs: DataFrame) -> DataFrame:
 
 
 def released(records: DataFrame, inputs: DataFrame, expected: DataFrame) -> DataFrame:
-    """How each record came out."""
+    """How each record was emitted."""
     outputs = records.where(f.col("role") == "output").select("trial", "key", place().alias("place"), "value")
     both = outputs.join(expected, ["trial", "key"], "full")
     at = f.col("made") + f.col("value").bitwiseAND(f.lit(WAITED))
@@ -129,7 +129,7 @@ def _columns() -> list[Column]:
 
 
 def left(records: DataFrame, expected: DataFrame) -> DataFrame:
-    """The records in a buffer at the end, though they had been due and came out."""
+    """The records in a buffer at the end, though they had been due and were emitted."""
     kept = (
         records.where(f.col("role") == "buffer-changelog")
         .groupBy("trial", "partition", "key")

@@ -19,9 +19,9 @@ UPDATES = "array<struct<start: bigint, end: bigint, sum: bigint, source: bigint>
 
 
 def compare_windows(records: DataFrame, trials: DataFrame) -> DataFrame:
-    """One comparison for each window, with what came out for it and the first breach of it, if there is one.
+    """One comparison for each window, with the output for it and the first breach of it, if there is one.
 
-    A window is identified by its key, start and end. Suppressed, it comes out when it has closed, else at each update.
+    A window is identified by its key, start and end. Suppressed, it is emitted when it has closed, else at each update.
     Out: as the table `comparisons`.
     """
     trials = trials.where(fact("kind").isNotNull())  # else the drive failed at once: nothing is known of its windows
@@ -240,7 +240,7 @@ def of_slides(inputs: DataFrame) -> DataFrame:
 
 
 def held_back(updates: DataFrame, inputs: DataFrame) -> DataFrame:
-    """The updates, and whether each comes out.
+    """The updates, and whether each is emitted.
 
     With a limit each waits until its task is so many ms older than it. One that comes meanwhile takes its place.
     In: as `of_times` gives; records of an input with facts, at LONG. Out: WINDOW, number, sum, made, source LONG, comes

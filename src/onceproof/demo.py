@@ -134,11 +134,11 @@ class Act:
             found = ("✔ no anomaly", "green") if self.outcome.exercised else ("? nothing is shown", "yellow")
         yield Text.assemble("  ", found, f" in {self.reading.outputs:,} answers")
         if self.others and self.trial.cell.streams > Release.parse(RELEASES[0]):
-            yield Text(f"  That is another bug, {' or '.join(self.others)}, which strikes here now and then.")
+            yield Text(f"  That is another bug, {' or '.join(self.others)}, which shows here now and then.")
         for witness in [w for w in self.reading.witnesses if w.anomaly == "duplicate-id"][:1]:
             yield Text(f"  For example, ID {witness.ids[0]:,} was given to {witness.observed}.")
         if not self.outcome.exercised:
-            yield Text(f"  The fault did not bite: {self.outcome.reason}")
+            yield Text(f"  The fault did not take effect: {self.outcome.reason}")
             return
         events = read_timeline(self.folder.timeline)
         journey = max(proved_returns(events), key=lambda proof: proof.elsewhere)

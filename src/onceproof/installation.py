@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-INSTALLED = Path(__file__).with_name("_project")  # in a wheel: what stands beside the package in a checkout
+INSTALLED = Path(__file__).with_name("_project")  # in a wheel: what is next to the package in a checkout
 PROJECT = INSTALLED if INSTALLED.is_dir() else Path(__file__).parents[2]
 MAVEN = "mvn"  # where it is missing, our resolver takes its place
 

@@ -82,7 +82,7 @@ class Settings(BaseSettings):
         default=2,
         ge=1,
         description="trials driven at once (the pool `drive`, when Airflow first creates it), which suits two cores; "
-        "trials that mostly wait are driven beside them",
+        "trials that mostly wait are driven in parallel to them",
     )
     lab_executor: str | None = Field(
         default=None,

@@ -54,7 +54,7 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
     done = advise("3.4.1", "3.5.0")
     assert done.exit_code == 3, done.output
     assert (
-        "3.4.1 to 3.5.0: not looked at enough; 1 known issue strikes on the way; 28 things were not checked."
+        "3.4.1 to 3.5.0: not looked at enough; 1 known issue applies on the way; 28 things were not checked."
         in done.stdout
     )
     assert "onceproof advise 3.4.1 3.5.0 --run" in done.stdout

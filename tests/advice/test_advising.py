@@ -238,7 +238,7 @@ def test_nothing_known_against_it_is_0_and_not_looked_at_is_3():
     assert advise(question("3.4.1", "3.5.0")).exit_code == 3
     advice = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0")))
     assert (advice.answer, advice.exit_code) == (Answer.NOTHING, 0)
-    assert advice.headline == "3.4.1 to 3.5.0: nothing known against it; 1 known issue strikes on the way."
+    assert advice.headline == "3.4.1 to 3.5.0: nothing known against it; 1 known issue applies on the way."
     without = Application({"grouped_tables": (False,)})
     reported = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", without), without))
     assert reported.headline.startswith("3.4.1 to 3.5.0: nothing known against it")
@@ -345,7 +345,7 @@ def test_of_as_many_issues_fewer_new_ones_are_better():
 def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
     advice = advise(question("4.3.1", "4.2.0"))
     assert "(a downgrade)" in advice.headline
-    assert advice.against[0].text.startswith("4.2.0 cannot go on with the state of 4.3.1: 4.3.1 keeps the offsets")
+    assert advice.against[0].text.startswith("4.2.0 cannot continue with the state of 4.3.1: 4.3.1 keeps the offsets")
     assert any(one.text.startswith("Before the change stop each instance") for one in advice.to_do)
     assert {gap.what for gap in advice.not_looked_at if "→" in gap.what} == {
         "4.2.0 → 4.3.1: enumerator, crash",

@@ -92,7 +92,7 @@ def test_what_is_no_shard_is_refused(text):
 @pytest.mark.parametrize("axes", ['streams = ["next-line"]', 'restarts = [["next-line", "newest"]]'])
 def test_the_next_line_is_that_of_each_line(axes):
     text = f'[m]\ndescription = "d"\n[[m.blocks]]\nscenario = "scan"\nvariants = ["DEFAULT_CONFIG"]\n{axes}\n'
-    with pytest.raises(UsageError, match="next-line has a meaning beside each-line alone"):
+    with pytest.raises(UsageError, match="next-line has a meaning only together with each-line"):
         parse_matrices(text, "file")
 
 

@@ -560,7 +560,7 @@ def test_the_last_search_is_the_one_that_goes_on(tmp_path):
 
 def test_a_search_of_another_version_does_not_go_on(tmp_path):
     folder = ExplorationFolder(tmp_path / "s")
-    with pytest.raises(UsageError, match="is no search that could go on"):
+    with pytest.raises(UsageError, match="is no search to continue"):
         begun(folder)
     asked().write(folder.asked_file)
     with pytest.raises(UsageError, match="was begun by h, and this is"):

@@ -507,7 +507,7 @@ def test_a_finding_without_a_nearest_green_case_says_why(tmp_path):
     for name, compares in (("none", none), ("failed", fails), ("not asked", None)):
         fuzzed(tmp_path / name, Meant("filterTable"), 100, compares=compares)
         pages[name] = (tmp_path / name / "r/findings/1/finding.md").read_text()
-    assert "green cases beside it, none takes another branch.\n" in pages["none"]
+    assert "green cases near it, none takes another branch.\n" in pages["none"]
     assert "It was not compared with a green case: JaCoCo's agent did not connect.\n" in pages["failed"]
     assert "Branches" not in pages["not asked"]
 

@@ -43,7 +43,7 @@ def test_a_finding_is_told_with_its_folder(fuzz):
 def test_without_a_finding_it_says_so_and_what_was_not_judged(fuzz):
     printed, code = fuzz("--streams", "3.9.1", findings=(), red=0)
     assert code == 0
-    assert "every case puts out what its operations mean" in printed
+    assert "every case emits what its operations mean" in printed
     assert "not judged, 3 outputs: it is not determined" in printed
     assert "foreignKeyJoin  40     38      2" in printed
     assert fuzz("--streams", "3.9.1", findings=(), cases=0)[1] == 3
@@ -54,7 +54,7 @@ def test_a_known_issue_is_named_and_counted(fuzz):
     printed, code = fuzz("--streams", "3.9.1", findings=(), issues=(known,))
     assert code == 0
     assert "known: KAFKA-16407 (3 red, the first one case 7, after 2 s)" in printed
-    assert "every case puts out what its operations mean, but for known issues" in printed
+    assert "every case emits what its operations mean, but for known issues" in printed
 
 
 def test_json_is_one_object(fuzz):
@@ -66,7 +66,7 @@ def test_json_is_one_object(fuzz):
     ("words", "said"),
     [
         ((), "Name a release to fuzz"),
-        (("--resume", "last", "--seed", "1"), "goes on with what was asked for then"),
+        (("--resume", "last", "--seed", "1"), "continues what was asked for then"),
         (("--resume", "last"), "There is no fuzzing last"),
         (("--streams", "3.9.1", "--against", "3.9.1"), "is both releases"),
         (("--streams", "three"), "is not a Kafka release"),
@@ -75,7 +75,7 @@ def test_json_is_one_object(fuzz):
             ("--streams", "3.9.1", *("--without", "stream", "--without", "table", "--without", "burst")),
             "no topology has an input",
         ),
-        (("--resume", "last", "--without", "burst"), "goes on with what was asked for then"),
+        (("--resume", "last", "--without", "burst"), "continues what was asked for then"),
     ],
 )
 def test_what_cannot_be_fuzzed_is_refused(fuzz, words, said):

@@ -48,7 +48,7 @@ def test_the_slim_image_needs_nothing_but_a_home_for_the_demo(images):
     plain = ["run", "--rm", "--read-only", f"--tmpfs={TMP}:exec", "--cap-drop=ALL", SLIM]
     said = docker(*plain[:-1], "--volume=/var/lib/onceproof", SLIM, "demo", timeout=UP)
     assert "duplicate-id" in said
-    assert "✔ no anomaly" in said or "That is another bug, KAFKA-18943, which strikes here now and then." in said
+    assert "✔ no anomaly" in said or "That is another bug, KAFKA-18943, which shows here now and then." in said
     assert "KAFKA-" in docker(*plain, "advise", "3.8.1", "3.9.1", "--json", codes=(0, 1))
     said = docker(*plain, "run", codes=(2,))
     assert "onceproof[pipeline]" in said

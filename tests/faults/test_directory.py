@@ -288,7 +288,7 @@ def test_a_proof_that_is_missing_is_told(
     tmp_path: Path, name: str, nature: Nature | None, parameters: dict[str, object], why: str
 ) -> None:
     driver, outcome = driven(tmp_path, name, nature, **parameters)
-    assert outcome.reason.startswith(f"The fault {name} did not bite: ")
+    assert outcome.reason.startswith(f"The fault {name} did not take effect: ")
     assert why in outcome.reason
     assert not outcome.exercised
     assert anomalies(driver) == []
@@ -307,7 +307,7 @@ def test_what_no_log_tells_is_no_proof(
     monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 64)
     monkeypatch.setattr(directory, phrase, replace(getattr(directory, phrase), text="in other words"))
     _, outcome = driven(tmp_path, name, Nature(dies_of_disk=False))
-    assert outcome.reason.startswith(f"The fault {name} did not bite: ")
+    assert outcome.reason.startswith(f"The fault {name} did not take effect: ")
     assert why in outcome.reason
 
 
@@ -324,15 +324,15 @@ def test_a_log_that_never_says_how_stores_were_initialised_is_an_error_of_ours(
 def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_lost, "held", lambda _: {"process": None, "tasks": {}})
     _, outcome = driven(tmp_path, "state-lost")
-    assert outcome.reason == "The fault state-lost did not bite: the directory of instance-1 held no task."
+    assert outcome.reason == "The fault state-lost did not take effect: the directory of instance-1 held no task."
 
 
-@pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one beside it")])
+@pytest.mark.parametrize(("name", "beside"), [("disk-full", ""), ("state-copied", " and another one besides it")])
 def test_a_fault_without_an_instance_to_strike_says_so(tmp_path: Path, name: str, beside: str) -> None:
     driver = fake_driver(a_trial("4.3.1", fault=name), tmp_path)
     reported = run_fault(fault(name), driver.lab, lambda: None).summary
     assert reported.startswith(
-        f"The fault {name} did not bite: it takes an instance with an active task{beside}, but 0 ran"
+        f"The fault {name} did not take effect: it takes an instance with an active task{beside}, but 0 ran"
     )
     driver.stop()
 

@@ -82,7 +82,9 @@ def test_nobody_is_paused_in_the_middle_of_a_rebalance(driver: Driver) -> None:
 def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
     fault_outcome = run_fault(pause.FAULT, driver.lab, lambda: None)
     assert not fault_outcome.bit
-    assert fault_outcome.summary.startswith("The fault pause did not bite: it takes an instance with an active task")
+    assert fault_outcome.summary.startswith(
+        "The fault pause did not take effect: it takes an instance with an active task"
+    )
 
 
 KILL: dict[str, Any] = {"fault": "broker-kill", "nodes": 3}
@@ -206,7 +208,7 @@ def test_a_roll_in_which_no_record_is_processed_proves_nothing(pair: Driver) -> 
     fault_outcome = run_fault(rolling_bounce.FAULT, pair.lab, lambda: None)
     assert [sum(one["processed"].values()) for one in fault_outcome.observed["together"]] == [0]
     assert fault_outcome.summary == (
-        "The fault rolling-bounce did not bite: both releases were at no time members of one group that processed "
+        "The fault rolling-bounce did not take effect: both releases were at no time members of one group that processed "
         "records."
     )
 
@@ -280,7 +282,7 @@ def test_an_instance_that_is_paused_stays_in_its_group_and_goes_on_when_it_is_re
 @pytest.mark.parametrize(
     ("nature", "missing"),
     [
-        (Nature(pauses=False), "instance-1 went on processing while it was paused"),
+        (Nature(pauses=False), "instance-1 continued processing while it was paused"),
         (Nature(resumes=False), "instance-1 processed fewer than 200 records when it was resumed"),
     ],
 )
@@ -372,7 +374,7 @@ def test_a_second_fault_without_an_instance_of_its_own_does_not_bite(tmp_path: P
     found, _ = two_at_once(tmp_path, ("instance-1", "instance-2"), pause.FAULT)
     assert not found.bit
     assert (
-        "The fault pause did not bite: it takes an instance with an active task and another one beside it"
+        "The fault pause did not take effect: it takes an instance with an active task and another one besides it"
         in found.summary
     )
 
@@ -404,7 +406,7 @@ def test_a_task_with_which_nobody_goes_on_is_named(
     monkeypatch.setattr(takeover, "_processed", lambda *_: 0)
     fault_outcome = away(tmp_path, fault, Nature())
     assert not fault_outcome.bit
-    assert f"no instance went on with 0_0 while instance-1 {done_to_it}" in fault_outcome.summary
+    assert f"no instance took over 0_0 while instance-1 {done_to_it}" in fault_outcome.summary
 
 
 def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_more_than_before(tmp_path: Path) -> None:
@@ -438,7 +440,9 @@ def test_one_instance_cannot_roll(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.2.1", "ROLLING", restart_on="4.3.1"), tmp_path)
     driver.lab.instances.start("instance-1")
     fault_outcome = run_fault(rolling_bounce.FAULT, driver.lab, lambda: None)
-    assert "did not bite: it takes another release to go to, and two instances with a task" in fault_outcome.summary
+    assert (
+        "did not take effect: it takes another release to go to, and two instances with a task" in fault_outcome.summary
+    )
     driver.stop()
 
 
@@ -477,7 +481,10 @@ def test_too_few_brokers_are_refused_before_and_in_a_trial(tmp_path: Path, fault
     driver = fake_driver(trial, tmp_path)
     driver.lab.brokers.nodes = 1  # type: ignore[misc]
     fault_outcome = run_fault(fault, driver.lab, lambda: None)
-    assert fault_outcome.summary == f"The fault {fault.name} did not bite: it takes 3 brokers of ours, but there are 1."
+    assert (
+        fault_outcome.summary
+        == f"The fault {fault.name} did not take effect: it takes 3 brokers of ours, but there are 1."
+    )
     driver.stop()
 
 

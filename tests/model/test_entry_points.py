@@ -72,5 +72,5 @@ def test_what_cannot_be_taken_is_said_with_the_entry_point(registry, declared, s
 def test_a_module_that_cannot_be_imported_is_said_with_its_reason():
     point = EntryPoint("a-name", "theirs.nowhere", GROUP)
     toys = Registry(GROUP, "TOY", Toy, OURS, lambda _: [point])
-    with pytest.raises(UsageError, match=r"cannot be loaded \(ModuleNotFoundError: No module named 'theirs'\): mend"):
+    with pytest.raises(UsageError, match=r"cannot be loaded \(ModuleNotFoundError: No module named 'theirs'\): fix"):
         toys["ball"]

@@ -105,7 +105,7 @@ def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
 
 
 def test_who_is_fenced_while_it_closes_stays_a_member():
-    left = "instance-2, which left its group amid a rebalance"
+    left = "instance-2, which left its group during a rebalance"
     stays = witness("wrong-membership", left, observed="others have 0_1, 0_3")
     issue = "KIP-1153 (no JIRA)"
     assert explained(stays, scene(held=15), issue, "REBALANCING_FENCED")
@@ -144,7 +144,7 @@ def test_who_closes_amid_a_rebalance_waits_for_its_own_member(anomaly, observed)
     ],
 )
 def test_who_waits_for_its_own_member_has_not_left(observed, expected):
-    stays = witness("wrong-membership", "instance-2, which left its group amid a rebalance", observed=observed)
+    stays = witness("wrong-membership", "instance-2, which left its group during a rebalance", observed=observed)
     issue, variant = "close amid a rebalance (no JIRA)", "REBALANCING_THREADS"
     assert explained(stays, scene(AWAITS_ITSELF, rebalancing=True), issue, variant) is expected
     assert not explained(stays, scene(rebalancing=True), issue, variant)

@@ -120,7 +120,7 @@ def test_it_travels_as_json(matrix):
         ('brokers = ["4.0.1"]', 'brokers = ["last-bad"]', "last-bad means nothing in quota: no known issue of brokers"),
         ('brokers = ["3.9.1", "4.1.2"]', 'brokers = ["last-bad"]', "'last-bad' is not a Kafka release"),
         ("trials = 3", 'covers = "weekly"', "covers weekly, so it has no blocks, cells and includes of its own"),
-        ("trials = 3", 'includes = ["brokers"]', "brokers is computed and cannot be included; run it beside"),
+        ("trials = 3", 'includes = ["brokers"]', "brokers is computed and cannot be included; run it separately"),
         ('brokers = ["3.9.1", "4.1.2"]', 'brokers = ["latest"]', "'latest' is not a Kafka release"),
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "quota-s3.8.1", "'quota-s3.8.1' is no cell"),
         ("quota-DEFAULT_CONFIG-s3.8.1-b4.3.1", "elevator-DEFAULT_CONFIG-s3.8.1-b4.3.1", "no scenario 'elevator'"),

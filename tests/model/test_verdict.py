@@ -140,7 +140,7 @@ FIRST, LATE = trial("t6", exercised=True, reason="It came back."), trial("t7", e
     [
         (cell("3.4.1"), [], "No trial was run."),
         (cell("3.4.1"), [BROKEN, LATE], "A broker ended."),
-        (cell("3.4.1"), [replace(IDLE, reason="It did not bite."), IDLE], "It did not bite."),
+        (cell("3.4.1"), [replace(IDLE, reason="It did not take effect."), IDLE], "It did not take effect."),
         (
             cell("3.3.1", "NO_LAG_ACCEPTABLE"),
             [replace(IDLE, reason="It ended early.", all_steps_tried=False), IDLE],

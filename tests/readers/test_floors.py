@@ -109,7 +109,7 @@ def test_a_changelog_that_lacks_records_is_told_with_what_was_compared_less_ofte
     for way in LOSE:
         found = CHECKS[clean.check](lose(clean, "seen-changelog", way), clean.facts)
         assert found.anomalies.keys() & {"lost-record", "wrong-value"}
-        assert judged(clean, plan, found).reason.startswith("- Beside what was found, state was compared "), way
+        assert judged(clean, plan, found).reason.startswith("- Apart from what was found,  state was compared "), way
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.trial.cell.scenario)
@@ -128,10 +128,12 @@ def test_a_floor_is_an_error_unless_a_loss_or_its_own_suite_explains_it(plan: Tr
         with pytest.raises(HarnessError, match=rf": {re.escape(floor)}$"):
             judge(promise)
         for other in {"leak", "wrong-topic"} - own:
-            with pytest.raises(HarnessError, match=rf"{re.escape(floor)} Found were 3 {other}, which explain that"):
+            with pytest.raises(
+                HarnessError, match=rf"{re.escape(floor)} These anomalies were found, and do not explain it: 3 {other}"
+            ):
                 judge(promise, other)
         for loss in (own | LOSSES) - {"corrupt-record"}:  # beside which nothing need be whole
-            assert judge(promise, loss) == f"- Beside what was found, {floor}"
+            assert judge(promise, loss) == f"- Apart from what was found, {floor}"
 
 
 def test_losses_are_anomalies() -> None:

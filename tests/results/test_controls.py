@@ -50,7 +50,7 @@ def judged(where, red=0, green=0, idle_red=0, added_red=0, idle=0, machine=MACHI
     trials += [TrialEvidence(f"g{n}", n, exercised=True, reason="It came back.", **fields) for n in range(green)]
     trials += [TrialEvidence(f"i{n}", n, anomalies=shown, **fields) for n in range(idle_red)]
     trials += [TrialEvidence(f"a{n}", n, True, anomalies=shown, planned=False, **fields) for n in range(added_red)]
-    trials += [TrialEvidence(f"u{n}", n, reason="It did not bite.", **fields) for n in range(idle)]
+    trials += [TrialEvidence(f"u{n}", n, reason="It did not take effect.", **fields) for n in range(idle)]
     return judge(where, trials, registry())
 
 

@@ -174,7 +174,9 @@ def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_n
 
 @pytest.mark.parametrize("fault", ["thread-removed", "pause", "disk-full", "rolling-bounce", "partition"])
 def test_a_fault_that_only_shows_inside_is_refused_for_a_black_box(black_box, fault):
-    with pytest.raises(UsageError, match=rf"the fault {fault} bites is seen in .* take .*instance-kill, bounce\."):
+    with pytest.raises(
+        UsageError, match=rf"the fault {fault} takes effect is seen in .* take .*instance-kill, bounce\."
+    ):
         SCENARIO.validate(black_box(fault=fault))
     SCENARIO.validate(black_box(fault="instance-kill"))
 
@@ -299,7 +301,7 @@ def test_a_second_fault_has_its_configuration_in_all_runs_and_an_instance_of_its
     folder = shutil.copytree(ORDERS, tmp_path / "orders")
     file = folder / "onceproof.toml"
     trial = a_trial("4.3.1", scenario="app", application=str(folder), fault="bounce", beside="pause")
-    with pytest.raises(UsageError, match=r"pause strikes another instance beside the first fault; .* instances = 1"):
+    with pytest.raises(UsageError, match=r"pause hits another instance than the first fault does; .* instances = 1"):
         SCENARIO.validate(trial)
     file.write_text(file.read_text().replace("instances = 1", "instances = 3"))
     application_of.cache_clear()
@@ -337,7 +339,5 @@ def test_a_setter_of_rocksdb_is_asked_where_a_fault_brings_one_of_ours(tmp_path,
 
 def test_a_second_fault_without_a_first_one_is_refused(tmp_path):
     request = ApplicationRequest(streams=("4.3.1",), settings=("fault=none", "beside=pause"))
-    with pytest.raises(
-        UsageError, match=r"beside=pause strikes beside another fault, and there is none: add --fault\."
-    ):
+    with pytest.raises(UsageError, match=r"beside=pause is a second fault, and there is no first one: add --fault\."):
         app_run(RunFolder(tmp_path), ORDERS, request, 1)

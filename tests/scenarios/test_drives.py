@@ -45,17 +45,17 @@ CAME_BACK = (
     r"^Task 0_\d+ was active, standby, active on instance-1-StreamThread-1.*: away for [\d,]+ ms, in which other "
 )
 STAYED = "^No task went active, standby, active on one thread while records flowed"
-BIT_NOT = "^The fault pause did not bite: "
+BIT_NOT = "^The fault pause did not take effect: "
 KILL = {"fault": "broker-kill", "nodes": 3}
 STOP = {"fault": "broker-pause", "nodes": 3}
 MOVE = {"fault": "leader-election", "nodes": 3}
 CUT = {"fault": "partition"}
 ONE_TWO = {"program": "1 2"}
 KILLED = r"^Node 1, which led {} and \d+ other partitions, was killed; node 2 led it after 1\d\d\d ms"
-KILLED_NOT = "^The fault broker-kill did not bite: .*"
-STOPPED_NOT = "^The fault broker-pause did not bite: .*"
-CUT_NOT = "^The fault partition did not bite: .*"
-MOVED_NOT = "^The fault leader-election did not bite: .*"
+KILLED_NOT = "^The fault broker-kill did not take effect: .*"
+STOPPED_NOT = "^The fault broker-pause did not take effect: .*"
+CUT_NOT = "^The fault partition did not take effect: .*"
+MOVED_NOT = "^The fault leader-election did not take effect: .*"
 WAYS = [
     Way("enumerator", "a task comes back", True, CAME_BACK),
     Way("enumerator", "a task comes back after a restart", True, CAME_BACK, restart_on="4.2.1"),
@@ -85,7 +85,7 @@ WAYS = [
         "enumerator",
         "a zombie is not missed",
         False,
-        BIT_NOT + "no instance went on",
+        BIT_NOT + "no instance took over",
         "PAUSED",
         nature=Nature(misses=False),
     ),
@@ -155,14 +155,14 @@ WAYS = [
         "a link is cut, and others take over",
         True,
         r"^The link of instance-1 to node 1, which led __consumer_offsets-\d \(group-coordinator\), was cut for [78],\d+ ms "
-        r"and swallowed 500 bytes\. Others took over 0_\d; instance-1 was fenced and went on\.",
+        r"and swallowed 500 bytes\. Others took over 0_\d; instance-1 was fenced and continued\.",
         parameters=CUT,
     ),
     Way(
         "enumerator",
         "a link is cut, and nobody misses the instance",
         True,
-        "which led .*-input-. \\(input\\), was cut .* instance-1 kept its tasks and went on",
+        "which led .*-input-. \\(input\\), was cut .* instance-1 kept its tasks and continued",
         parameters={**CUT, "partition_leads": "input"},
         nature=Nature(misses=False),
     ),
@@ -232,7 +232,7 @@ WAYS = [
         "multirunner",
         "nobody is there to take over",
         False,
-        BIT_NOT + "it takes an instance with an active task and another one beside it, but 1 ran",
+        BIT_NOT + "it takes an instance with an active task and another one besides it, but 1 ran",
         "PAUSED",
         {"program": "1"},
     ),
@@ -291,9 +291,9 @@ WAYS = [
         "DURING_RESTORATION",
         nature=Nature(restoration=0.0),
     ),
-    Way("quota", "throttled for long enough", True, "throttled for up to 120 ms, .* the load went on for 4[0-9] s"),
+    Way("quota", "throttled for long enough", True, "throttled for up to 120 ms, .* the load lasted for 4[0-9] s"),
     Way("quota", "never throttled", False, "throttled for up to 0 ms", nature=Nature(throttles=False)),
-    Way("quota", "throttled too late", False, "the load went on for 1[0-9] s", parameters={"seconds": 20}),
+    Way("quota", "throttled too late", False, "the load lasted for 1[0-9] s", parameters={"seconds": 20}),
     Way(
         "quota",
         "no transaction met the throttle",
@@ -348,7 +348,7 @@ WAYS = [
         "at-least-once",
         "its producer gives up again and again",
         False,
-        r" It gave up 2 times in all, so what it had sent anew may come beside what it sent later\.$",
+        r" It gave up 2 times in all, so what it had sent again may come in addition to what it sent later\.$",
         "TIMED_OUT",
         nature=Nature(gives_up_again=True),
     ),
@@ -436,7 +436,7 @@ WAYS = [
             "table-join",
             f"changelogs are compacted, {over}",
             True,
-            rf"went on \({over}\)\. .* no record left of [1-9][\d,]* keys",
+            rf"continued \({over}\)\. .* no record left of [1-9][\d,]* keys",
             variant,
             all_steps_tried=True,
         )
@@ -466,7 +466,14 @@ WAYS = [
     ),
     Way("global-join", "bounced", True, r"^instance-\d was closed in .* others processed [1-9]", "BOUNCED"),
     *(
-        Way(scenario, "its tasks do not move", False, "did not bite: ", parameters={"fault": fault}, nature=nature)
+        Way(
+            scenario,
+            "its tasks do not move",
+            False,
+            "did not take effect: ",
+            parameters={"fault": fault},
+            nature=nature,
+        )
         for scenario in ("stream-join", "foreign-key-join", "global-join", "table-join")
         for fault, nature in (("pause", Nature(misses=False)), ("topology-pause", Nature(pauses=False)))
     ),
@@ -549,7 +556,7 @@ WAYS = [
         {"records": 1},
         all_steps_tried=True,
     ),
-    Way("grouped-table", "no other release", False, "did not bite: .* kept no sums", all_steps_tried=False),
+    Way("grouped-table", "no other release", False, "did not take effect: .* kept no sums", all_steps_tried=False),
     Way(
         "grouped-stream",
         "an instance is killed",
@@ -626,17 +633,17 @@ WAYS = [
     *(
         Way("endings", f"a member closes amid a rebalance, {variant}", True, text, variant, nature=Nature(waits=True))
         for variant, text in (
-            ("REBALANCING", "^instance-2 closed amid a rebalance with 0_.* to leave, while"),
-            ("REBALANCING_THREADS", "^instance-2 closed amid a rebalance with 0_.* to leave, while"),
-            ("REBALANCING_STAYING", "^instance-2 closed amid a rebalance with 0_.* to stay, while"),
+            ("REBALANCING", "^instance-2 closed during a rebalance with 0_.* to leave, while"),
+            ("REBALANCING_THREADS", "^instance-2 closed during a rebalance with 0_.* to leave, while"),
+            ("REBALANCING_STAYING", "^instance-2 closed during a rebalance with 0_.* to stay, while"),
         )
     ),
-    Way("endings", "the rebalance is over", False, "closed not amid a rebalance and", "REBALANCING_FENCED"),
+    Way("endings", "the rebalance is over", False, "closed not during a rebalance and", "REBALANCING_FENCED"),
     Way(
         "endings",
         "it is not fenced",
         False,
-        "closed amid a rebalance and not fenced with",
+        "closed during a rebalance and not fenced with",
         "REBALANCING_FENCED",
         nature=Nature(waits=True),
     ),
@@ -648,12 +655,12 @@ WAYS = [
         "KILLED",
     ),
     Way("endings", "state is cleaned up", True, "cleaned up with state of 2 of its tasks", "CLEANED_UP"),
-    Way("endings", "it is terminated amid a restoration", True, r"SIGTERM amid [\d,]+ records", "TERMINATED"),
+    Way("endings", "it is terminated amid a restoration", True, r"SIGTERM during [\d,]+ records", "TERMINATED"),
     Way(
         "endings",
         "it is terminated when all is restored",
         False,
-        "SIGTERM amid no restoration",
+        "SIGTERM during no restoration",
         "TERMINATED",
         nature=Nature(restoration=0.0),
     ),
@@ -695,7 +702,7 @@ WAYS = [
         nature=Nature(halts_in_deletion=False),
     ),
     Way("windows", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
-    Way("windows", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
+    Way("windows", "no other release", False, "did not take effect", "ROLLING", all_steps_tried=False),
     *(
         Way("as-of-join", name, True, r"^instance-\d was killed with 0_", variant, all_steps_tried=True)
         for name, variant in (("an instance is killed", "DEFAULT_CONFIG"), ("a standby takes over", "STANDBY"))
@@ -769,7 +776,7 @@ WAYS = [
         parameters={"partitions": 1},
     ),
     Way("punctuators", "it rolls", True, "The group went from 4.3.1 to 4.2.1 in 2", "ROLLING", restart_on="4.2.1"),
-    Way("punctuators", "no other release", False, "did not bite", "ROLLING", all_steps_tried=False),
+    Way("punctuators", "no other release", False, "did not take effect", "ROLLING", all_steps_tried=False),
     *(
         Way("migration", name, exercised, f"^When its broker .*: {held}", variant, nature=nature, all_steps_tried=True)
         for name, exercised, held, variant, nature in (

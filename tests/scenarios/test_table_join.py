@@ -70,7 +70,7 @@ def test_a_key_is_where_its_total_is():
         ({"stores": "in-memory", "fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ({"fault": "rolling-bounce"}, "a rolling bounce takes a second release"),
         ({"compacted": "state kept", "fault": "none"}, None),
-        ({"compacted": "state lost", "fault": "bounce"}, "where changelogs are compacted no fault strikes"),
+        ({"compacted": "state lost", "fault": "bounce"}, "where changelogs are compacted no fault can be injected"),
         ({"compacted": "state aged", "fault": "none"}, None),
     ],
 )

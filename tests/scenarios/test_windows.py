@@ -56,7 +56,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
     [
         ("DEFAULT_CONFIG", {}, None),
         ("REBALANCED", {}, None),
-        ("UPDATES", {"caching": True}, "of a cached store not every update comes out"),
+        ("UPDATES", {"caching": True}, "of a cached store not every update is emitted"),
         ("IN_MEMORY", {"fault": "state-lost"}, "the fault state-lost is of stores on disk"),
         ("DEFAULT_CONFIG", {"records": 40_000}, "a sum has 22 bits; take fewer records, at most 41,942"),
         ("TIME_LIMIT", {}, None),
@@ -66,9 +66,9 @@ def test_the_topology_is_told_what_the_checks_are_told():
         ("ROLLING", {}, "a rolling bounce takes a second release"),
         ("ON_CLOSE", {}, None),
         ("ON_CLOSE_SESSION_SEGMENTS", {}, None),
-        ("ON_CLOSE_SESSION_SEGMENTS", {"kept.longer": True}, "two.segments is for sessions that come out when they"),
-        ("ON_CLOSE_SESSION_SEGMENTS", {"kind": "tumbling"}, "two.segments is for sessions that come out when they"),
-        ("ON_CLOSE", {"suppressed": True}, "windows come out either from suppress or when they close"),
+        ("ON_CLOSE_SESSION_SEGMENTS", {"kept.longer": True}, "two.segments is for sessions that are emitted when they"),
+        ("ON_CLOSE_SESSION_SEGMENTS", {"kind": "tumbling"}, "two.segments is for sessions that are emitted when they"),
+        ("ON_CLOSE", {"suppressed": True}, "windows are emitted either from suppress or when they close"),
         ("ON_CLOSE", {"records": 40_000}, "a sum has 22 bits"),
     ],
 )

@@ -182,7 +182,7 @@ def _headline(
     way = f"{question.current} to {question.target}{' (a downgrade)' if question.is_back else ''}"
     needed = sum(gap.is_needed for gap in gaps)
     behind = f"; {_count(left, 'known issue is', 'known issues are')} left behind" if left else ""
-    between = f"; {_count(met, 'known issue strikes', 'known issues strike')} on the way" if met else ""
+    between = f"; {_count(met, 'known issue applies', 'known issues apply')} on the way" if met else ""
     lack = f"; {_count(needed, 'thing was', 'things were')} not checked" if needed else ""
     older = len(question.older)
     age = f"; {_count(older, 'verdict is', 'verdicts are')} by an earlier harness" if older else ""
@@ -200,7 +200,7 @@ def _count(number: int, one: str, several: str) -> str:
 def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]:
     current, target = question.current, question.target
     if reason := question.refusal(current, target):
-        yield Said(f"{target} cannot go on with the state of {current}: {reason}", (GUIDE, RESTARTS))
+        yield Said(f"{target} cannot continue with the state of {current}: {reason}", (GUIDE, RESTARTS))
     for change in question.topology.grave if question.topology else ():
         yield Said(f"Your topology changes: {change.summary} ({'; '.join(change.effects)}).", (COMPARED,))
     for issue in gained:

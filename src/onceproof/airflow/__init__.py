@@ -23,7 +23,7 @@ VARIABLE = "onceproof"  # of Airflow: settings as JSON, by the names of `oncepro
 
 
 def dags(*wanted: str) -> dict[str, object]:
-    """The DAGs by their ids, made anew at each call; those that are `wanted`, or all.
+    """The DAGs by their ids, built again at each call; those that are `wanted`, or all.
 
     Settings come from `ONCEPROOF_*`, and those that are not there from the Airflow variable `onceproof`.
 

@@ -1,4 +1,4 @@
-"""The evidence in the package, and how it stands beside what was measured here: one's own results come first."""
+"""The evidence in the package, and how it compares with what was measured here: one's own results come first."""
 
 from collections.abc import Collection, Mapping
 from functools import cache

@@ -94,7 +94,7 @@ class Asked(BaseModel):
         try:
             return cls.read(params)
         except ValueError as error:
-            raise UsageError(f"The params cannot be read: {error}. Trigger the run anew.") from None
+            raise UsageError(f"The params cannot be read: {error}. Trigger the run again.") from None
 
 
 def _param(schema: Mapping[str, Any]) -> dict[str, object]:
@@ -218,16 +218,14 @@ class ExploreRequest(Seeded):
         default=None,
         ge=1,
         le=24 * 60,
-        description="Of searching, for each release. Empty: until the hour below.",
+        description="Minutes of searching, for each release. Empty: until the hour below.",
     )
     until: Annotated[str, Field(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")] | None = Field(
         default="06:00",
         description="Local time at which the night is over, for example 06:00; if no minutes are given.",
     )
     bisect: bool = Field(default=True, description="Also find the releases that show a finding.")
-    seed: Seed = Field(default=None, description="From which all schedules follow. Empty: drawn from the run's id.")
-    anew: bool = Field(
-        default=False, description="Begin another search, instead of going on with that of the last night."
-    )
+    seed: Seed = Field(default=None, description="Random seed of all schedules. Empty: drawn from the run's id.")
+    anew: bool = Field(default=False, description="Begin another search, instead of continuing that of the last night.")
     uniform: bool = False  # each schedule is drawn afresh
     plant: str | None = None

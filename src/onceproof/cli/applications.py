@@ -200,7 +200,7 @@ def run(
 
 
 def _watch(folder: Path, one_round: Callable[[], object]) -> None:
-    """Do a round at once, and another one for each change; problems of the application are printed, and mended."""
+    """Do a round at once, and another one for each change; problems of the application are printed."""
     from onceproof.cli.watching import rounds
 
     for _ in rounds(folder):

@@ -57,9 +57,9 @@ def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Atlases, of several machines or nights.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The atlas to write.")],
 ) -> None:
-    """Make one atlas of several, whichever comes first.
+    """Merge atlases; their order does not matter.
 
-    The newest red verdict of each cell and harness stays, and the newest other one. Exit: 0, 2 usage, 4 error.
+    It keeps the newest red verdict of each cell and harness, and the newest other one. Exit: 0, 2 usage, 4 error.
     """
     from onceproof.atlas.file import read_atlas, write_atlas
     from onceproof.atlas.measurement import merged
@@ -80,7 +80,7 @@ def diff(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="An atlas, or `shipped`.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Print the cells whose verdict is another one, for a release note or an alert.
+    """Print the cells whose verdict differs, for a release note or an alert.
 
     Exit: 0 nothing is newly red, 1 a cell is newly red or its red is no longer explained, 2 usage.
     """
@@ -105,7 +105,7 @@ def diff(
 
 @atlas.command("show")
 def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
-    """Print what is measured: by release the cells that are measured, of those of the matrix `atlas`.
+    """Print how many cells of the matrix `atlas` are measured, by release.
 
     Exit: 0, 2 usage.
     """
@@ -138,7 +138,7 @@ def site(
     file: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="An atlas; by default the one that is shipped.")
     ] = None,
-    url: Annotated[str, typer.Option(metavar="URL", help="Where it will be, for the feed.")] = "",
+    url: Annotated[str, typer.Option(metavar="URL", help="The address where it will be published, for the feed.")] = "",
 ) -> None:
     """Write the atlas as static pages, which need no server: releases, known issues, upgrades, a search and a feed.
 
@@ -164,7 +164,7 @@ def badge(
         Path | None, typer.Option(metavar="FILE", help="Write the answer of an endpoint for shields.io.")
     ] = None,
 ) -> None:
-    """Print what is known of a release in a line, or write it as a badge: by the registry, your runs and the atlas.
+    """Print in one line what the registry, your runs and the atlas know of a release, or write it as a badge.
 
     Exit: 0, 2 usage, 4 error.
     """

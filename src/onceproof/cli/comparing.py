@@ -39,7 +39,7 @@ def compare(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare what becomes of topologies, without brokers, in seconds.
+    """Compare the topologies that two releases build, without brokers, in seconds.
 
     Two releases: hundreds of topologies, with and without optimization. Two folders, or a shape that --keep wrote and a
     folder: which state is lost, and how to deploy. Exit for releases: 0 the same, 1 a topology, its state or its

@@ -35,27 +35,30 @@ def explore(
     streams: Annotated[
         str | None, typer.Option(metavar="V|DIR", help="Kafka Streams release, or newest, or the folder of a build.")
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.1, help="No trial begins after so many.")] = 60.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Start no trial after this many minutes.")] = 60.0,
     broker: BrokerOption = BROKER,
     maven_repo: MavenRepoOption = [],
     scenario_: ScenariosOption = [],
     set_: Annotated[
         list[str],
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter that each schedule has; repeatable."),
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of every schedule; repeatable."),
     ] = [],
     seed: Annotated[
-        int | None, typer.Option(min=0, help="From which all schedules follow; by default a random one.")
+        int | None, typer.Option(min=0, help="Random seed of all schedules; by default a random one.")
     ] = None,
     uniform: Annotated[
         bool,
-        typer.Option("--uniform", help="Draw each schedule of any scenario, whatever was run before, for comparison."),
+        typer.Option(
+            "--uniform",
+            help="Draw each schedule uniformly from all scenarios, regardless of earlier trials, for comparison.",
+        ),
     ] = False,
     plant_: PlantOption = None,
     bisect: Annotated[
         bool, typer.Option("--bisect", help="Also find the releases that show a finding, within the minutes.")
     ] = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="ID|last", help="Go on with this search, as it was asked for.")
+        str | None, typer.Option(metavar="ID|last", help="Continue this search, as it was asked for.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,7 +75,7 @@ def explore(
     if resume is not None:
         if streams or broker != BROKER or maven_repo or scenario_ or set_ or seed is not None or plant_ or uniform:
             raise UsageError(
-                f"--resume {resume} goes on with what was asked for then: give --minutes or --bisect beside it."
+                f"--resume {resume} continues what was asked for then: only --minutes and --bisect can be added."
             )
         folder = last_of(root) if resume == "last" else ExplorationFolder(root / resume)
         asked = begun(folder)
@@ -92,7 +95,7 @@ def explore(
         )
         asked = verbs.asked_for(request, streams, folder.path.name, seed_or_random(seed))
     else:
-        raise UsageError("Name a release to search with --streams, or a search to go on with by --resume.")
+        raise UsageError("Name a release to search with --streams, or a search to continue with --resume.")
     with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:
         exploration = verbs.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
     if as_json:

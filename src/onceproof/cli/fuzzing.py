@@ -22,12 +22,10 @@ group = typer.Typer()
 def fuzz(
     streams: Annotated[str | None, typer.Option(metavar="V", help="Kafka Streams release, or newest.")] = None,
     against: Annotated[
-        str | None, typer.Option(metavar="V", help="Also compare what it puts out with this release.")
+        str | None, typer.Option(metavar="V", help="Also compare its output with that of this release.")
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.01, help="No case begins after so many.")] = 10.0,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="From which all cases follow; by default a random one.")
-    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.01, help="Start no case after this many minutes.")] = 10.0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of all cases; by default a random one.")] = None,
     without: Annotated[
         list[str] | None, typer.Option(metavar="OPERATION", help="Draw none of these: docs/fuzzing.md. Repeatable.")
     ] = None,
@@ -35,7 +33,7 @@ def fuzz(
         bool, typer.Option("--uniform", help="Draw each operation as often as the others, for comparison.")
     ] = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="ID|last", help="Go on with this fuzzing, as it was asked for.")
+        str | None, typer.Option(metavar="ID|last", help="Continue this fuzzing, as it was asked for.")
     ] = None,
     tickets: Annotated[
         bool, typer.Option("--tickets", help="Bisect each finding over all releases, and write its ticket.")
@@ -51,13 +49,13 @@ def fuzz(
 
     if resume is not None:
         if streams or against or without or uniform or seed is not None:
-            raise UsageError(f"--resume {resume} goes on with what was asked for then: give --minutes beside it.")
+            raise UsageError(f"--resume {resume} continues what was asked for then: only --minutes can be added.")
         state = verbs.resumed(resume)
     elif streams is not None:
         [streams], against = exact_releases([streams]), exact_releases([against])[0] if against else None
         state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed), without or (), uniform=uniform)
     else:
-        raise UsageError("Name a release to fuzz with --streams, or a fuzzing to go on with by --resume.")
+        raise UsageError("Name a release to fuzz with --streams, or a fuzzing to continue with --resume.")
     with interruptible(), progress(f"{state.streams}, seed {state.seed}") as report:
         fuzzed = verbs.fuzz(state, 60 * minutes, report)
         if tickets and fuzzed.findings:
@@ -96,7 +94,7 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
         out.print(f"[yellow]known[/]: {known.issue} ({seen})", soft_wrap=True)
     if not fuzzed.findings:
         others = ", but for known issues" if fuzzed.issues else ""
-        out.print(f"[green]every case puts out what its operations mean{others}[/]")
+        out.print(f"[green]every case emits what its operations mean{others}[/]")
     if fuzzed.searched:
         out.print(_searched(fuzzed.searched))
     for reason, count in fuzzed.left_out.items():

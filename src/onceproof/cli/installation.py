@@ -130,7 +130,7 @@ def sweep(
 ) -> None:
     """Remove leftovers of Onceproof: processes without an owner, data of brokers, state of instances.
 
-    The topics of an interrupted run stay, so that `run --resume` can go on with it, unless --all is given.
+    The topics of an interrupted run stay, so that `run --resume` can continue it, unless --all is given.
 
     With --brokers, topics, groups and quotas there, too, with the prefix ONCEPROOF_PREFIX: of runs that began more than
     an hour ago and of which no group has a member. It names them and asks before it removes them.
@@ -153,7 +153,7 @@ def sweep(
         out.print(f"removed {removed}", markup=False, soft_wrap=True)
     for run in kept(settings.runs):
         out.print(
-            f"kept the topics of run {run.run_id}: `onceproof run --resume {run.run_id}` goes on with it, "
+            f"kept the topics of run {run.run_id}: `onceproof run --resume {run.run_id}` continues it, "
             "`onceproof sweep --all` removes them",
             soft_wrap=True,
         )

@@ -48,10 +48,10 @@ def qualify(
     seed: SeedOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show that Onceproof still sees on a release: before anything there is judged.
+    """Check that Onceproof can detect failures on a release, before judging it.
 
-    It looks for each thing that Onceproof goes by in a trial that must have it: what the brokers' logs hold, phrases of
-    Kafka Streams' logs, planted bugs, known issues.
+    It looks for each sign that Onceproof relies on, in a trial that must show it: what the brokers' logs hold, phrases
+    of Kafka Streams' logs, planted bugs, known issues.
 
     Exit: 0 the release qualifies, 1 the harness has to learn what Kafka changed, 2 usage, 3 the trials decide nothing,
     4 error.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from onceproof.lab.external_brokers import ExternalCluster
 
 group = typer.Typer()
-FAULT = "fault"  # the parameter that names the fault that strikes
+FAULT = "fault"  # the parameter that names the fault that is injected
 MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML file with yours."
 
 

@@ -77,7 +77,7 @@ class TrialAnswer:
     not_looked_at: Mapping[str, str]  # promises, and why
     steps: int | None  # that the driver took
     plant: Planted | None
-    fault: FaultOutcome | None  # that struck the application instead of the scenario's own steps
+    fault: FaultOutcome | None  # that was injected instead of the scenario's own steps
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance: what it reports about itself
     seconds: Mapping[str, float]  # by phase, and their total
     folder: str
@@ -117,7 +117,7 @@ def trial(
     plant_: PlantOption = None,
     anomaly: Annotated[
         list[str],
-        typer.Option("--anomaly", metavar="NAME", help="Look for this one alone; repeatable."),
+        typer.Option("--anomaly", metavar="NAME", help="Look for this anomaly only; repeatable."),
     ] = [],
     git_bisect: Annotated[
         bool,
@@ -150,7 +150,7 @@ def trial(
         settings.append(f"nodes={nodes}")
     if roll_to is not None:
         if restart_on is not None:
-            raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} are two ways to go on: take one.")
+            raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} exclude each other: give one of them.")
         variant, restart_on = rolling_variant(name, variant), roll_to
     [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
     [restart_on] = named_streams([restart_on], maven_repo) if restart_on else [None]
@@ -219,7 +219,7 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
         effect = plant(planted.name).effect
         out.print(f"  [magenta]planted: {planted.name}[/], fired {planted.fired:,} times. {effect}", soft_wrap=True)
     if answer.fault:
-        bit = "it bit" if answer.fault.bit else "it did not bite"
+        bit = "it took effect" if answer.fault.bit else "it did not take effect"
         out.print(f"  [magenta]fault: {answer.fault.name}[/], {bit}")
     out.print(f"  {'exercised' if answer.exercised else '[yellow]not exercised[/]'}: {escape(answer.reason)}")
     if witnesses:
@@ -333,7 +333,7 @@ def bisect(
 ) -> None:
     """Find, on each release line, where a scenario's anomaly begins and ends.
 
-    Exit: 0 all of it stands, 2 usage, 3 some releases are not sure, or nothing was red, 4 error.
+    Exit: 0 all boundaries are established, 2 usage, 3 some releases are undecided, or nothing was red, 4 error.
     """
     from onceproof.campaigns.bisection import verbs
     from onceproof.campaigns.requests import BisectRequest

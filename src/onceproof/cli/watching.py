@@ -27,7 +27,7 @@ def watched(folder: Path) -> list[Path]:
 
 
 class _Named(DefaultFilter):
-    """Changes of these files, and in these folders; not of what editors and tools keep beside them."""
+    """Changes of these files, and in these folders; not of what editors and tools keep next to them."""
 
     def __init__(self, files: list[Path]) -> None:
         super().__init__()

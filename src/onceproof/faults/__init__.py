@@ -1,4 +1,4 @@
-"""The faults that can strike an application, one module each."""
+"""The faults that can be injected into an application, one module each."""
 
 from pydantic import Field
 
@@ -47,11 +47,11 @@ _MODULES = (
 # Ours, and those of packages that name a module as an entry point of this group (docs/adding-a-fault.md).
 FAULTS = Registry("onceproof.faults", "FAULT", Fault, _MODULES)
 NONE = "none"
-# Those that strike one of several brokers: others can do its work, so under exactly-once every promise still holds.
+# Those that hit one of several brokers: others can do its work, so under exactly-once every promise still holds.
 OF_BROKERS = (broker_kill.FAULT, broker_pause.FAULT, leader_election.FAULT)
-# Those that strike the disk of one instance: what cannot be trusted must be restored, so every promise still holds.
+# Those that hit the disk of one instance: what cannot be trusted must be restored, so every promise still holds.
 OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FAULT, state_copied.FAULT)
-# Those that can strike a scenario whose group has several instances.
+# Those that can be injected into a scenario whose group has several instances.
 OF_GROUPS = (
     pause.FAULT,
     partition.FAULT,
@@ -98,7 +98,7 @@ class Injection(BaseParameters):
 
 
 def refuse_fault(streams: Release, values: Injection) -> str | None:
-    """Why the fault that is injected cannot strike this release, or takes more brokers, if it does."""
+    """Why the fault cannot be injected on this release, or that it needs more brokers; None if neither holds."""
     injected = values.injected
     if injected is None:
         return None

@@ -1,8 +1,8 @@
 """The parts of a fault, and what it may ask of the world.
 
 A fault is one value (`Fault`) in a module of its own. What it does in one trial is a `FaultRun`: done on entry of a
-`with` block, undone at its end whatever happened in it, and recorded in the timeline. Whether it bit is concluded from
-what was observed, not from what was done.
+`with` block, undone at its end whatever happened in it, and recorded in the timeline. Whether it took effect is
+concluded from what was observed, not from what was done.
 """
 
 import random
@@ -135,8 +135,8 @@ class Instances(Protocol):
         Args:
             name: of the instance.
             release: of Kafka Streams; the cell's if not given.
-            config: Kafka Streams configuration beside the scenario's.
-            app: settings of the topology beside the scenario's.
+            config: Kafka Streams configuration in addition to the scenario's.
+            app: settings of the topology in addition to the scenario's.
             log: name of its log; by default the instance's name and the count of its starts.
         """
 
@@ -216,7 +216,7 @@ class FaultContext(Protocol):
         """The input that is not committed: by role and partition, from an offset on, as in events (`open`)."""
 
 
-AT_WORK = (1_000, 5_000)  # records that are processed before a fault strikes; their number is drawn
+AT_WORK = (1_000, 5_000)  # records that are processed before a fault is injected; their number is drawn
 AT_WORK_WITHIN = 5.0  # seconds
 RIPE_WITHIN = 6.0  # seconds
 SESSION = 4.0  # seconds after which a member that did not leave is missed
@@ -225,7 +225,7 @@ AT_REST = 1.0  # seconds without a change of state, after which a group counts a
 
 
 class NoTargetError(Exception):
-    """There is nothing for the fault to strike; says why."""
+    """There is nothing that the fault could be injected into; says why."""
 
 
 class FaultRun(ABC):
@@ -238,7 +238,7 @@ class FaultRun(ABC):
         self.lab = lab
 
     def ripe(self) -> bool:
-        """Whether it would bite now; asked again and again for a while, then it strikes all the same.
+        """Whether it would take effect now; asked again and again for a while, then it is injected in any case.
 
         Raises:
             NoTargetError: as of `apply`.
@@ -267,38 +267,38 @@ class FaultRun(ABC):
 
     @abstractmethod
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """The proof as JSON; what it lacks, if the fault did not bite; what happened, in one sentence."""
+        """The proof as JSON; what it lacks, if the fault did not take effect; what happened, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that can strike the application of a scenario, in addition to or instead of the scenario's own."""
+    """A fault that can be injected into a scenario's application, in addition to or instead of the scenario's own."""
 
     name: str
     effect: str  # what it does, in one sentence
     undone: str  # how, in one sentence
-    needs: str  # what a scenario needs for it to bite, in one clause
+    needs: str  # what a scenario needs for it to take effect, in one clause
     new_run: Callable[[FaultContext], FaultRun]
     parameters: type[BaseParameters] = BaseParameters
     nodes: int = 1  # the least number of brokers
     since: Release | None = None  # the first Kafka Streams that can do it; None: all can
     lasts: float = 8.0  # seconds for which records must last, at any time
     requires: frozenset[Capability] = frozenset()  # of the brokers
-    seen_outside: bool = False  # whether a black box shows that it bit
+    seen_outside: bool = False  # whether a black box shows that it took effect
     # Kafka Streams configuration without which a trial would wait for minutes, from the parameters' values.
     config: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
 
 
 @contextmanager
 def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[str]:
-    """Have a fault strike for the time of a `with` block; it is undone whatever happens there.
+    """Inject a fault for the time of a `with` block; it is undone whatever happens there.
 
     Args:
-        fault: that strikes.
-        strike: the fault in the world of this trial; nothing is done yet.
+        fault: that is injected.
+        fault_run: the fault in the world of this trial; nothing is done yet.
 
     Raises:
-        NoTargetError: there is nothing for it to strike.
+        NoTargetError: there is nothing that it could be injected into.
     """
     lab = fault_run.lab
     try:
@@ -315,15 +315,15 @@ def at_work(fault: Fault, fault_run: FaultRun) -> Iterator[str]:
 def run_fault(
     fault: Fault, lab: FaultContext, meanwhile: Callable[[], None], beside: Fault | None = None
 ) -> FaultOutcome:
-    """Have a fault strike in the middle of work, take effect, be undone and be dealt with.
+    """Inject a fault in the middle of work, await its effect, undo it and await the recovery.
 
     The outcome is recorded in the timeline, too.
 
     Args:
-        fault: that strikes.
+        fault: that is injected.
         lab: the world of the trial.
         meanwhile: called again and again, so that records flow.
-        beside: a second fault, which strikes another instance when the first one has taken effect, and is over before.
+        beside: a second fault. It hits another instance after the first one has taken effect, and is over before it.
     """
     second = None
 
@@ -371,7 +371,7 @@ def processed(lab: FaultContext) -> int:
 
 
 def draw_busy(lab: FaultContext, others: int = 0) -> Instance:
-    """An instance drawn from those that hold active tasks, if enough others run beside it.
+    """An instance drawn from those that hold active tasks, if enough others run besides it.
 
     Raises:
         NoTargetError: there is none, or there are too few others.
@@ -379,7 +379,7 @@ def draw_busy(lab: FaultContext, others: int = 0) -> Instance:
     running = lab.instances.running
     busy = sorted(name for name, instance in running.items() if instance.tasks("active"))
     if not busy or len(running) <= others:
-        beside = " and another one beside it" if others else ""
+        beside = " and another one besides it" if others else ""
         raise NoTargetError(
             f"it takes an instance with an active task{beside}, but {len(running)} ran, of which {len(busy)} had a task"
         )
@@ -426,5 +426,5 @@ def log_lines(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> It
 
 def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], message: str = "") -> FaultOutcome:
     if missing:
-        message = f"The fault {fault.name} did not bite: {'; '.join(missing)}."
+        message = f"The fault {fault.name} did not take effect: {'; '.join(missing)}."
     return FaultOutcome(fault.name, not missing, message, proof)

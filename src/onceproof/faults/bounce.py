@@ -39,7 +39,7 @@ class Bounce(DirectoryFaultRun):
         return victim.name
 
     def took_effect(self) -> bool:
-        """Whether others go on with all of its tasks, if there are others."""
+        """Whether others have taken over all of its tasks, if there are others."""
         return not self._has_others or self._takeover.is_complete()
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
@@ -54,7 +54,7 @@ class Bounce(DirectoryFaultRun):
         }
         missing = self._missing_work()
         if self._has_others and self._takeover.left:
-            missing.append(f"no instance went on with {', '.join(self._takeover.left)} while {self._name} was away")
+            missing.append(f"no instance took over {', '.join(self._takeover.left)} while {self._name} was away")
         others = f", others processed {self._takeover.records:,} records of them" if self._has_others else ""
         description = (
             f"{self._name} was closed in {closed_ms:,} ms with {', '.join(self._takeover.tasks)}{others}; "

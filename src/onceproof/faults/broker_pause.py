@@ -102,7 +102,7 @@ class BrokerPause(LeaderFaultRun):
 FAULT = Fault(
     name=NAME,
     effect="The broker that leads a partition stands still (SIGSTOP), beyond its session with the controller.",
-    undone="It goes on (SIGCONT), as a zombie.",
+    undone="It resumes (SIGCONT), as a zombie.",
     needs="it takes three brokers, and topics that two of them may serve",
     new_run=BrokerPause,
     parameters=Parameters,

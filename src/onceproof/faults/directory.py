@@ -1,4 +1,4 @@
-"""Faults of an instance's state directory: it is struck, and the instance is started over it.
+"""Faults of an instance's state directory: it is damaged, and the instance is started on it.
 
 What Kafka Streams finds there when it starts, and what it does with each item:
 
@@ -122,7 +122,7 @@ class DirectoryFaultRun(FaultRun):
         self._held: dict[str, Any] = {}  # what it held when the instance was started again
 
     def _choose(self, others: int = 0) -> Instance:
-        """An instance drawn from those that hold active tasks, if enough others run beside it."""
+        """An instance drawn from those that hold active tasks, if enough others run besides it."""
         self._victim = draw_busy(self.lab, others)
         return self._victim
 

@@ -1,7 +1,7 @@
 """The disk of an instance is full: files can be created there, and nothing can be written to them.
 
 The kernel refuses each write of the process to a file (RLIMIT_FSIZE, set on the running process), as a full disk does.
-That takes no privilege, strikes the disk of one instance alone, and ends with the process, even if the lab is
+That takes no privilege, affects the disk of one instance alone, and ends with the process, even if the lab is
 killed. A small file system would say `No space left on device` instead of `File too large`, but needs root, must exist
 before the instance does, and stays behind. The log of the instance is a file, too, so what it says meanwhile is known
 by its events, which go through a pipe.

@@ -1,9 +1,10 @@
-"""A rebalance is held up by a member that does not answer, while another one goes on with its tasks.
+"""A rebalance is held up by a member that does not answer, while another one continues to process its tasks.
 
 An instance is stopped (SIGSTOP), well within its session, and a new one joins. The group waits for the one that is
-stopped, and no member may commit meanwhile. Those that still have their tasks go on processing, until their transaction
-times out and the coordinator aborts it. Nothing that they did since may stay: neither in output, nor in stores, nor may
-their input be deleted (KAFKA-17635: records of repartition topics were purged up to where they had been read).
+stopped, and no member may commit meanwhile. Those that still have their tasks continue to process, until their
+transaction times out and the coordinator aborts it. Nothing that they did since may stay: neither in output, nor in
+stores, nor may their input be deleted (KAFKA-17635: records of repartition topics were purged up to where they had been
+read).
 
 A pause of the garbage collector during a deployment does the same.
 """
@@ -77,7 +78,7 @@ class HeldRebalance(FaultRun):
         return sum(instance.processed for instance in self._others)
 
     def took_effect(self) -> bool:
-        """Whether the rebalance has been held up for long enough, and somebody who went on was fenced."""
+        """Whether the rebalance has been held up for long enough, and an instance that continued was fenced."""
         asked = self._reached("REBALANCING")
         long_enough = asked is not None and self.lab.now() - asked >= self._seconds
         return long_enough and bool(self._fenced())
@@ -125,7 +126,7 @@ class HeldRebalance(FaultRun):
                     f"{joined} was RUNNING while {frozen} stood still",
                     joined_at is not None and joined_at < self._thawed,
                 ),
-                (f"{joined} did not join after {frozen} went on", joined_at is None),
+                (f"{joined} did not join after {frozen} resumed", joined_at is None),
                 (f"others processed fewer than {WORKS} records since {joined} joined", processed < WORKS),
                 ("none of the others was fenced, so no transaction was aborted", not fenced),
             )
@@ -133,7 +134,7 @@ class HeldRebalance(FaultRun):
         ]
         description = (
             f"{frozen} stood still, so that {joined} waited {held:,} ms for its tasks; meanwhile "
-            f"{', '.join(fenced)} went on and was fenced."
+            f"{', '.join(fenced)} continued and was fenced."
         )
         return proof, missing, description
 
@@ -141,8 +142,8 @@ class HeldRebalance(FaultRun):
 FAULT = Fault(
     name=NAME,
     effect="An instance stands still (SIGSTOP) within its session, and another one joins: the rebalance waits for it.",
-    undone="It goes on (SIGCONT), and the rebalance ends.",
-    needs="it takes a second instance that goes on meanwhile, and transactions to be fenced",
+    undone="It resumes (SIGCONT), and the rebalance ends.",
+    needs="it takes a second instance that continues to process meanwhile, and transactions to be fenced",
     new_run=HeldRebalance,
     parameters=Parameters,
     config=config,

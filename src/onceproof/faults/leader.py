@@ -1,8 +1,8 @@
-"""Faults of the broker that leads a partition: which partition that is, and how it goes on.
+"""Faults of the broker that leads a partition: which partition that is, and what happens to it.
 
 What the broker leads is a parameter of each such fault: the coordinator of a group, or of transactions, is the leader
 of a partition of Kafka's own logs. A black box reports no transactional id, so it is its group's coordinator that is
-struck. There are three brokers, three replicas of each partition, and two of them must have a record before it counts.
+hit. There are three brokers, three replicas of each partition, and two of them must have a record before it counts.
 """
 
 from abc import abstractmethod
@@ -31,7 +31,7 @@ class LeaderParameters(BaseParameters):
 
 
 def partition_led(led: Led, lab: FaultContext) -> Partition:
-    """The partition whose leader a fault strikes; drawn if there are several.
+    """The partition whose leader a fault hits; drawn if there are several.
 
     Raises:
         NoTargetError: there is none.
@@ -113,7 +113,7 @@ class LeaderFaultRun(FaultRun):
         return f"{topic}-{partition}"
 
     def took_effect(self) -> bool:
-        """Whether another node leads the partition, and the application went on after that."""
+        """Whether another node leads the partition, and the application continued after that."""
         return self.has_moved() and self.went_on()
 
     def has_moved(self) -> bool:
@@ -137,7 +137,7 @@ class LeaderFaultRun(FaultRun):
             self.undone = self.lab.now()
 
     def recovered(self) -> bool:
-        """Whether the node is back in all partitions that it led, and the application goes on."""
+        """Whether the node is back in all partitions that it led, and the application continues."""
         replicas = self.lab.brokers.replicas()
         if self._back_at is None and replicas and all(p not in replicas or self.is_back(replicas[p]) for p in self.led):
             self._back_at = self.lab.now()

@@ -1,4 +1,4 @@
-"""Faults of a black box: an instance ends, and is started again; what its group commits shows that it went on.
+"""Faults of a black box: an instance ends, and is started again; what its group commits shows that it continued.
 
 Its tasks are not known, nor is what it found in its state directory.
 """
@@ -42,7 +42,7 @@ class Restart(FaultRun):
         """Nothing is undone."""
 
     def recovered(self) -> bool:
-        """Whether the group goes on; the first call starts the instance again, as an operator would."""
+        """Whether the group continues; the first call starts the instance again, as an operator would."""
         if self._name is not None and self._committed is None:
             self.lab.instances.start(self._name)
             self._committed = self.lab.committed()
@@ -61,7 +61,7 @@ class Restart(FaultRun):
 
 
 def seen_outside(inside: Callable[[FaultContext], FaultRun], *, orderly: bool) -> Callable[[FaultContext], FaultRun]:
-    """The strike of a fault: as it is seen in instances that report, or from outside."""
+    """The run of a fault whose effect is seen in instances that report, or from outside."""
 
     def new_run(lab: FaultContext) -> FaultRun:
         reports = all(instance.reports for instance in lab.instances.running.values())

@@ -158,7 +158,7 @@ class LinkFailure(FaultRun):
         yield from (text for t, text in log_lines(self._instance.log, self._log_end, phrase.pattern) if t <= until)
 
     def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
-        """Whose link to whom, what proxy and instance reported, and how it went on."""
+        """Whose link to whom, what proxy and instance reported, and how it continued."""
         fenced = None
         if self._instance is not None:
             fenced = next((text for _, text in log_lines(self._instance.log, self._log_end, FENCED.pattern)), None)
@@ -180,10 +180,10 @@ class LinkFailure(FaultRun):
         missing = [] if self.toxics else ["the proxy did not report what it was to do"]
         missing += self.unfelt()
         missing += [] if self._went_on else [f"{self.name} did not process records again after the link was healed"]
-        ending = f"{self.name} kept its tasks and went on."
+        ending = f"{self.name} kept its tasks and continued."
         if self._taken_over:
             tasks = ", ".join(sorted(self._taken_over))
-            ending = f"Others took over {tasks}; {self.name}{' was fenced and' if fenced else ''} went on."
+            ending = f"Others took over {tasks}; {self.name}{' was fenced and' if fenced else ''} continued."
         whom = f"node {self.node}, which led {self._place} ({self._parameters.leads}),"
         return proof, missing, f"{self.sentence(whom, f'{lasted:,} ms')} {ending}"
 

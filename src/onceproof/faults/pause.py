@@ -125,7 +125,7 @@ class Pause(FaultRun):
             sentence
             for sentence, is_missing in (
                 (f"{name} did not report that it stood still beyond its session", still < SESSION * 1_000),
-                (f"no instance went on with {', '.join(takeover.left)} while {name} stood still", bool(takeover.left)),
+                (f"no instance took over {', '.join(takeover.left)} while {name} stood still", bool(takeover.left)),
                 (f"{name} did not report that it was fenced when it woke", fenced is None),
                 (f"{name} did not join the group again", not rejoined),
             )
@@ -141,8 +141,8 @@ class Pause(FaultRun):
 FAULT = Fault(
     name=NAME,
     effect="An instance stands still (SIGSTOP), beyond its session and its transaction.",
-    undone="It goes on (SIGCONT), as a zombie.",
-    needs="it takes a second instance that goes on with the tasks, and transactions to be fenced",
+    undone="It resumes (SIGCONT), as a zombie.",
+    needs="it takes a second instance that takes the tasks over, and transactions to be fenced",
     new_run=Pause,
     parameters=Parameters,
     config=config,

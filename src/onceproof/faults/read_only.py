@@ -1,8 +1,8 @@
 """The state directory of an instance becomes read-only: nothing can be created, renamed or removed in it.
 
 The permissions of its directories are taken away. They do not bind root; for root the directories are made immutable
-(`chattr +i`). Where neither keeps us from creating a file, the fault does not bite, and says why. Files that are open
-stay so: RocksDB is refused when it begins the next one, Kafka Streams when it writes or removes a checkpoint. A
+(`chattr +i`). Where neither keeps us from creating a file, the fault does not take effect, and says why. Files that are
+open stay so: RocksDB is refused when it begins the next one, Kafka Streams when it writes or removes a checkpoint. A
 read-only mount would do the same, but needs root, and stays behind if the lab is killed.
 """
 

@@ -29,7 +29,7 @@ from onceproof.model.release import Release
 NAME = "rolling-bounce"
 AWAY = 30.0  # seconds that a static member may stay away without losing its tasks
 AT_REST_WITHIN = 60.0  # seconds that the group has after each bounce
-WORKS_WITHIN = 8.0  # seconds that each instance has to process records beside the others
+WORKS_WITHIN = 8.0  # seconds that each instance has to process records together with the others
 TOGETHER_FOR = 1.0  # seconds that releases are members of one group, at least
 PATIENCE = 300.0  # seconds that all bounces may take
 
@@ -186,7 +186,7 @@ class RollingBounce(FaultRun):
         """Whether all instances run, and each task is active in exactly one of them."""
         running = self.lab.instances.running.values()
         active = sorted(task for instance in running for task in instance.tasks("active"))
-        # The fault may strike in a rebalance, when a task is on its way and active in no instance or, by their reports,
+        # The fault may come in a rebalance, when a task is on its way and active in no instance or, by their reports,
         # in two.
         self._tasks.update(active)
         return active == sorted(self._tasks) and all(instance.state == "RUNNING" for instance in running)

@@ -106,7 +106,7 @@ class StateCopied(DirectoryFaultRun):
 FAULT = Fault(
     name=NAME,
     effect="An instance gets a copy of the state directory of another one.",
-    undone="It goes on over the copy, with an id of its own.",
+    undone="It continues with the copy, with an id of its own.",
     needs="it takes two instances, and stores on disk",
     new_run=StateCopied,
     parameters=Parameters,

@@ -81,7 +81,7 @@ class StateRestored(DirectoryFaultRun):
 FAULT = Fault(
     name=NAME,
     effect="A snapshot of the state directory of an instance is put back, from before the last commits.",
-    undone="Nothing is undone: the instance goes on over the snapshot.",
+    undone="Nothing is undone: the instance continues with the snapshot.",
     needs="it takes stores on disk",
     new_run=StateRestored,
     parameters=Parameters,

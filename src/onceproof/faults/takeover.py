@@ -1,4 +1,4 @@
-"""The instances that go on with the tasks of one that is away."""
+"""The instances that take over the tasks of one that is away."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ class Takeover:
     def __init__(self, lab: FaultContext, instance: Instance) -> None:
         """It is about to go."""
         self.tasks = instance.tasks("active")
-        self.by: dict[str, dict[str, Any]] = {}  # task -> which other went on with it (`by`), and how many `records`
+        self.by: dict[str, dict[str, Any]] = {}  # task -> which other took it over (`by`), and how many `records`
         self._others = [other for name, other in lab.instances.running.items() if name != instance.name]
         self._before: dict[tuple[str, str], int] = {}  # (task, other) -> records when it was first seen to have it
 
@@ -27,7 +27,7 @@ class Takeover:
 
     @property
     def left(self) -> list[str]:
-        """The tasks with which no instance was seen to go on."""
+        """The tasks that no instance was seen to take over."""
         return sorted(set(self.tasks) - self.by.keys())
 
     @property

@@ -45,7 +45,7 @@ class ThreadRemoved(FaultRun):
         return instance.name
 
     def took_effect(self) -> bool:
-        """Whether others go on with all of its tasks."""
+        """Whether others have taken over all of its tasks."""
         return self._takeover.is_complete()
 
     def heal(self) -> None:
@@ -82,7 +82,7 @@ class ThreadRemoved(FaultRun):
         }
         missing = []
         if takeover.left:
-            missing.append(f"no instance went on with {', '.join(takeover.left)} while {name} had no thread")
+            missing.append(f"no instance took over {', '.join(takeover.left)} while {name} had no thread")
         if self._processed < WORKS:
             missing.append(f"the threads that were added to {name} processed fewer than {WORKS} records")
         description = (
@@ -97,7 +97,7 @@ FAULT = Fault(
     name="thread-removed",
     effect="An instance removes all its stream threads.",
     undone="It adds as many.",
-    needs="it takes a second instance that goes on with the tasks",
+    needs="it takes a second instance that takes the tasks over",
     new_run=ThreadRemoved,
     config=config,
     lasts=12.0,

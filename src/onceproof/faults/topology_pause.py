@@ -1,7 +1,7 @@
 """An application pauses the processing of one of its instances, and resumes it (`KafkaStreams.pause`, KIP-834).
 
 A paused instance stays in its group, with all its tasks; it polls, but processes nothing, and its standbys and tasks
-that are being restored stand still, too. When it is resumed it goes on where it was.
+that are being restored stand still, too. When it is resumed it continues where it was.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ class TopologyPause(FaultRun):
         }
         missing = []
         if quiet < self._seconds:
-            missing.append(f"{name} went on processing while it was paused")
+            missing.append(f"{name} continued processing while it was paused")
         if self._afterwards < WORKS:
             missing.append(f"{name} processed fewer than {WORKS} records when it was resumed")
         description = (

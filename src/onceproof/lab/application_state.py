@@ -1,4 +1,4 @@
-"""The stores of a user application after it has closed, on disk, beside their changelogs."""
+"""The stores of a user application after it has closed, on disk, and their changelogs."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ from onceproof.scenarios.declared import FILE, GUARANTEE, PREFIX, Application, D
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
 TOPICS = ("sources", "globals", "sinks")  # of a topology
-DEAD_LETTERS = "errors.dead.letter.queue.topic.name"  # a topic that Kafka Streams writes to beside the topology
+DEAD_LETTERS = "errors.dead.letter.queue.topic.name"  # written, but not in the topology
 # Classes of stores, or of what they wrap: those that clients can ask for a key, and those whose answers are not judged.
 ASKED, NOT_ASKED = r"Metered(Timestamped)?KeyValueStore(WithHeaders)?", "Versioned|LRU"
 # Properties by which an application is judged, or that a fault needs.

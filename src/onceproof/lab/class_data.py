@@ -18,7 +18,7 @@ from onceproof.installation import Installation
 
 # What the JVM says about an archive must not appear among the lines of the protocol.
 QUIET = ("-Xlog:disable", "-Xlog:all=warning:stderr")
-_recording: set[Path] = set()  # by this process: one JVM records, those beside it need not
+_recording: set[Path] = set()  # by this process: one JVM records, so the others need not
 _recording_lock = threading.Lock()
 
 

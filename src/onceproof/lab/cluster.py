@@ -42,7 +42,7 @@ class Cluster:
     Code that needs a capability looks for it in `capabilities` before anything is started; brokers without it raise.
     """
 
-    installation: Installation  # what these are run with, if they are ours, and programs beside them
+    installation: Installation  # what these are run with, if they are ours, and programs next to them
     release: Release
     bootstrap_servers: str
     least_session_ms: ClassVar[int] = 6_000  # Kafka's own `group.min.session.timeout.ms`

@@ -104,7 +104,8 @@ class TrialContext:
     # --- waiting ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that the trial can go on: every process gets CPU time, what happens is written down, the brokers live.
+        """Check that the trial can continue: every process gets CPU time, what happens is written down, the brokers
+        live.
 
         Raises:
             HarnessError: it cannot.

@@ -98,7 +98,7 @@ class Driver:
         return Exercise(exercised, str(failure), all_steps_tried=False)
 
     def judge(self) -> tuple[Reading, Sequence[Comparison]]:
-        """The findings of the independent reader, and what the timeline shows beside it.
+        """The findings of the independent reader, and what the timeline shows in addition.
 
         Raises:
             HarnessError: what the drive left cannot be read, or the input is another than was delivered.
@@ -141,7 +141,7 @@ class Driver:
         )
 
     def _fault_outcome(self) -> FaultOutcome | None:
-        """The outcome of the fault; None if none was to strike."""
+        """The outcome of the fault; None if none was to be injected."""
         if (fault := self._prepared.fault) is None:
             return None
         seen = [

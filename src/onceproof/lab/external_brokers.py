@@ -112,7 +112,7 @@ class ExternalCluster(Cluster):
 
 
 def check_access(external: ExternalCluster, *trials: Trial) -> None:
-    """Check that brokers answer, and allow what every trial does, and what these need beside it.
+    """Check that brokers answer, and allow what every trial does, and what these need in addition.
 
     Raises:
         UsageError: they do not.

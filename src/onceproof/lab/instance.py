@@ -48,8 +48,8 @@ def thread_died(uncaught: Event) -> OnceproofError:
     if NO_LIBRARY.pattern.search(said):
         reason = str(uncaught["message"]).rpartition(": ")[2]
         return HarnessError(
-            f"{uncaught['source']} could not load RocksDB's library ({reason}), which it unpacks beside its state: set "
-            "ONCEPROOF_HOME to a folder from which programs may be run (not mounted noexec)."
+            f"{uncaught['source']} could not load RocksDB's library ({reason}), which it unpacks next to its state: "
+            "set ONCEPROOF_HOME to a folder from which programs may be run (not mounted noexec)."
         )
     if unequal := UNEQUAL.pattern.search(said):
         topics = unequal["topics"].strip("{}")

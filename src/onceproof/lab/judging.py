@@ -33,8 +33,8 @@ def judge(
     segments: SegmentReading,
     observe: Callable[[], Sequence[Comparison]],
 ) -> tuple[Reading, Sequence[Comparison]]:
-    """The findings of the independent reader in the topics, the log segments and the stores, and what is observed
-    beside it.
+    """The findings of the independent reader in the topics, the log segments and the stores, and what the
+    timeline shows in addition.
 
     Args:
         context: of the trial.
@@ -49,7 +49,7 @@ def judge(
     with context.phase("read"), collector_paused():
         # After a failed drive, open transactions stay open until they time out.
         context.measure(ended=int(context.failure is None))
-        segments.begin()  # beside the readers
+        segments.begin()  # while the readers work
         if context.failure is None:
             topics.await_topics()
             if place := topics.open_transaction():
@@ -90,7 +90,7 @@ def _note_logged(context: TrialContext) -> None:
 def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> Outcome:
     """Have each promise of a topology of ours compared as often as its suite asks for: else it may be broken unseen.
 
-    What is lost is not compared. So there may be fewer comparisons beside an anomaly that explains it.
+    What is lost is not compared. So there may be fewer comparisons, with an anomaly that explains it.
 
     Returns:
         The outcome, whose reason says what was compared less often, if anything was.
@@ -108,9 +108,9 @@ def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> Outcome:
     for promise, sentence in short.items():
         if not (seen_by_suite()[PROMISES[promise].suite] | LOSSES) & reading.anomalies.keys():
             found = ", ".join(f"{count:,} {name}" for name, count in reading.anomalies.items())
-            beside = f" Found were {found}, which explain that not." if found else ""
+            beside = f" These anomalies were found, and do not explain it: {found}." if found else ""
             raise HarnessError(f"{plan.trial.key}: {sentence}.{beside}")
-    lacks = " ".join(f"Beside what was found, {sentence}." for sentence in short.values())
+    lacks = " ".join(f"Apart from what was found, {sentence}." for sentence in short.values())
     return replace(outcome, reason=f"{outcome.reason} {lacks}".strip())
 
 

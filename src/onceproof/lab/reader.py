@@ -86,7 +86,7 @@ class Reader:
         self._consumer.close()
 
     def _opened(self) -> Consumer:
-        """A consumer that goes on where the last one was."""
+        """A consumer that continues where the last one was."""
         consumer = Consumer(self._config)
         consumer.assign([TopicPartition(*place, offset) for place, offset in self._next.items()])
         return consumer

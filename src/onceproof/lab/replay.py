@@ -1,7 +1,7 @@
 """The output of Kafka's TopologyTestDriver for the input of a trial: an oracle without brokers, threads and commits.
 
 It takes records one by one from one place. A topology that has a cache, reads several inputs or looks at the clock may
-put out other records there than on brokers, though the same final values or keys: how much must be the same is for the
+emitted other records there than on brokers, though the same final values or keys: how much must be the same is for the
 application to say (`compare`), and no more than runs without a fault agree on.
 """
 
@@ -109,7 +109,7 @@ def replay(
         plan: of the trial.
         folder: of the trial; takes the log.
         release: of Kafka Streams and its TopologyTestDriver.
-        config: of Kafka Streams, beside that of the trial.
+        config: of Kafka Streams, in addition to that of the trial.
 
     Raises:
         UsageError: the release has no TopologyTestDriver here.

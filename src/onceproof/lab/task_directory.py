@@ -15,7 +15,7 @@ MAIN = "onceproof.streams.TaskDirectory"
 
 @dataclass(frozen=True)
 class StoreOnDisk:
-    """The content of a store, as bytes without timestamps, beside the offset up to which it claims its changelog."""
+    """The content of a store, as bytes without timestamps, and the offset up to which it claims its changelog."""
 
     task: str
     store: str

@@ -15,7 +15,7 @@ def dump_threads(java: str, pid: int, file: Path) -> str | None:
     """
     jcmd = _jcmd(java)
     if jcmd is None:
-        return "there is no jcmd beside the java that is used; a JDK has it"
+        return "there is no jcmd next to the java that is used; a JDK has it"
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         asked = subprocess.run(

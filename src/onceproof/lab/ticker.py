@@ -11,7 +11,7 @@ MISSED = 2.0
 
 
 def since_boot() -> float:
-    """A monotonic time in seconds that goes on while the machine sleeps."""
+    """A monotonic time in seconds that advances while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -108,7 +108,7 @@ class Toxiproxy:
         return sorted(toxic["name"] for toxic in self._ask("GET", f"/proxies/{name}/toxics").json())
 
     def swallowed(self, name: str) -> int:
-        """Bytes that clients sent through a proxy and that never came out, on connections that have ended.
+        """Bytes that clients sent to a proxy and that it never passed on, on connections that have ended.
 
         Raises:
             HarnessError: it did not answer.

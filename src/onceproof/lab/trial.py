@@ -198,7 +198,7 @@ def run_trial(
 def run_alone(
     trial: Trial, folder: TrialFolder, brokers: AbstractContextManager[Cluster], report: Report = lambda _: None
 ) -> Outcome:
-    """One whole trial, with brokers started before it and cleaned up after it (`given.own_cluster`, `given.lent`).
+    """One whole trial, with brokers started before it and cleaned up after it (`external_brokers.own_cluster`, `.lent`).
 
     External brokers are assumed to allow it: the caller checks that (`external_brokers.check_access`).
 

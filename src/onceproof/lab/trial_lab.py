@@ -90,7 +90,7 @@ class TrialLab:
         self.note(AT_REST, **seen())
 
     def close_and_compare_state(self) -> None:
-        """Let the instances leave, and note what their stores hold on disk beside what their changelogs say."""
+        """Let the instances leave, and note what their stores hold on disk and what their changelogs say."""
         held = {
             name: {task: kind for kind in ("standby", "active") for task in instance.tasks(kind)}
             for name, instance in self.instances.running.items()

@@ -2,7 +2,7 @@
 
 It shares nothing with the models of the two readers: it runs the topology itself. A driver takes the records of a
 partition one after the other, commits after each, and knows neither brokers nor threads, rebalances, restarts or
-faults; so its output is what the application must have put out, whatever happened to it. On the release of the trial it
+faults; so its output is what the application must have emitted, whatever happened to it. On the release of the trial it
 shows what was broken on brokers only; on the newest one it shows, too, what the release always does wrong.
 
 It is not asked about scenarios whose output has the partition of its task, of which the driver knows none

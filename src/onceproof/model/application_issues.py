@@ -120,7 +120,8 @@ def _left_out(witness: Witness, scene: Scene) -> int:
 def _may_be_uncommitted(witness: Witness, scene: Scene, topology: Topology) -> bool:
     """Whether a witness can come of what a fault left on a disk, though it was never committed.
 
-    Where nothing is repartitioned, a record is in the partition of the task that wrote it, and others were not struck.
+    Where nothing is repartitioned, a record is in the partition of the task that wrote it, and others were not
+    affected.
     """
     struck = [
         {int(task.partition("_")[2]) for task in event["observed"].get("tasks", ())}

@@ -118,7 +118,7 @@ class Causes:
             if witness.anomaly in OF_STORES:
                 of_store = outputs_of(witness) & {f"{store}-changelog"} or f" {store} of " in " ".join(witness.offsets)
                 is_of_it = partition == witness.partition and bool(of_store)
-            else:  # what was lost with the store comes out when it is restored
+            else:  # what was lost with the store is back when it is restored
                 reached = {output for _, shape in self._scene.shapes for output in shape.fed_by(store)}
                 is_of_it = (
                     witness.anomaly in OF_OUTPUTS

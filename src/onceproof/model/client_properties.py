@@ -172,7 +172,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         whole = line.lstrip()
         if not whole or whole[0] in "#!":
             continue
-        while (len(whole) - len(whole.rstrip("\\"))) % 2:  # goes on
+        while (len(whole) - len(whole.rstrip("\\"))) % 2:  # continues
             whole = whole[:-1] + next(lines, "").lstrip()
         found = _PAIR.fullmatch(whole)
         key, value = found.groups() if found else (whole, "")

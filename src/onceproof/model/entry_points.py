@@ -89,7 +89,7 @@ class Registry(Mapping[str, T], Generic[T]):
             found = getattr(point.load(), self._attribute, None)
         except Exception as error:  # of code that is not ours
             raise UsageError(
-                f"{_of(point)} cannot be loaded ({type(error).__name__}: {error}): mend its package, or uninstall it."
+                f"{_of(point)} cannot be loaded ({type(error).__name__}: {error}): fix its package, or uninstall it."
             ) from error
         if not isinstance(found, self._kind):
             raise UsageError(

@@ -35,7 +35,7 @@ class Scene:
         inputs: Callable[[], Iterable[Input]],
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
-        """The registry of known issues.
+        """The facts of one trial.
 
         Args:
             events: the timeline.
@@ -70,7 +70,7 @@ class Scene:
 
     @cached_property
     def faults(self) -> frozenset[str]:
-        """The names of the faults that struck."""
+        """The names of the faults that were injected."""
         return frozenset(e["name"] for e in self.events if e["event"] == "fault" and e["action"] == "applied")
 
     @cached_property
@@ -111,7 +111,7 @@ class Scene:
 
     @cached_property
     def struck(self) -> frozenset[int]:
-        """The partitions whose task was active on an instance when a fault struck it, or until that was over."""
+        """The partitions whose task was active on an instance when a fault hit it, or until that was over."""
         held: dict[str, set[str]] = {}
         found: set[str] = set()
         victim = None
@@ -186,13 +186,13 @@ class Explanation:
         says: a regular expression that is found in what was observed, such as the message of an exception.
         given: parameters of the trial that must not be 0, false or empty.
         after: an event that the timeline must have.
-        faults: one of these must have struck; empty where none has to.
+        faults: one of these must have been injected; empty where none has to.
         open_at: an event; a place of the witness, or the record that its key came in with, was not committed then.
         where: the role of the topic in which one of its places must be; `*` stands for anything.
         returned: its partition's task came back to a thread that had left it.
         stayed: its partition's task stayed on a thread from which another was taken.
         restored: a store of its partition was restored.
-        struck: the task of its partition was active on the instance that a fault struck.
+        struck: the task of its partition was active on the instance that a fault hit.
         version: a way in which a wrong version of a table may have come about (`model.history`); what was processed
             before the event `after`, or else before the fault was over, counts as there when the store was opened.
         window: a way in which a wrong number of results of a window may have come about (`model.window_history`).
@@ -205,7 +205,7 @@ class Explanation:
         whole_trial: why it explains all witnesses of a trial or none, in a sentence; due where all its conditions are
             of the trial, and an anomaly may have several witnesses there.
         scenarios: in which it holds; None for all of the issue's.
-        variants: in which it holds, beside trials that are varied; None for all of the issue's.
+        variants: in which it holds, in addition to trials that are varied; None for all of the issue's.
     """
 
     anomalies: tuple[str, ...]

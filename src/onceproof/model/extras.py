@@ -1,4 +1,4 @@
-"""The programs beside the plain package, by name of an extra: `pip install 'onceproof[pipeline]'`."""
+"""The programs that come with an extra of the package, by its name: `pip install 'onceproof[pipeline]'`."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec

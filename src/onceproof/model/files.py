@@ -38,7 +38,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """The outcome of a fault: whether it bit, how or why not in words, and the proof."""
+    """The outcome of a fault: whether it took effect, how or why not in words, and the proof."""
 
     name: str
     bit: bool
@@ -60,10 +60,10 @@ class Outcome(JsonFile):
     steps: int | None = None  # that the driver took
     all_steps_tried: bool
     produced: Produced
-    facts: Mapping[str, int] = field(default_factory=dict)  # that the checks need to know beside the records
+    facts: Mapping[str, int] = field(default_factory=dict)  # that the checks need to know in addition to the records
     attested: Mapping[str, Mapping[str, Any]]  # by start of an instance, what it reported about itself
     plant: Planted | None = None
-    fault: FaultOutcome | None = None  # that struck the application in addition to the scenario's own steps
+    fault: FaultOutcome | None = None  # that was injected in addition to the scenario's own steps
     harness: str | None = None  # its version
     host: str | None = None  # name of the machine that drove it
     machine: str | None = None  # what kind it is, with its JDK (`lab.machine`)
@@ -171,7 +171,7 @@ class Declared:
     key: str  # serdes
     value: str
     promises: tuple[str, ...] = ()  # of an output, see `readers.application`
-    of: str | None = None  # the input whose records come out in it, each once
+    of: str | None = None  # the input whose records must be in it, each once
     # How far runs without a fault agree on it: `records`, `final` values, `keys`, or on `nothing`; None: not checked.
     agreed: str | None = None
     # How far it must be as it is replayed, by the same names; None: nothing was replayed yet.
@@ -223,7 +223,7 @@ class Later:
     """The differences from a start of each instance on (the first is 1)."""
 
     start: int
-    app: Mapping[str, Any]  # beside the plan's, and before it
+    app: Mapping[str, Any]  # in addition to the plan's, and before it
     streams_config: Mapping[str, str]  # likewise
 
 

@@ -87,9 +87,9 @@ class KnownIssue:
         fixed: on each release line the first release that has it no more.
         sources: where each fact comes from.
         symptom: what a person would see in production, in sentences.
-        condition: when it strikes, in sentences.
+        condition: when it occurs, in sentences.
         remedy: where it is fixed, and what helps until then, in sentences.
-        needs: by feature of an application the values with which it can strike; `onceproof advise --template`
+        needs: by feature of an application the values with which it can occur; `onceproof advise --template`
             lists the features.
         must_show: by scenario and variant the anomalies that a red must show to be what was provoked, and not only
             its beginning.
@@ -149,11 +149,11 @@ class KnownIssue:
         )
 
     def is_in(self, release: Release) -> bool:
-        """Whether the release of Kafka Streams has it, whatever other one works beside it."""
+        """Whether the release of Kafka Streams has it, whatever other release is in the same group."""
         return self.culprit not in (MIXED, OF_BROKERS) and self._names(release)
 
     def is_between(self, one: Release, other: Release) -> bool:
-        """Whether it strikes on the way from one release to the other, while both are members of a group."""
+        """Whether it occurs on the way from one release to the other, while both are members of a group."""
         return self.culprit == MIXED and self._names(one) != self._names(other)
 
     def _names(self, release: Release) -> bool:
@@ -327,8 +327,9 @@ def _checked(issue: KnownIssue) -> KnownIssue:
 def _check_explanation(explanation: Explanation) -> None:
     if not explanation.conditions - {"most"}:
         raise ValueError(
-            "an explanation says nothing of its witnesses; give it says, after, faults, given, open_at, returned, "
-            "stayed, restored, struck, instance, sent, unsent, changed, values, version or window"
+            "an explanation says nothing of its witnesses; give it `says`, `after`, `faults`, `given`, `open_at`, "
+            "`returned`, `stayed`, `restored`, `struck`, `instance`, `sent`, `unsent`, `changed`, `values`, `version` "
+            "or `window`"
         )
     if explanation.instance and explanation.after is None:
         raise ValueError("instance is that of the event after; give both, or none")

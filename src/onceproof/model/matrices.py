@@ -68,7 +68,7 @@ def _name(text: str) -> str:
 
 def _next_line_is_paired(block: "Block") -> "Block":
     if NEXT_LINE in chain(*(pair for pair in block.restarts if EACH_LINE not in pair), block.streams):
-        raise ValueError(f"{NEXT_LINE} has a meaning beside {EACH_LINE} alone, as a pair of `restarts`")
+        raise ValueError(f"{NEXT_LINE} has a meaning only together with {EACH_LINE}, as a pair of `restarts`")
     return block
 
 
@@ -126,7 +126,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class _Including:
-    """The fields of a table beside the fields of a matrix."""
+    """The fields of a table in addition to the fields of a matrix."""
 
     includes: tuple[str, ...] = ()  # other matrices, whose blocks and cells a matrix has before its own
 
@@ -198,7 +198,7 @@ def _checked(matrix: Matrix) -> Matrix:
     """The same matrix.
 
     Raises:
-        ValueError: it has no cells, or some beside those that it covers.
+        ValueError: it has no cells, or some in addition to those that it covers.
     """
     has_some = bool(matrix.blocks or matrix.cells)
     if matrix.covers and has_some:
@@ -227,7 +227,7 @@ def _included(included: Iterable[str], others: Mapping[str, Matrix]) -> list[Mat
     if unknown := [name for name in names if name not in others]:
         raise ValueError(f"there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}")
     if computed := [name for name in names if others[name].covers]:
-        raise ValueError(f"{computed[0]} is computed and cannot be included; run it beside")
+        raise ValueError(f"{computed[0]} is computed and cannot be included; run it separately")
     return [others[name] for name in names]
 
 

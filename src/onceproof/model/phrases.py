@@ -30,7 +30,7 @@ class Showing:
 
     scenario: str
     variant: str = "DEFAULT_CONFIG"
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # beside the variant's
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # in addition to the variant's
 
     def __str__(self) -> str:
         """Name for people, as `enumerator PAUSED`."""

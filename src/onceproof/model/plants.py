@@ -66,8 +66,8 @@ class Claim:
 
 
 def _takes_all(explanation: Explanation) -> bool:
-    """Whether an explanation takes each witness of its anomalies where a fault strikes, or all of the tasks that it
-    struck, as far as keys that come again and again allow: it asks for nothing else.
+    """Whether an explanation takes each witness of its anomalies where a fault is injected, or all of the tasks that it
+    hit, as far as keys that come again and again allow: it asks for nothing else.
     """
     bare = Explanation(explanation.anomalies)
     unrestricted = replace(explanation, faults=(), variants=None, scenarios=None, struck=False)

@@ -58,7 +58,7 @@ class Promise:
     Attributes:
         name: as in tables and results.
         sentence: what must hold, for people.
-        counted: what one comparison is, as a sentence, shown beside their number.
+        counted: what one comparison is, as a sentence, shown next to their number.
         anomalies: the names of its breaches.
         suite: the Great Expectations suite that judges it. A trial makes all promises of a suite or none.
         least: the least number of comparisons that it must have seen, see `RULES`.
@@ -144,32 +144,32 @@ ANOMALIES = {
         Anomaly("missing-key", "A scan of a store did not find a key that had been put and not deleted.", "request"),
         Anomaly(
             "lost-alone",
-            "A record that has no match did not come out of a left or outer join, though its window had closed.",
+            "A left or outer join did not emit a record that has no match, though its window had closed.",
             "record",
         ),
         Anomaly(
             "early-alone",
-            "A record came out of a join alone, though it has a match or its window has not closed.",
+            "A join emitted a record alone, though it has a match or its window has not closed.",
             "record",
         ),
         Anomaly(
             "early-result",
-            "A window came out as final, though it had not closed, or another session took it in later.",
+            "A window was emitted as final, though it had not closed, or another session included it later.",
             "window",
         ),
         Anomaly(
             "early-release",
-            "A record came out of a buffer before it was due, or at a time that its task never had.",
+            "A buffer emitted a record before it was due, or at a time that its task never had.",
             "record",
         ),
         Anomaly(
             "late-release",
-            "A record stayed in a buffer when a punctuation had to release it, and came out with a later one.",
+            "A record stayed in a buffer when a punctuation had to release it, and was emitted by a later one.",
             "record",
         ),
         Anomaly(
             "unreleased",
-            "A record did not come out of a buffer, or was still in it at the end, though it had been due.",
+            "A buffer did not emit a record, or still held it at the end, though it had been due.",
             "record",
         ),
         Anomaly(
@@ -254,8 +254,8 @@ ANOMALIES = {
         ),
         Anomaly(
             "wrong-end",
-            "After an exception an instance went on that its handler's answer ends, or ended though that keeps it; or "
-            "it did not close in time.",
+            "After an exception, an instance did not do what its handler returned (shut down or continue), or it did "
+            "not close in time.",
             "instance",
         ),
         Anomaly(
@@ -265,7 +265,7 @@ ANOMALIES = {
         ),
         Anomaly(
             "skipped-restoration",
-            "A restoration that the end of its instance cut off was not gone on with where it had been left.",
+            "A restoration that a shutdown interrupted did not resume where it had stopped.",
             "store",
         ),
         Anomaly("early-running", "An instance was RUNNING before a store of it was restored.", "restoration"),
@@ -286,8 +286,8 @@ ANOMALIES = {
         ),
         Anomaly(
             "fencing-breach",
-            "A producer's epoch fell, its sequence did not follow, or a committed position fell: somebody wrote who "
-            "should have been fenced.",
+            "A producer's epoch fell, its sequence did not follow, or a committed position fell: a producer wrote "
+            "that should have been fenced.",
             "producer and log, or partition",
         ),
         Anomaly(
@@ -315,7 +315,7 @@ ANOMALIES = {
     )
 }
 
-# Breaches by which records, entries or threads are missing, or are not what they should be: beside one of them other
+# Breaches by which records, entries or threads are missing, or are not what they should be: with one of them other
 # promises have less to compare.
 LOSSES = frozenset(
     (
@@ -341,8 +341,8 @@ PROMISES = {
     for promise in (
         Promise(
             "identities",
-            "Each key comes out as often as it went in, always with the ID that the order of the input determines.",
-            "Every key that was delivered came out with an ID.",
+            "Each key is emitted as often as it went in, always with the ID that the order of the input determines.",
+            "Every key that was delivered was emitted with an ID.",
             ("duplicate-id", "unstable-id", "wrong-id", "lost-record", "duplicate-output", "unexpected-record"),
             "id_uniqueness",
             "keys",
@@ -369,7 +369,7 @@ PROMISES = {
         Promise(
             "skipping",
             "An exception handler that continues skips the records that cannot be read or processed, and no other: "
-            "each of the others comes out, in order, with its key, value, timestamp, headers and partition.",
+            "each of the others is emitted, in order, with its key, value, timestamp, headers and partition.",
             "Every record that can be processed was looked for in the output.",
             _CONTENTS,
             "skipped_records",
@@ -445,9 +445,9 @@ PROMISES = {
         Promise(
             "time-order",
             "A task takes the records of two topics in the order of their timestamps, as far as max.task.idle.ms asks "
-            "it to wait (KIP-695): each record of a stream comes out once, in order, with the entry that its key had "
+            "it to wait (KIP-695): each record of a stream is emitted once, in order, with the entry that its key had "
             "in the table at its time.",
-            "Every record of the stream was held against what came out of it.",
+            "Every record of the stream was compared with the output for it.",
             (
                 "wrong-time",
                 "lost-record",
@@ -482,7 +482,7 @@ PROMISES = {
             "punctuations",
             "A punctuator releases what a buffer holds: each record once, not before it is due, and by stream time all "
             "that is due at once; nothing that was due is left.",
-            "Every record that was delivered, or came out, was held against the time from which on it was due.",
+            "Every record that was delivered or emitted was compared with the time from which on it was due.",
             ("early-release", "late-release", "unreleased", "duplicate-output", "unexpected-record"),
             "punctuations",
             "keys",
@@ -538,7 +538,7 @@ PROMISES = {
         Promise(
             "deliveries",
             "No record is lost, also not one that is delivered again after a crash (KAFKA-20685), and under "
-            "exactly-once none comes out more often than it should.",
+            "exactly-once none is emitted more often than it should.",
             "Every key that was delivered to the input was looked for behind the application.",
             ("lost-record", "duplicate-output", "unexpected-record"),
             "deliveries",
@@ -607,7 +607,7 @@ PROMISES = {
         Promise(
             "slowdown",
             "A producer slightly above its quota is slightly throttled, and its lag grows as the quota explains.",
-            "Throttle and lag at the end of the load, beside what quota and load ask for.",
+            "Throttle and lag at the end of the load, compared with what quota and load ask for.",
             ("long-throttle", "runaway-lag"),
             "slowdown",
             2,
@@ -730,7 +730,7 @@ PROMISES = {
         Promise(
             "endings",
             "An instance ends as it was asked to, and its group knows: by CloseOptions (KIP-812), an exception handler "
-            "(KIP-671), or SIGTERM amid a restoration; cleanUp() removes all state of an instance that has closed.",
+            "(KIP-671), or SIGTERM during a restoration; cleanUp() removes all state of an instance that has closed.",
             "What the group and the disk were like after an instance had ended.",
             ("wrong-membership", "wrong-end", "wrong-clean-up", "skipped-restoration"),
             "endings",
@@ -788,7 +788,7 @@ def least_of(promises: Iterable[str]) -> dict[str, Least]:
 def seen_by_suite() -> Mapping[str, frozenset[str]]:
     """Which suite sees which anomaly.
 
-    A suite that stays green beside an anomaly that it should see checks nothing; one that fails without any saw what
+    A suite that stays green with an anomaly that it should see checks nothing; one that fails without any saw what
     the readers did not.
     """
     seen: dict[str, set[str]] = defaultdict(set)

@@ -17,12 +17,12 @@ of its files.
     threads/<name>.txt             what the threads of each instance were doing when the trial was stuck
     contents/<task>.csv            what stores held when an instance began to work; where a scenario asks for it
     dumps/<instance>.<store>.<partition>.<active|standby>.<offset>.csv
-                                   what a store held at the end, beside the changelog offset that it claimed
+                                   what a store held at the end, and the changelog offset that it claimed
     dumps/<the same>.entries       the same as bytes, with timestamps, of stores whose entries are compared
     segments.parquet               what the brokers' log segments hold of its transactions, a row for each
                                    `model.segments.Entry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
-    outputs.json                   what a user application put out
+    outputs.json                   what a user application emitted
     replay.jsonl                   its input in the order in which it is replayed, if that is asked for
     reader.json                    what the independent reader counted (no Spark involved)
     outcome.json                   exercised or not, seconds by phase; what Kafka did that ended the drive, why the
@@ -41,8 +41,8 @@ of its files.
   qualification.json               whether the harness still sees on a release, if that was all the run was for
   sensitivity.json                 what became of planted bugs, if that was all the run was for
   app.json                         what a user application showed on each release, if the run is of one;
-                                   beside it, `oracle-<release>.json` is its output without a fault,
-                                   `replay-<release>/` its input as it was replayed beside a run, and
+                                   next to it, `oracle-<release>.json` is its output without a fault,
+                                   `replay-<release>/` its input as it was replayed during a run, and
                                    `cluster-<release>-<n>/` what brokers that all its releases share have written
   bisect.json                      boundaries, if the run is a bisection; it has nothing of the above but trials
 ```
@@ -385,7 +385,7 @@ class RunFolder:
 
 
 def _trial(data: Mapping[str, Any]) -> Trial:
-    """A trial of a plan, beside which a plan may note more.
+    """A trial of a plan; the plan may note more than it.
 
     Raises:
         HarnessError: it is none.

@@ -15,7 +15,7 @@ from onceproof.model.sensitivity import Place, Tally
 class Verdict(StrEnum):
     """The verdicts on a cell (`docs/reading-a-verdict.md`), in the order in which people want to know."""
 
-    sign: str  # beside every colour, so that it can be read without
+    sign: str  # next to every colour, so that it can be read without
     meaning: str
 
     REGRESSION = "regression", "✘✘", "an anomaly that no known issue explains"
@@ -160,7 +160,7 @@ def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
 class Sighting:
     """The sighting of a trial of the anomalies that are searched for.
 
-    `red` are those that turn it red for it; `others`, beside them, what keeps a trial from being green that shows none.
+    `red` are those that turn it red for it; `others`, in addition, what keeps a trial from being green that shows none.
     """
 
     red: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ class AtlasLinks(Links):
         return f"{self.base}upgrades/{quote(f'{current}-{target}')}.html"
 
     def static(self, name: str) -> str:
-        """A file beside the first page."""
+        """A file next to the first page."""
         return f"{self.base}{name}"
 
     def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the site

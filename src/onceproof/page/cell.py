@@ -65,7 +65,7 @@ class IssueView:
 
 @dataclass(frozen=True)
 class BlindView:
-    """An issue that no release mends: nothing else that looks like `what` can be seen beside it."""
+    """An issue that no release fixes: nothing else that looks like `what` can be seen there."""
 
     key: str
     url: str | None
@@ -224,7 +224,7 @@ def _issues(cell: Cell, verdict: VerdictRow) -> tuple[IssueView, ...]:
 
 
 def _blind(cell: Cell) -> tuple[BlindView, ...]:
-    """The anomalies that the cell cannot show anew, since an issue shows there that no release mends, by issue."""
+    """By issue that no release fixes: the anomalies that the cell cannot show again, as that issue shows them there."""
     where = cell.scenario, cell.variant
     return tuple(
         BlindView(issue.key, issue.url, tuple(explanation.summary for explanation in issue.explanations(*where)))

@@ -200,7 +200,7 @@ def _stands(run: RunFolder, now: datetime) -> Unfinished:
         ended = f"has no verdicts and gave no sign of life for {_duration(now - _last_sign(run))}"
         if run.interrupted_file.exists():
             ended = "was interrupted"
-        resume = "" if alive else f" `onceproof run --resume {run.run_id}` goes on with it."
+        resume = "" if alive else f" `onceproof run --resume {run.run_id}` continues it."
         summary = f"Run {run.run_id} {'is under way' if alive else ended}: {counts}.{resume}"
     return Unfinished(run.run_id, summary, done, len(trials), alive)
 

@@ -63,7 +63,7 @@ def airflow_environment(
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": False,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": password_file(home),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        # Of a client.properties in a connection: what is hidden on pages and in logs, beside keys with `password`.
+        # Of a client.properties in a connection: what pages and logs do not show, in addition to keys with `password`.
         "AIRFLOW__CORE__SENSITIVE_VAR_CONN_NAMES": "jaas,keystore_key",
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": port,

@@ -112,7 +112,7 @@ def _read_once(file: Path, _written: int) -> Reading:
 
 
 def _of_waiting_cells(run: RunFolder, trials: list[Trial], state: str | None) -> str | None:
-    """The state that the task of a cell would have, if cells driven beside others did not share one task."""
+    """The state that the task of a cell would have, if cells driven in parallel did not share one task."""
     outcomes = [run.outcome(trial) for trial in trials]
     if all(outcomes):
         return "failed" if any(outcome and outcome.error for outcome in outcomes) else "success"

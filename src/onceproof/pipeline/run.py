@@ -94,7 +94,7 @@ def run(
                     _end(folder, dag_run, api, external)
                     if folder.run_file.exists():
                         folder.interrupted_file.touch()
-                        display.say(f"`onceproof run --resume {run_id}` goes on with it")
+                        display.say(f"`onceproof run --resume {run_id}` continues it")
                     raise
             return _finished(folder, dag_run, running.airflow, instances)
 

@@ -360,7 +360,7 @@ def cells(run: RunFolder) -> list[dict[str, str]]:
 
 
 def lanes(run: RunFolder) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """The cells of the plan that tasks of their own drive, and those that are driven beside them."""
+    """The cells of the plan that tasks of their own drive, and those that are driven in parallel to them."""
     lane: dict[bool, list[dict[str, str]]] = {False: [], True: []}
     for cell in read_json(run.run_file)["cells"]:
         lane[SCENARIOS[cell["scenario"]].mostly_waits].append({"key": cell["key"], "title": cell["title"]})
@@ -513,7 +513,7 @@ def drive(
 
 
 def drive_waiting_cells(run: RunFolder, external: ClientConfig = no_external_brokers) -> None:
-    """Prepare and drive the cells whose trials mostly wait, beside those that need the machine.
+    """Prepare and drive the cells whose trials mostly wait, in parallel to those that need the machine.
 
     Raises:
         HarnessError: trials have failed; the others have run nevertheless.

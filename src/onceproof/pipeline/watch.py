@@ -43,7 +43,7 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
         before = known.get(release)
         if before is not None and before.triggered:
             if release not in judged:
-                print(f"{release}: run {before.triggered} has no verdict (yet); trigger regression anew if it failed.")
+                print(f"{release}: run {before.triggered} has no verdict (yet); trigger regression again if it failed.")
             continue
         is_waiting = before is not None and before.incomplete is not None
         is_new = bool(known) and (before is None or is_waiting)

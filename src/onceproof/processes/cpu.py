@@ -41,7 +41,8 @@ def check_not_starved(seconds: float, before: Mapping[str, CpuTime], after: Mapp
     if longest.is_starved(seconds):
         raise StoodStillError(
             f"The machine has too few CPUs for what runs on it: a thread of the trial waited {longest.waited:.0f} s "
-            f"for one and ran for {longest.ran:.0f} s, so its delay says nothing about Kafka. Run less beside it."
+            f"for one and ran for {longest.ran:.0f} s, so its delay says nothing about Kafka. "
+            "Run less at the same time."
         )
 
 

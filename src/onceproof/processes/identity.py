@@ -17,7 +17,7 @@ def started_at(pid: int) -> float:
 
 
 def boot_id() -> str:
-    """Since when the machine runs, as a name: with each start of it process ids and `started_at` begin anew."""
+    """Since when the machine runs, as a name: with each start of it process ids and `started_at` begin again."""
     return BOOT_ID.read_text().strip()
 
 

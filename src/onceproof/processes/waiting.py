@@ -40,9 +40,8 @@ def await_condition(
 def _busy() -> str:
     """A hint for people, where the machine had more to do than it can."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    return (
-        f"The machine was busy (load {load:.0f} on {cores} cores): run less beside it." if load > BUSY * cores else ""
-    )
+    busy = f"The machine was busy (load {load:.0f} on {cores} cores): run less at the same time."
+    return busy if load > BUSY * cores else ""
 
 
 def holds_within(

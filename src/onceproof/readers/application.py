@@ -1,14 +1,14 @@
 """The promises of your own application, of which nothing is known except its output without a fault.
 
 `differential`: two runs without a fault are the oracle. What they agree on (all records of a key in whatever order, the
-last value of each key, or the keys alone; of JSON without the fields that differ) must come out under a fault, too.
-What they do not agree on is no promise. Under at-least-once a key may come out more often, counted to whatever.
+last value of each key, or the keys alone; of JSON without the fields that differ) must be emitted under a fault, too.
+What they do not agree on is no promise. Under at-least-once a key may be emitted more often, counted up to anything.
 
 `replay`: the same of what Kafka's TopologyTestDriver makes of the same input, without brokers, threads and commits, as
 far as the application says (`compare`), whatever runs agree on.
 `replay-newest`: the same of that of the newest release, so that what a release always does wrong is seen, too.
 
-The final values of an output are a table: a key whose last value is null is the same as one that never came out.
+The final values of an output are a table: a key whose last value is null is the same as one that was never emitted.
 """
 
 from collections import Counter, defaultdict
@@ -42,7 +42,7 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
 
     Args:
         roles: of the topics; each is `declared`.
-        topics: by role; `<role>-oracle` what a run without a fault put out, where there was one, and `<role>-replay`
+        topics: by role; `<role>-oracle` what a run without a fault emitted, where there was one, and `<role>-replay`
             what was replayed, where it was. Of a store that clients ask: `answers-<store>`, and `<store>-changelog`,
             as committed and (`-all`) with what was aborted.
         facts: `exactly_once`; `ended` as for `readers.queries`.
@@ -108,7 +108,7 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
 def compare_with(
     expected: Sequence[Record], observed: Sequence[Record], promise: str, role: str, agreed: str, *, at_least: bool
 ) -> Iterator[Comparison]:
-    """For each key, what came out compared with what an oracle says, as far as is `agreed`."""
+    """For each key, its output compared with what an oracle says, as far as is `agreed`."""
     if agreed == "nothing":
         return
     wanted, found = _by_key(expected), _by_key(observed)
@@ -169,7 +169,7 @@ def _text(agreed: str, values: Values) -> str:
 
 
 def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]:
-    """How often each key came out."""
+    """How often each key was emitted."""
     counts = Counter(record.key for record in outputs)
     last = {record.key: record for record in sorted(outputs, key=by_place)}
     for key, count in counts.items():
@@ -204,8 +204,8 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
 def as_far_as_replayed(oracle: Oracle) -> Oracle:
     """An oracle that knows no more than the final values of an output whose updates a record cache holds back.
 
-    Such a cache puts out the last update of a key when there is a commit. Two runs that committed at the same records
-    agree on all that came out, and yet by coincidence. A replay has every update: where both have some of its records
+    Such a cache emits the last update of a key when there is a commit. Two runs that committed at the same records
+    agree on all output, and yet by coincidence. A replay has every update: where both have some of its records
     and its last one, of each key, and not all of them, a cache did hold them back. Without a replay each output in
     which a key comes again may be one of those.
     """

@@ -108,7 +108,7 @@ def check_interactive_queries(topics: Topics, facts: Facts) -> Findings:
 
 
 def check_copy(topics: Topics, facts: Facts) -> Findings:
-    """The topology `copy`: each record comes out as it is.
+    """The topology `copy`: each record is emitted as it is.
 
     Args:
         topics: `input`, `output`.
@@ -123,7 +123,7 @@ def check_copy(topics: Topics, facts: Facts) -> Findings:
 
 
 def check_dead_letters(topics: Topics, facts: Facts) -> Findings:
-    """The topology `dead-letters`: each record comes out as it is, or is skipped, into a dead letter queue if there is
+    """The topology `dead-letters`: each record is emitted as it is, or is skipped, into a dead letter queue if there is
     one.
 
     Args:
@@ -137,7 +137,7 @@ def check_dead_letters(topics: Topics, facts: Facts) -> Findings:
 
 
 def check_dedup(topics: Topics, facts: Facts) -> Findings:
-    """The topology `dedup`: each key comes out once.
+    """The topology `dedup`: each key is emitted once.
 
     Args:
         topics: `input`, `output`, `seen-changelog`, and `seen-contents`: what the store held after the restart.
@@ -218,7 +218,7 @@ def _answered(value: int | None) -> int | None:
 
 
 def check_global_join(topics: Topics, facts: Facts) -> Findings:
-    """The topology `global-join`: each record comes out, with the entry that it asks for.
+    """The topology `global-join`: each record is emitted, with the entry that it asks for.
 
     Args:
         topics: `input`, `output`.
@@ -234,7 +234,7 @@ def check_global_join(topics: Topics, facts: Facts) -> Findings:
 
 
 def check_as_of_join(topics: Topics, facts: Facts) -> Findings:
-    """The topology `as-of-join`: each record comes out, with the version of its key at its time.
+    """The topology `as-of-join`: each record is emitted, with the version of its key at its time.
 
     Args:
         topics: `input`, `output`, `versions-changelog`.
@@ -307,11 +307,11 @@ def _there(result: int | None) -> int | None:
 
 
 def check_stream_join(topics: Topics, facts: Facts) -> Findings:
-    """The topology `stream-join`: each record comes out with its matches, or alone.
+    """The topology `stream-join`: each record is emitted with its matches, or alone.
 
     Args:
         topics: `input`, `output`.
-        facts: `exactly_once`; `window`, `grace`, `join`, which say what matches, and what comes out alone.
+        facts: `exactly_once`; `window`, `grace`, `join`, which say what matches, and what is emitted alone.
     """
     inputs, outputs = topics["input"], topics["output"]
     # If the drive failed at once, nothing is known about the join.
@@ -319,14 +319,14 @@ def check_stream_join(topics: Topics, facts: Facts) -> Findings:
 
 
 def check_outbox(topics: Topics, facts: Facts) -> Findings:
-    """The topology `outbox`: each record comes out once, in order, and when it is due.
+    """The topology `outbox`: each record is emitted once, in order, and when it is due.
 
     Args:
         topics: `input`, `output` (value: the input's, and in its lower half how long it waited), `buffer-changelog`.
         facts: `exactly_once`; `clock`, `interval`, which say when records are due.
     """
     inputs, outputs = topics["input"], topics["output"]
-    logs = [  # which records come out is judged by `punctuations`
+    logs = [  # which records are emitted is judged by `punctuations`
         Log("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
         Log("changelog", BUFFER, puts=True),
     ]
@@ -336,11 +336,11 @@ def check_outbox(topics: Topics, facts: Facts) -> Findings:
 
 
 def check_windows(topics: Topics, facts: Facts) -> Findings:
-    """The topology `windows`: each window comes out with what its records give.
+    """The topology `windows`: each window is emitted with what its records give.
 
     Args:
         topics: `input`, `output`.
-        facts: `kind`, `size`, `grace`, `suppressed`, which say what windows there are, and when they come out.
+        facts: `kind`, `size`, `grace`, `suppressed`, which say what windows there are, and when they are emitted.
     """
     inputs, outputs = topics["input"], topics["output"]
     # If the drive failed at once, nothing is known about the windows.

@@ -1,4 +1,4 @@
-"""The promise `deliveries`: a key comes out as often as it goes in."""
+"""The promise `deliveries`: a key is emitted as often as it goes in."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,16 +18,17 @@ def compare_deliveries(
     role: str = "output",
     source: str = "input",
 ) -> Iterator[Comparison]:
-    """For each key, the records that went in and those that came out: first all keys that agree, then each other one.
+    """For each key, the records that went in and those that were emitted: first all keys that agree, then each other
+    one.
 
     The first comparison stands for as many keys as agree.
 
     Args:
         inputs: committed records of the input.
         outputs: committed records of the topic that plays the `role`.
-        once: a key must come out once, however often it went in.
+        once: a key must be emitted once, however often it went in.
         at_least: more records than were expected are allowed.
-        role: of the topic that the key comes out in.
+        role: of the topic to which the key is emitted.
         source: role of the topic that it goes into.
     """
     entered, left = Counter(map(key_of, inputs)), Counter(map(key_of, outputs))

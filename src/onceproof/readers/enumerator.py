@@ -41,7 +41,7 @@ def check(topics: Topics, facts: Facts) -> Findings:
     return Findings(len(inputs), len(outputs), len(expected), len({number for _, number in first}), witnesses, promises)
 
 
-Places = dict[tuple[int | None, Any], tuple[int, int]]  # of each key with an ID of it, where it came out first
+Places = dict[tuple[int | None, Any], tuple[int, int]]  # of each key with an ID of it, where it was emitted first
 
 
 def _replay(inputs: Sequence[Record], partitions: int) -> dict[int | None, int]:

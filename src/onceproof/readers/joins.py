@@ -17,9 +17,9 @@ ROW_DELETED = 999_999  # the value that deletes such a row
 
 
 def with_entries(inputs: Sequence[Record], added: int = 0) -> Iterator[Record]:
-    """Each record of the topology `global-join` with what it comes out with: `value << 32 | entry`.
+    """Each record of the topology `global-join` with what it is emitted with: `value << 32 | entry`.
 
-    An entry has a value below 0, and its own number comes out with the value 0; another record comes out with the
+    An entry has a value below 0, and its own number is emitted with the value 0; another record is emitted with the
     number of the last entry of the key before its value, to which a global store's processor has `added`, or with 0.
     """
     table = {record.key: added - record.value for record in inputs if record.value is not None and record.value < 0}
@@ -58,11 +58,11 @@ def changes_of(inputs: Sequence[Record]) -> Iterator[Record]:
 
 
 def as_of(inputs: Sequence[Record], retention: int) -> Iterator[Record]:
-    """Each record of the topology `as-of-join` with what it comes out with: `value << 32 | version`.
+    """Each record of the topology `as-of-join` with what it is emitted with: `value << 32 | version`.
 
     A value below 0 puts the version of that number, 0 deletes the key, both from the record's time on, and their own
-    number comes out; another record comes out with the version of its key at its own time, or with 0 for none. The time
-    of a table is that of its youngest record. What is older than that by more than the `retention`, in ms, changes
+    number is emitted; another record is emitted with the version of its key at its own time, or with 0 for none. The
+    time of a table is that of its youngest record. What is older than that by more than the `retention`, in ms, changes
     nothing, and gets a version only if it is the last one of the key. A table without versions (`retention` is 0) gives
     what was put last.
 

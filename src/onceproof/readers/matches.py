@@ -26,7 +26,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
 
     Args:
         inputs: of the topology `stream-join`: the left stream has values above 0, the right one below.
-        outputs: `left << 32 | right`, 0 where a record came out alone.
+        outputs: `left << 32 | right`, 0 where a record was emitted alone.
         facts: `window` and `grace` in ms, `join`; `before`, in ms, by which one of the right stream may be the older
             one, if it is not `window`; `exactly_once`: without it a result may come again; `ended` is 0 of a
             drive that failed, which may still owe results of records that are alone.

@@ -24,7 +24,8 @@ class Expected(NamedTuple):
 def compare_punctuations(
     inputs: Sequence[Record], outputs: Sequence[Record], buffer: Sequence[Record], facts: Facts
 ) -> Iterator[Comparison]:
-    """Each record with how it came out; what breaches that first, if anything does. Then what is still held after that.
+    """Each record with how it was emitted; what breaches that first, if anything does. Then what is still held after
+    that.
 
     Args:
         inputs: of the topology `outbox`: each key once; the value is the wait in ms.
@@ -94,7 +95,7 @@ def _released_before(outputs: Sequence[Record], expected: Mapping[int | None, Ex
 def _compared(
     awaited: Expected, there: Sequence[Record], times: Collection[int] | None, before: Mapping[tuple[int, int], int]
 ) -> Comparison:
-    """How a record came out; `times` are those of its task, None by the wall clock."""
+    """How a record was emitted; `times` are those of its task, None by the wall clock."""
     if not there:
         if awaited.is_over:
             return _comparison("unreleased", "input", awaited.source, "1 record", "0 records")

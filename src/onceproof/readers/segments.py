@@ -128,7 +128,7 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
         topology: which says what input records make it write.
         facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
             writes as well, under keys below 0, which no input explains; `queue` is 1 if there is a dead letter queue;
-            `waits` is 1 if what comes out comes later than its input is committed.
+            `waits` is 1 if output is emitted after its input was committed.
     """
     transactions = _transactions(entries)
     seen: dict[Log, dict[int, Record]] = defaultdict(dict)

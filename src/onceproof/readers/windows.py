@@ -39,12 +39,12 @@ class Update(NamedTuple):
 
 
 def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: Facts) -> Iterator[Comparison]:
-    """Each window with what came out for it; what breaches it first, if anything does.
+    """Each window with the output for it; what breaches it first, if anything does.
 
     Args:
         inputs: of the topology `windows`.
         outputs: `start << 22 | sum`.
-        facts: `kind`; `size` and `grace` in ms; `suppressed`: whether a window comes out only when it has closed;
+        facts: `kind`; `size` and `grace` in ms; `suppressed`: whether a window is emitted only when it has closed;
             `limit`: for how many ms updates are held back, 0 if they are not; `cogrouped`: whether odd values have an
             aggregator of their own. A trial of before there were the last two lacks them.
     """
@@ -151,7 +151,7 @@ def _slide(
 def _held_back(
     records: Iterable[Record], updates: Mapping[Window, Sequence[Update]], limit: int
 ) -> dict[Window, list[Update]]:
-    """The updates that come out, if each waits until its task is so many ms older than it.
+    """The updates that are emitted, if each waits until its task is so many ms older than it.
 
     One that comes meanwhile takes its place, and what comes with the record that ends the wait does so before.
     """

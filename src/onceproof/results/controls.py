@@ -9,7 +9,7 @@ that support it.
 
 All such trials of all nights count, and each night adds some: a draw that was lucky does not last.
 
-Whatever supports a green, the run's own positive control must have been red in this run. That is a sign of life.
+For any green, the run's own positive control must have been red in this run. That shows that this run could detect a bug.
 """
 
 from collections import defaultdict

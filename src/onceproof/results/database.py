@@ -158,9 +158,9 @@ def database(url: str) -> Iterator[Engine]:
 
     Several processes may use it at once: a writer (`WRITING`) waits for its turn before it reads anything. SQLite
     begins such a transaction as IMMEDIATE: one that begins as a reader and then writes fails at once if another one
-    writes, whatever the timeout. No write-ahead log: it would need files beside the database that not every file system
-    can share, and readers do not wait for long. PostgreSQL takes an advisory lock until the end of
-    the transaction: `CREATE TABLE` of two processes at once is an error there.
+    writes, whatever the timeout. No write-ahead log: it would need files next to the database that not every file
+    system can share, and readers do not wait for long. PostgreSQL takes an advisory lock until the end of the
+    transaction: `CREATE TABLE` of two processes at once is an error there.
 
     Raises:
         SchemaError: an older or a newer version of Onceproof has made it.

@@ -1,4 +1,4 @@
-"""The systems of reproductions and further known issues, one module each, always the same parts in the same order."""
+"""The systems of reproductions and further known issues, one module each, with the same parts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property

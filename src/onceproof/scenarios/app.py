@@ -5,9 +5,8 @@ We do not know what its topology promises, so a trial without a fault is the ora
 and records of the scenario come from there.
 
 The first records are processed by instances that are then closed cleanly, so that a fault meets stores which have a
-checkpoint and were opened again (KAFKA-20685 needs it). The fault strikes while the others flow. A trial without a
-fault is exercised. One of them goes straight on, without that restart: so it is seen if the restart alone breaks
-something.
+checkpoint and were opened again (KAFKA-20685 needs it). The fault is injected while the others flow. A trial without a
+fault is exercised. One of them runs without that restart: so it is seen if the restart alone breaks something.
 
 On brokers of ours its topics are called as it calls them. On those of somebody else that might be a topic of theirs:
 there all names begin as those of any trial do, and the application takes them from its properties.
@@ -92,7 +91,7 @@ NOT_SEEN = {
 }
 LIKE = "fault.config"
 RESTART, BESIDE = "restart", "beside"
-# Faults that can strike beside another one: they take brokers and links as they are.
+# Faults that can be injected in addition to another one: they take brokers and links as they are.
 SECOND = (
     pause.FAULT,
     instance_kill.FAULT,
@@ -108,7 +107,7 @@ class Parameters(Injection):
     """The parameters of this scenario."""
 
     application: str = Field("", description="folder of the application, which has an onceproof.toml")
-    oracle: str = Field("", description="file that has what it puts out without a fault")
+    oracle: str = Field("", description="file that has its output without a fault")
     fault_config: str = Field(
         NONE, description="fault whose configuration a trial without a fault has, so that nothing else differs"
     )
@@ -116,7 +115,7 @@ class Parameters(Injection):
         True, description="whether all instances are closed cleanly and started again, before the fault"
     )
     beside: Annotated[str, OneOf((NONE, *(allowed.name for allowed in SECOND)))] = Field(
-        NONE, description="a second fault, which strikes another instance while the first one lasts"
+        NONE, description="a second fault, which hits another instance while the first one lasts"
     )
 
 
@@ -311,7 +310,7 @@ def refusal(trial: Trial) -> str | None:
         return reason
     if (second := beside(parameters)) and declares.instances < 2:
         return (
-            f"{second.name} strikes another instance beside the first fault; its {FILE} has instances = "
+            f"{second.name} hits another instance than the first fault does; its {FILE} has instances = "
             f"{declares.instances}."
         )
     if second and (reason := refuse_fault(cell.streams, parameters.model_copy(update={"fault": second.name}))):
@@ -345,14 +344,14 @@ def _refuse_command(cell: Cell, parameters: Parameters) -> str | None:
     if fault := next(unseen, None):
         others = [seen.name for seen in FAULTS.values() if seen.seen_outside]
         return (
-            f"whether the fault {fault.name} bites is seen in instances of a class, and a command reports nothing of "
-            f"what it does; take {', '.join(others)}."
+            f"whether the fault {fault.name} takes effect is seen in instances of a class, and a command "
+            f"reports nothing of what it does; take {', '.join(others)}."
         )
     return None
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Process the first records, close cleanly, start again, let the others flow, and the fault strike."""
+    """Process the first records, close cleanly, start again, let the others flow, and inject the fault."""
     declares, parameters = _application(lab.trial).declares, values(lab.trial)
     fault, second = parameters.injected, beside(parameters)
     lasts = sum(injected.lasts for injected in (fault, second) if injected)
@@ -373,7 +372,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         bulk.full_speed()
         lab.await_drained()
         lab.await_internal_drained()
-        if declares.settle:  # what goes by the clock is put out after its input was processed
+        if declares.settle:  # what depends on the clock is emitted after its input was processed
             awaited = f"no output to come for {declares.settle:g} s"
             lab.await_(
                 awaited, _Stillness(lab, [topic.topic for topic in declares.output], declares.settle), PUT_OUT_WITHIN
@@ -512,7 +511,7 @@ def _compared(store: Event) -> Comparison:
 
 SCENARIO = Scenario(
     name=NAME,
-    title="A user application, beside what it does without a fault",
+    title="A user application, compared with what it does without a fault",
     parameters=Parameters,
     faults=(*OF_GROUPS, *OF_DISK, held_rebalance.FAULT, *FAULTS.added),
     variants=VARIANTS,

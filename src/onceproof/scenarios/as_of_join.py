@@ -4,7 +4,7 @@ A versioned store (KIP-889) keeps the history of each key for a while, the `rete
 such a table (KIP-914) gets the version that was valid at the time of each record, and not the last one: so neither side
 need be in order. A version that is older than the youngest one of the table by more than the retention is dropped, and
 a record as old as that gets a version only if it is the last one of its key. A table without versions gives what was
-put last. Both come from one topic, so what comes out is a function of the order of a partition.
+put last. Both come from one topic, so the output is a function of the order of a partition.
 
 What can go wrong: the last versions lie in one part of a RocksDB, older ones in segments by the time at which they end,
 and all are restored from a changelog in which they are out of order. Who takes the task over must have the same history
@@ -19,14 +19,14 @@ What is restored in one batch is put as of the time of its last record. A deleti
 the retention is not kept; so a version that came late, and that the deletion had ended already, is taken for the last
 one: what was deleted is back (variant `REVIVED`, in which alone such versions come). That must be red, too.
 
-With a `grace` period (KIP-923) who asks waits in a buffer until its stream has gone on by that, so the time of the
-stream must go on: changes are then records of it, too. The buffer has a changelog in which the keys are as they are in
-RocksDB, the time first. A restoration takes them for keys of windows, so what waited never comes out (variant `GRACE`).
-A buffer that is opened again has forgotten how many wait, and since when, so after the restart some are passed over
-(variant `GRACE_RESTARTED`). Both must be red on every release with such buffers. In these variants the table is
-complete before anyone asks, and each key is asked for once, in order.
+With a `grace` period (KIP-923) a record that asks waits in a buffer until its stream has advanced by that, so the time
+of the stream must advance: changes are then records of it, too. The buffer has a changelog in which the keys are as
+they are in RocksDB, the time first. A restoration takes them for keys of windows, so what waited is never emitted
+(variant `GRACE`). A buffer that is opened again has forgotten how many wait, and since when, so after the restart some
+are passed over (variant `GRACE_RESTARTED`). Both must be red on every release with such buffers. In these variants the
+table is complete before anyone asks, and each key is asked for once, in order.
 
-A trial is *exercised* when the fault bit; without one, when the store was closed cleanly and opened again as it
+A trial is *exercised* when the fault took effect; without one, when the store was closed cleanly and opened again as it
 was left, and records asked for versions of it. One in memory must have been restored instead.
 """
 
@@ -97,7 +97,7 @@ class Parameters(Group, TransactionalStores):
     first: int = Field(
         14_000, ge=1, description="records before the fault, a millisecond apart, of which some are too old"
     )
-    records: int = Field(20_000, ge=1, description="records that flow when the fault strikes, a millisecond apart")
+    records: int = Field(20_000, ge=1, description="records that flow when the fault is injected, a millisecond apart")
     late: Share = Field(0.0, description="share of these that is too old")
     partitions: int = Field(4, ge=1, description="partitions of the input")
     standbys: int = Field(0, ge=0, description="standby replicas")
@@ -257,7 +257,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Make a history of the table, then have the fault strike, or start again, while more of both sides flow."""
+    """Make a history of the table, then inject the fault, or start again, while more of both sides flow."""
     parameters, made = values(lab.trial), lab.workload.times
     fault = parameters.injected
     begin = int(lab.now() * 1_000) - max(made) - 1  # the youngest record is made now

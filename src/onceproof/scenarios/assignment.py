@@ -1,7 +1,7 @@
 """A promise of every scenario: at rest, each task has one owner, and its standbys are on other instances.
 
-A task without an owner is not processed. If it has two owners, one was not fenced. A standby beside its active, or none
-at all, saves nothing when the instance dies, and nothing fails until then.
+A task without an owner is not processed. If it has two owners, one was not fenced. A standby on the instance of its
+active, or none at all, saves nothing when the instance dies, and nothing fails until then.
 
 Sources: KIP-429, KIP-441, KIP-1071; Kafka Streams' developer guide, `num.standby.replicas`.
 """

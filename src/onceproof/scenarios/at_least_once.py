@@ -23,12 +23,12 @@ group does without it after `session.timeout.ms`, and another instance takes the
 up it still sends what it had not sent, and only then learns that the task is no longer its own.
 
 A producer that gives up (`delivery.timeout.ms`; TIMED_OUT) takes the task from its thread without a crash, too: it is
-corrupted, so it must be closed and its store made anew from the changelog. There neither topic takes records, so
+corrupted, so it must be closed and its store restored from the changelog. There neither topic takes records, so
 nothing of a request is published, and when both take them again each one must be answered with true. From 3.8.0 on the
 store is kept, with deletions of which the changelog knows nothing (docs/findings/corrupted-task-keeps-its-store.md):
 nothing of its changelog is restored, and it lacks keys that the changelog has, before any request is processed again.
-If the producer gives up again, as on a slow machine, what it has sent anew by then is published beside what it sends
-the next time, and answers come twice, or are false: at-least-once allows that, so such a trial is not exercised.
+If the producer gives up again, as on a slow machine, what it has sent again by then is published in addition to what it
+sends the next time, and answers come twice, or are false: at-least-once allows that, so such a trial is not exercised.
 
 What Kafka Streams does promise under either guarantee is looked at all the while: the offset of a request is committed
 only after its change and its answer were flushed (`early-commit`). The ends of both topics are sampled after the
@@ -117,7 +117,7 @@ REBALANCED = {
 }
 PATIENT = {"producer.delivery.timeout.ms": "120000"}  # does not give up on a topic that refuses
 # Gives up after 6 s, on all at once: a batch that is given up later corrupts the task once more, when what it has sent
-# anew is not published yet, and so comes twice.
+# again is not published yet, and so comes twice.
 IMPATIENT = {
     "producer.delivery.timeout.ms": "6000",
     "producer.request.timeout.ms": "3000",
@@ -152,7 +152,7 @@ VARIANTS = variants_of(
     ),
     Variant(
         "TIMED_OUT",
-        "Neither is published; the producer gives up, and the task goes on with a store that is made anew, or is not.",
+        "Neither is published; the producer gives up, and the task continues with a store that is restored, or is not.",
         {"published": "neither", "parted.by": "timeout"},
     ),
     Variant(
@@ -232,7 +232,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Put, let topics refuse, delete, take the task away, heal, let somebody go on, drain."""
+    """Put, let topics refuse, delete, take the task away, heal, let an instance continue, drain."""
     parameters = values(lab.trial)
     puts, deletes = lab.workload.first, lab.workload.second
     refusing = REFUSING[parameters.published]
@@ -273,7 +273,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         trusted = timed_out and _is_trusted(instance)
         if trusted:
             _keep_directory(lab)
-        # One that gave up sends anew what was not published.
+        # One that gave up sends again what was not published.
         open_ = {"input": {"0": [begin, begin + max(grown.values()) if timed_out else None]}}
         counts = {"published": grown, "committed": committed, "open": open_}
         lab.note("timeout" if timed_out else "crash", **counts, on_disk=on_disk)
@@ -311,7 +311,9 @@ def drive(lab: ScenarioContext) -> Exercise:
     if trusted:
         reason += f" Nothing of the changelog was restored, though the store on disk lacked {lacking:,} of its keys."
     if gave_up > 1:
-        reason += f" It gave up {gave_up} times in all, so what it had sent anew may come beside what it sent later."
+        reason += (
+            f" It gave up {gave_up} times in all, so what it had sent again may come in addition to what it sent later."
+        )
     return Exercise(parted and all(on_disk.values()) and gave_up <= 1, reason)
 
 

@@ -164,7 +164,7 @@ class ScenarioContext(FaultContext, Protocol):
         """Have all instances dump their stores, then let them leave."""
 
     def close_and_compare_state(self) -> None:
-        """Let all instances leave, and have the timeline show what their stores hold beside their changelogs."""
+        """Let all instances leave, and have the timeline show what their stores and their changelogs hold."""
 
 
 @dataclass(frozen=True)
@@ -428,7 +428,7 @@ def refuse_rolling(cell: Cell, parameters: Injection, *, on_disk: bool = True) -
 
 
 def refuse_fault_of_disk(parameters: Injection, *, on_disk: bool) -> str | None:
-    """Refuses a fault that strikes stores on disk, where these are in memory."""
+    """Refuses a fault of stores on disk, where these are in memory."""
     if on_disk or parameters.injected not in OF_DISK:
         return None
     return f"the fault {parameters.fault} is of stores on disk; take stores=rocksdb, or another fault."
@@ -479,8 +479,8 @@ def refuse_no_state_updater(cell: Cell, parameters: StateUpdater) -> str | None:
     return None
 
 
-# All records, in whatever order; the last value, where what comes in between depends on how two tasks or a record cache
-# take turns; that there is one, where what comes out depends on when a punctuation came.
+# All records, in any order; the last value, where what comes in between depends on how two tasks or a record cache
+# take turns; that there is one, where the output depends on when a punctuation came.
 Alike = Literal["records", "final", "keys"]
 
 
@@ -513,7 +513,7 @@ class Scenario:
     refusal: Callable[[Trial], str | None] = lambda trial: refuse_restarts(trial.cell)
     # The faults that it allows: its promises stay true under each of them.
     faults: tuple[Fault, ...] = ()
-    # Whether its trials mostly wait for time to pass, so that one can be driven beside another trial.
+    # Whether its trials mostly wait for time to pass, so that one can be driven in parallel to another trial.
     mostly_waits: bool = False
     # Ms for which the machine may stand still; if it does so for longer, a trial says nothing.
     stalled: int = STALLED
@@ -521,10 +521,10 @@ class Scenario:
     own_brokers: bool = False
     # Seconds of a trial on 2 cores (docs/figures.md), until an installation has measured its own.
     seconds: float = 15.0
-    # How much of each key's output must be what Kafka's TopologyTestDriver puts out (`lab.witness`); None where it
+    # How much of each key's output must be what Kafka's TopologyTestDriver emits (`lab.witness`); None where it
     # cannot be asked.
     alike: Alike | None = None
-    # What its application uses in each trial (`model.application`), beside what `uses` sees in its configuration.
+    # What its application uses in each trial (`model.application`), in addition to what `uses` sees in its settings.
     features: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ gets the rest. Each record of a key must find the number of the one before (as i
 store must be what its changelog says. A trial is *exercised* when the restoration had begun and not ended when the
 application was closed.
 
-Without transactions (parameter `guarantee`) the store is not wiped, but read anew over what it holds, and goes back to
+Without transactions (parameter `guarantee`) the store is not wiped, but read again over what it holds, and goes back to
 old values meanwhile: the same bug. From 3.8.0 on nothing is restored then, and a trial is not exercised.
 """
 

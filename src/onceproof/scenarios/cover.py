@@ -46,7 +46,7 @@ def lacking(cells: Iterable[Cell], brokers: Iterable[Release], catalogue: Mappin
 
     Args:
         cells: those of a matrix, scenario by scenario.
-        brokers: releases of brokers, beside those of the cells.
+        brokers: releases of brokers, in addition to those of the cells.
         catalogue: what can be asked of each scenario.
     """
     asked = list(brokers)

@@ -29,7 +29,7 @@ restored records. An in-memory store leaves nothing on disk: it is a negative co
 open, of which its changelog holds what must be skipped.
 
 Where the group moves to another release instance by instance (`ROLLING`), the kill replaces the first bounce: the
-process comes back on the other release, beside a second instance without a task, which is bounced afterwards.
+process comes back on the other release, next to a second instance without a task, which is bounced afterwards.
 """
 
 import math
@@ -198,7 +198,7 @@ VARIANTS = variants_of(
     ),
     replace(
         ROLLING,
-        description="Killed, and started on another release beside a second instance, which is bounced to it then.",
+        description="Killed, and started on another release next to a second instance, which is bounced to it then.",
     ),
 )
 

@@ -2,7 +2,7 @@
 
 An exception handler that continues skips a record: of the deserialization (KIP-161), or of the processing (KIP-1033,
 from 3.9.0). From 4.2.0 on it also writes the record to a dead letter queue (KIP-1034), in the transaction in which the
-task goes on behind it. So under exactly-once each skipped record is in the queue once, with its own key, value,
+task continues after it. So under exactly-once each skipped record is in the queue once, with its own key, value,
 timestamp and headers, and each other record is in the output once, whatever happens to the instances.
 
 Up to 3.9.0 a task may stop forever behind skipped records (KAFKA-17299). A partition whose buffer is full is paused,
@@ -14,8 +14,8 @@ the dead letters at once. So at a commit those behind the last good record of th
 position must be behind their records. Where it is not, they are written once more after a failure.
 
 Good records and poison (a value below 0) come in runs, with a buffer of a few records. A trial is *exercised* when
-poison was skipped; where a fault strikes, when it bit; with `commits`, when the instance was killed after a commit at
-which poison was all that was left in the queue.
+poison was skipped; where a fault is injected, when it took effect; with `commits`, when the instance was killed after a
+commit at which poison was all that was left in the queue.
 """
 
 import random

@@ -173,7 +173,7 @@ class OutputTopic(_Topic):
 
 
 class Query(_Table):
-    """A store that clients ask by interactive queries, while tasks move and the fault strikes."""
+    """A store that clients ask by interactive queries, while tasks move and the fault is injected."""
 
     store: Topic
     key: Serde = "bytes"  # as people are to read it; clients take the serdes of the store
@@ -221,7 +221,7 @@ class Declaration(_Table):
     instances: int = Field(default=2, ge=1, le=9)
     rate: int = Field(default=2_000, ge=1)
     fault: str = "instance-kill"
-    settle: float = Field(default=0.0, ge=0.0, le=60.0)  # seconds without output after which all is put out
+    settle: float = Field(default=0.0, ge=0.0, le=60.0)  # seconds without output after which it is complete
     # Of Kafka Streams, on which it runs now: that is run, too, if no release is named; of a command, which it brings.
     release: Annotated[str, AfterValidator(_release)] | None = None
     uses: dict[str, Any] = {}  # features that its topology does not show, or not as they are (`model.application`)

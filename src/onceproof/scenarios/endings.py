@@ -1,4 +1,4 @@
-"""An instance ends in the way in which it was asked to, its group knows at once, and the application goes on.
+"""An instance ends in the way in which it was asked to, its group knows at once, and the application continues.
 
 Applications end all day: a deployment closes them, an orchestrator sends SIGTERM, an exception handler gives up. What
 can go wrong: the group waits for a member that has left, or gives away the tasks of one that comes back (KIP-812,
@@ -9,14 +9,14 @@ can also go wrong while the group is in a rebalance, when no member may commit.
 Two instances work with exactly-once. While records flow, one of them ends as the parameter `ending` says, the group is
 looked at, and the instance is started again. Each check holds a fact against what was asked for: who had the tasks
 while the instance was away, long before its session ends; the state of each instance after an exception; what is in the
-state directory after `cleanUp()`, and from where stores are restored then; from where a restoration goes on that
+state directory after `cleanUp()`, and from where stores are restored then; from where a restoration continues that
 SIGTERM had cut off. The n-th record of a key has the value n, so what was lost or counted twice shows in the topics.
-For a rebalance that goes on, a third instance joins while the one that stays stands still (SIGSTOP), well within its
+For a rebalance in progress, a third instance joins while the one that stays stands still (SIGSTOP), well within its
 session: the group waits for it, and the other one closes when it has asked to join again.
 
 A trial is *exercised* when the ending met what it is about, while records flowed: tasks that others could take, an
 exception, stores on disk, or a restoration that had not ended; and the rebalance had not ended either, if it was to be
-amid one. With a cached store and a standby an instance that
+during one. With a cached store and a standby an instance that
 leaves also gives a task back to the thread that had it before (KAFKA-14624).
 """
 
@@ -65,7 +65,7 @@ PROMISE = "endings"
 OPTIONS_FROM = Release(3, 3, 0)  # KIP-812
 LEAVES_AT_ONCE = Release(4, 2, 0)  # KAFKA-18185
 SESSION = 120  # seconds after which a member that did not leave is missed
-MISSED_SOON = 6  # the same, where the group must go on without it
+MISSED_SOON = 6  # the same, where the group must continue without it
 TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
 BACK_WITHIN = 60.0  # seconds within which an instance that comes back has tasks; a broker misses one after 45 s
 AWAY = 6.0  # seconds for which a member that stays is away
@@ -124,7 +124,7 @@ VARIANTS = variants_of(
     Variant("STAYING", "A static member closes with CloseOptions.leaveGroup(false).", {**STATIC, "ending": "stay"}),
     Variant(
         "REBALANCING",
-        "A static member closes with CloseOptions.leaveGroup(true) while a rebalance goes on.",
+        "A static member closes with CloseOptions.leaveGroup(true) while a rebalance is in progress.",
         {**STATIC, **AMID},
     ),
     Variant("REBALANCING_THREADS", "As REBALANCING, with two threads an instance.", {**STATIC, **AMID, "threads": 2}),
@@ -362,7 +362,7 @@ def _amid_rebalance(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     stays = own.ending == "stay" or lab.trial.cell.streams < LEAVES_AT_ONCE
     if stays and not other.last["command"]["result"] and awaits_itself(other.log, end):
         lab.note("awaits-itself", instance=OTHER)
-    reason = f"{'' if met else ' not'} amid a rebalance"
+    reason = f"{'' if met else ' not'} during a rebalance"
     if own.held:
         fenced = any(log_lines(other.log, end, FENCED.pattern))
         met, reason = met and fenced, f"{reason} and {'' if fenced else 'not '}fenced"
@@ -449,7 +449,7 @@ def _terminated(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     _start_again(lab, bulk)
     lab.note("terminated", instance=OTHER)
     text = f"{cut_off['records']:,} records of a store" if cut_off else "no restoration"
-    return cut_off is not None, f"{OTHER} was sent SIGTERM amid {text}"
+    return cut_off is not None, f"{OTHER} was sent SIGTERM during {text}"
 
 
 def _killed(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
@@ -514,7 +514,7 @@ def _of_absence(event: Event) -> Iterator[Comparison]:
     else:
         is_right, due = not taken, "others have none of its tasks"
     asked = "left its group" if event["leaves"] else "stayed in its group"
-    place = f"{event['instance']}, which {asked}{' amid a rebalance' if event['rebalancing'] else ''}"
+    place = f"{event['instance']}, which {asked}{' during a rebalance' if event['rebalancing'] else ''}"
     found = f"others have {', '.join(taken) or 'none of its tasks'}"
     yield Comparison(PROMISE, None if is_right else "wrong-membership", 0, None, place, due, found)
     found = "in time" if event["ended"] else "not in time"
@@ -564,7 +564,7 @@ def _of_start(events: Sequence[Event], name: str) -> Iterator[Comparison]:
 
 
 def _of_restorations(events: Sequence[Event], name: str) -> Iterator[Comparison]:
-    """Each restoration that the end of an instance cut off, beside where the next start went on."""
+    """Each restoration that the end of an instance cut off, and where the next start continued."""
     again = _since_start(events, name)
     cut_off = [
         restoration
@@ -597,7 +597,7 @@ SYSTEM = System(
 OF_A_KILL = replace(SYSTEM, promises=(READINESS, *multirunner.SYSTEM.promises))
 SCENARIO = Scenario(
     name="endings",
-    title="An instance ends as it was asked to, and the application goes on (KIP-812, KIP-671)",
+    title="An instance ends as it was asked to, and the application continues (KIP-812, KIP-671)",
     parameters=Parameters,
     variants=VARIANTS,
     system=lambda trial: OF_A_KILL if values(trial).ending == "kill" else SYSTEM,

@@ -2,7 +2,7 @@
 
 The application keeps a counter and the IDs given so far in two stores, with a standby replica, under exactly-once.
 An ID is `counter * partitions + partition`, so the output is a pure function of the input's order within a
-partition: replaying the input gives every ID that must come out, and any other is an anomaly.
+partition: replaying the input gives every ID that must be emitted, and any other is an anomaly.
 
 What can go wrong: a thread that held a task active, then standby, then active again (it was *recycled*, not closed)
 finds its old record cache, because what was restored meanwhile bypassed the cache. It then continues from an old
@@ -16,8 +16,8 @@ reproduction's own schedule: 60,000 records at full speed, 5 seconds, a third in
 everything is processed before that, so no ID comes twice and a healthy release is not exercised; the stale counter
 still shows, in the store at the end (`wrong-store`).
 
-Where a fault strikes the application, the group is not scaled: the trial is exercised when the fault bit. What must
-come out is the same under each.
+Where a fault is injected, the group is not scaled: the trial is exercised when the fault took effect. What must be
+emitted is the same under each.
 
 In a restart cell both instances are closed after the first bulk and started on the other release, over their state
 directories; the journey is made there. In a cell that rolls they move one by one while the second bulk flows.

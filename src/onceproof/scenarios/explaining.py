@@ -1,4 +1,4 @@
-"""The witnesses of a trial that known issues explain: an issue strikes only where parameters give what it needs."""
+"""The witnesses of a trial that known issues explain: an issue occurs only where parameters give what it needs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence

@@ -7,7 +7,7 @@ the next thread is given its tasks and the record.
 
 A record has such a time if its producer says so, which brokers refuse by default since 4.0
 (`message.timestamp.after.max.ms`, KIP-1030), or if the application takes it from what the record says, as
-`valid until: forever`: no broker sees that. So does the application here (parameter `forever`); what comes out has the
+`valid until: forever`: no broker sees that. So does the application here (parameter `forever`); the output has the
 time of the record itself, which tables can hold.
 
 Records are committed; then one comes that is valid forever, and others after it. A trial is *exercised* when the
@@ -102,7 +102,7 @@ def config(_trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Commit some, have one come that is valid forever, and see whether its thread goes on."""
+    """Commit some, have one come that is valid forever, and see whether its thread continues."""
     parameters, first, second = values(lab.trial), lab.workload.first, lab.workload.second
     with lab.phase("first records"):
         instance = lab.instances.start(NAME)

@@ -12,15 +12,15 @@ Every foreign key that is not null exists in the right table. If some do not (pa
 cached, there is a race: the answer that removes a result may meet a row that has changed meanwhile, and is dropped; if
 nothing asks again, the result stays (docs/findings/foreign-key-join-stale-result.md). The parameter `race` provokes it:
 each row of the left table has a result, and then changes twice, the second time before the first change is answered.
-For this a row has a second attribute beside its foreign key: a change of it changes the row, and not the key. Half of
-the rows come to ask for a key that is there, so that a join which gives nothing at all is seen, too. The trial is
-exercised if the application counted answers that were dropped.
+For this a row has a second attribute in addition to its foreign key: a change of it changes the row, and not the key.
+Half of the rows come to ask for a key that is there, so that a join which gives nothing at all is seen, too. The trial
+is exercised if the application counted answers that were dropped.
 
 KAFKA-18713: a left join to a table of several partitions. For a foreign key that changes, releases with the bug let
 both the old key and the new one answer: that there is nothing, and what there is. The task of the old key may be
 slower; then its answer, which comes last, removes the result.
 
-Where a fault strikes the application while the tables change, the trial is exercised when it bit. Under exactly-once a
+Where a fault is injected while the tables change, the trial is exercised when it took effect. Under exactly-once a
 subscription or an answer is there if and only if what asked for it is committed, and each way of a key keeps its order,
 so the table at the end is the same. Then the last results get lost: what the join asks and answers must have
 been processed to the end.
@@ -92,7 +92,7 @@ class Parameters(Group):
     guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
 
 
-FLOWING = 20_000  # changes while a fault strikes
+FLOWING = 20_000  # changes while a fault is active
 LEFT = {"join": "left", "partitions": 2, "no.key": False}
 SAME_KEY = {"race": "same-key", "absent": 0.5, "no.key": False}
 CACHED = {"caching": True, "apart": 500}  # 100 ms: longer than until a commit flushes the first change

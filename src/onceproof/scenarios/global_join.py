@@ -1,6 +1,6 @@
-"""KAFKA-19208: when a stream is left-joined with a global table, every record must come out.
+"""KAFKA-19208: when a stream is left-joined with a global table, every record must be emitted.
 
-A record asks for a key of the table, or for none: then there is nothing to join it with, but it must still come out
+A record asks for a key of the table, or for none: then there is nothing to join it with, but it must still be emitted
 (KIP-962, from 3.7.0 on; before, such records are dropped by contract). Releases with the bug drop it: nothing fails,
 and the record is gone.
 
@@ -8,18 +8,18 @@ KAFKA-7663: a global store instead of the table has a processor of its own that 
 number added (parameter `added`). Releases with the bug bypass the processor when they restore the store, which happens
 to an in-memory one at each start: it then holds what was sent, and not what the processor makes of it.
 
-KAFKA-21034: under exactly-once a table that was not closed cleanly must be wiped and read anew. The process that
+KAFKA-21034: under exactly-once a table that was not closed cleanly must be wiped and read again. The process that
 made it is killed (parameter `killed`) when RocksDB has flushed some of it. Releases with the bug find that it cannot be
 trusted, and leave it where it is: `KafkaStreams.start()` fails, again and again.
 
-The table is made from the application's own output: the first records of the input are its entries, and come out as
+The table is made from the application's own output: the first records of the input are its entries, and are emitted as
 they are. When they are committed, the application starts again and so reads the whole table before it joins anything.
 The result of each record is a function of the input alone, and is compared record by record.
 
-Where a fault strikes the application, it strikes one of two instances while they join, each with a table of its own,
-and the trial is exercised when it bit. An instance that is back reads the table again before it joins, so nothing else
-must come out, nor in another order; without transactions some of it may come again. What a kill does to a global table,
-the variants KILLED show.
+Where a fault is injected, it hits one of two instances while they join, each with a table of its own,
+and the trial is exercised when it took effect. An instance that is back reads the table again before it joins, so
+nothing else must be emitted, nor in another order; without transactions some of it may come again. What a kill does to
+a global table, the variants KILLED show.
 """
 
 import random
@@ -64,7 +64,7 @@ TABLE = "entries"
 FLUSHED_WITHIN = 20.0  # seconds that a table has until some of it is on disk
 NO_KEY = 0  # value of a record that asks for none
 PROMISED_FROM = Release(3, 7, 0)  # KIP-962
-FLOWING = 20_000  # records while a fault strikes
+FLOWING = 20_000  # records while a fault is active
 
 # --- variants ------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,12 @@ the key as it is. If `process` changes the key behind another operation that doe
 records are spread by a key that they no longer have, and each task keeps an aggregate of its own for the same key.
 Nothing fails. If a join lies between them, the topology does not build (`Found a null keyChangingChild node`).
 
-From 4.0.1, 4.1.1 and 4.2.0 on an internal setting mends that. It is off by default, as it changes the topology of
+From 4.0.1, 4.1.1 and 4.2.0 on an internal setting fixes that. It is off by default, as it changes the topology of
 applications that run.
 
 Two instances sum the values of each group, whose records come from all partitions by keys that are each there once. An
 instance is killed while records flow. The sums at the end must be those of all values in the input. A trial is
-*exercised* when the fault bit.
+*exercised* when the fault took effect.
 """
 
 import random
@@ -43,7 +43,7 @@ from onceproof.scenarios.two_instances import inject
 
 FIX = "__enable.process.processValue.fix__"
 FIXED = (Release(4, 0, 1), Release(4, 1, 1), Release(4, 2, 0))  # the first of each line that knows it
-PROCESSED_SINCE = Release(3, 3, 0)  # since which a stream comes out of `process` (KIP-820)
+PROCESSED_SINCE = Release(3, 3, 0)  # since which `process` returns a stream (KIP-820)
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class Parameters(Injection):
     optimized: bool = Field(True, description="whether the topology is optimized (topology.optimization=all)")
     fix: bool = Field(False, description=f"whether {FIX} is set, which is internal")
     committed: int = Field(1_000, ge=1, description="records before the fault")
-    records: int = Field(30_000, ge=1, description="records that flow when the fault strikes")
+    records: int = Field(30_000, ge=1, description="records that flow when the fault is injected")
     partitions: int = Field(2, ge=1, description="partitions of the input and of the sums")
     stores: StoreKind = Field("rocksdb", description="kind of the store of the sums")
     caching: bool = Field(False, description="whether the sums are cached")
@@ -72,7 +72,7 @@ VARIANTS = variants_of(
     ),
     Variant(
         "PROCESSED_FIXED",
-        "As PROCESSED, with the internal setting that mends it.",
+        "As PROCESSED, with the internal setting that fixes it.",
         {**KILLED, "by": "process", "fix": True},
     ),
 )
@@ -82,7 +82,7 @@ values = values_in(Parameters, VARIANTS)
 
 
 def has_fix(release: Release) -> bool:
-    """Whether a release knows the setting that mends it."""
+    """Whether a release knows the setting that fixes it."""
     of_line = [first for first in FIXED if first.line == release.line]
     return release.since(of_line[0] if of_line else FIXED[-1])
 
@@ -91,7 +91,7 @@ def refusal(trial: Trial) -> str | None:
     """Refuses releases that lack what is asked for, and partitions by which a group would not be in order."""
     cell, parameters = trial.cell, values(trial)
     if parameters.by == "process" and not cell.streams.since(PROCESSED_SINCE):
-        return f"no stream comes out of a processor of {cell.streams} (KIP-820); take {PROCESSED_SINCE} or later."
+        return f"`process` of {cell.streams} returns no stream (KIP-820); take {PROCESSED_SINCE} or later."
     if parameters.fix and not has_fix(cell.streams):
         known = ", ".join(map(str, FIXED))
         return f"{cell.streams} does not know {FIX}; take {known} or later, or fix=false."
@@ -139,7 +139,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Have two instances keep sums, strike while records flow, drain."""
+    """Have two instances keep sums, inject the fault while records flow, drain."""
     fault, first = values(lab.trial).injected or instance_kill.FAULT, lab.workload.first
     with lab.phase("first records"):
         one = lab.instances.start(NAMES[0])

@@ -14,7 +14,8 @@ the newer release wrote changes.
 Optimized (`topology.optimization=all`), the table has no changelog of its own: it is restored from the input, only up
 to the position that is committed. What comes behind it is still to be processed, and takes the old values that the
 table has then: if these are younger, too much is subtracted, and sums are wrong forever. So an instance is killed
-while records flow, and the sums must be right all the same (variant `OPTIMIZED`). That is exercised when the fault bit.
+while records flow, and the sums must be right all the same (variant `OPTIMIZED`). That is exercised when the fault took
+effect.
 
 An application changes its topology with a deployment, too, on one release. Two of these changes must not change a sum:
 
@@ -298,7 +299,7 @@ def switch_on(lab: ScenarioContext) -> Exercise:
         backlog >= len(without_both) > 0,
         f"{first} was started optimized after {last} had processed {len(without_first):,} records without it, when "
         f"{backlog:,} were not committed; {len(tables)} of {values(lab.trial).partitions} partitions of the table were "
-        "restored anew.",
+        "restored from the beginning.",
         all_steps_tried=True,
     )
 

@@ -10,7 +10,7 @@ records of one partition flow, so that the task of the other one is idle, and wh
 added, which takes over one task. Then the process is killed, started again, and gets the rest.
 
 A trial is *exercised* when the idle task was the one that moved, the other stayed, and records of it were processed and
-not committed when the process was killed. What must come out is what the enumerator's promise says: each ID once, for
+not committed when the process was killed. What must be emitted is what the enumerator's promise says: each ID once, for
 each record of the input one of the output. Without the kill the next commit repairs the output, and only the log of the
 transactions reports (`torn-transaction`).
 """

@@ -18,7 +18,7 @@ store may be newer than what is committed, and another instance may answer with 
 
 An instance that has not noticed that others have its tasks answers with what it has, and Kafka Streams promises nothing
 else: faults that freeze an instance, or part it from the brokers, are none of this scenario. A trial is *exercised*
-when all tasks went to another instance and back while records flowed, or when the fault bit.
+when all tasks went to another instance and back while records flowed, or when the fault took effect.
 """
 
 from collections.abc import Mapping, Sequence
@@ -229,7 +229,7 @@ def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
 
 
 def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
-    """The assertions of the application, and where each instance sends clients at the end, beside who has the key."""
+    """The assertions of the application, and where each instance sends clients at the end, and the owner of the key."""
     routed = [event for event in events if event["event"] == "routed"]
     rows = (row for event in routed for row in all_routes(event["owners"], event["routes"]))
     return [*multirunner.observe(trial, events), *compare_routes(rows)]

@@ -1,18 +1,18 @@
 """An application that does the same again and again holds no more than before: it leaks nothing.
 
 Applications run for months. Memory, threads, file handles or metrics that grow with each record or with each rebalance
-end them, and nothing is wrong with what comes out until then. So the application does a round of work again and again:
+end them, and nothing is wrong with the output until then. So the application does a round of work again and again:
 it takes records, which scan a store or open and close windows. Or its tasks move to another thread, so that stores are
 closed and opened. After each round it is at rest, and what it holds is counted (`scenarios.resources`).
 
 Known leaks: 4.1.0 remembers the metric of each iterator over a range (KAFKA-19748). 3.3.0 to 3.4.0 leave the iterators
-open by which windows come out that have closed (KAFKA-14864). 4.3.0 forgets native objects of RocksDB when it closes a
-store (KAFKA-20616).
+open with which they emit windows that have closed (KAFKA-14864). 4.3.0 forgets native objects of RocksDB when it closes
+a store (KAFKA-20616).
 
 A round takes seconds, so a trial shows what leaks by the record or by the rebalance. What leaks by the hour, or below
 a class of Kafka or RocksDB, needs the variant `LONG`, and shows only if it is among what is counted.
 
-What comes out must be right as well (`scan`, `windows`). A trial is *exercised* when
+The output must be right as well (`scan`, `windows`). A trial is *exercised* when
 the tasks moved as often as they had to.
 """
 
@@ -70,9 +70,7 @@ class Parameters(Membership, TransactionalStores):
     work: Literal["scan", "tumbling", "session"] = Field(
         "scan", description="what a record does: scan a store, or count for windows"
     )
-    on_close: bool = Field(
-        False, description="whether the aggregation itself puts out windows that have closed (KIP-825)"
-    )
+    on_close: bool = Field(False, description="whether the aggregation itself emits windows that have closed (KIP-825)")
     size: int = Field(60, ge=2, le=10_000, description="ms of a window; of a session, the gap after which it ends")
     keys: int = Field(50, ge=1, description="keys of the records that are summed")
     rounds: int = Field(WARM + ROUNDS, ge=WARM + ROUNDS, description=f"rounds, of which the first {WARM} warm up")
@@ -91,7 +89,7 @@ VARIANTS = variants_of(
     Variant("STREAMS_PROTOCOL", "As MOVED with group.protocol=streams (KIP-1071).", {**MOVED, PROTOCOL: "streams"}),
     Variant(
         "ON_CLOSE",
-        "Tumbling windows, which the aggregation puts out when they close (KIP-825); the tasks stay.",
+        "Tumbling windows, which the aggregation emits when they close (KIP-825); the tasks stay.",
         {"work": "tumbling", "size": 100, "on.close": True},
     ),
     Variant("LONG", "As MOVED for about an hour.", {**MOVED, "moves": 150}),
@@ -157,7 +155,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def _retention(parameters: Parameters) -> int:
-    """Ms for which the store keeps windows; those that are put out now and then need more than their own time."""
+    """Ms for which the store keeps windows; those that are emitted now and then need more than their own time."""
     return windows.KEPT if parameters.on_close else parameters.size + GRACE
 
 

@@ -11,7 +11,7 @@ processed a number of records since.
 What can go wrong is what goes wrong with the enumerator (a thread that held a task active, standby, active again
 finds its old record cache), so the precondition is the same: a task came back to its thread; and a key that the thread
 had cached was advanced elsewhere meanwhile, and read again.
-Where a fault strikes the application, it strikes when the program is over, and the trial is exercised when it bit.
+Where a fault is injected, it is injected when the program is over, and the trial is exercised when it took effect.
 The check needs no counter: the numbers of a key's records in the order of the input say what each must find. It is
 made twice, by the application while it runs (event `stale-read`) and from the topics alone.
 """

@@ -1,26 +1,26 @@
 """A punctuator releases what was held back, each record once and when it is due, whatever happens to the application.
 
 Each record says for how long it is to be held back. A processor puts it into a buffer, a store with a changelog, and a
-punctuator, by stream time or by the wall clock, puts out what is due, in order, and deletes it from the buffer: an
-outbox. No record of the input is processed in the transaction in which another one comes out, so nothing that is
+punctuator, by stream time or by the wall clock, emits what is due, in order, and deletes it from the buffer: an
+outbox. No record of the input is processed in the transaction in which another one is emitted, so nothing that is
 delivered again repairs what is wrong in the buffer.
 
-What can go wrong: who takes the task over must have the buffer, its own time, and what came out as of one commit. A
+What can go wrong: the new owner of the task must have the buffer, its own time, and the output as of one commit. A
 deletion that outlives its transaction (KAFKA-20685) loses the record forever; one that is lost with its store has the
-record come out again; a task that is restored and has not got its punctuator, or its time, releases nothing, or too
+record emitted again; a task that is restored and has not got its punctuator, or its time, releases nothing, or too
 early.
 
 A record is due by its own time plus its wait, and when all that came before it in its partition are. By stream time a
 punctuation comes when the time of the task, that of the youngest record of the partition so far, has passed a multiple
 of the interval; it bears that time, which the output has, and must release all that is due at it. After a restart
-there is one more, at once. By the wall clock it is not known what had arrived, so there a record must come out once, in
-order, and not too early. A last record of each partition, which has not to wait, is due behind all others: in the end
-the buffers are empty, and the processor reports so.
+there is one more, at once. By the wall clock it is not known what had arrived, so there a record must be emitted once,
+in order, and not too early. A last record of each partition, which has not to wait, is due behind all others: in the
+end the buffers are empty, and the processor reports so.
 
 The application is closed cleanly before the fault, while its buffers are full, and started again as two
-instances. So all stores were restored, and what is released while the fault strikes had been put there before. A trial
-is *exercised* when the fault bit while records were held back, or, without a fault, when a buffer was restored from its
-changelog while records were held back: one that is opened by who left it has lost nothing.
+instances. So all stores were restored, and what is released while the fault is active had been put there before. A
+trial is *exercised* when the fault took effect while records were held back, or, without a fault, when a buffer was
+restored from its changelog while records were held back: one that the instance opens that had left it has lost nothing.
 """
 
 import random
@@ -75,7 +75,7 @@ class Parameters(Group, TransactionalStores):
     wait: int = Field(12_000, ge=2, description="ms for which a record is held back, at most; at least half of it")
     jitter: int = Field(50, ge=1, description="ms by which records are out of order, at most")
     first: int = Field(12_000, ge=1, description="records before the fault, a millisecond apart")
-    records: int = Field(18_000, ge=1, description="records that flow when the fault strikes, a millisecond apart")
+    records: int = Field(18_000, ge=1, description="records that flow when the fault is injected, a millisecond apart")
     partitions: int = Field(2, ge=1, description="partitions of the input")
     commit_interval_ms: int = Field(1_000, ge=1, description="commit interval")
     stores: StoreKind = Field("rocksdb", description="kind of the buffer")
@@ -177,7 +177,7 @@ def facts(trial: Trial) -> Mapping[str, int]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Fill the buffers, start again, have the fault strike while records flow and are released, and empty them."""
+    """Fill the buffers, start again, inject the fault while records flow and are released, and empty them."""
     parameters, made = values(lab.trial), lab.workload.times
     fault = parameters.injected
     begin = int(lab.now() * 1_000) - made[-1]  # the youngest record is made now

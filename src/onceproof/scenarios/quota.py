@@ -73,7 +73,7 @@ WINDOW_STEP = 1.0  # seconds in each part of that window, which it loses at once
 BATCH = 16_384  # bytes that a request to one partition holds at most, if a single record is no larger; Kafka's own
 MET = 50  # ms that a request waits if it met the throttle; otherwise it is sent within a few
 BEHIND = 2.0  # seconds by which a generator on a machine with time for it never falls behind
-MARGIN = 5.0  # seconds that the load must go on for after a failure would have shown
+MARGIN = 5.0  # seconds for which the load must continue after a failure would have shown
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     enough = throttled_for >= failing_takes + MARGIN or bool(watch.failures)
     reason = (
         f"The producer was throttled for up to {throttled['max']:,.0f} ms, {throttled['avg']:,.0f} ms on average; the "
-        f"load went on for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; "
+        f"load lasted for {throttled_for:.0f} s after the first throttle, of which a failure takes {failing_takes:g}; "
         f"a request of its transactions ({request}) waited for {waited:,} ms until it was sent; the lag was "
         f"{watch.lag:,} records at its end."
     )
@@ -261,7 +261,7 @@ def _throttle(events: Sequence[Event]) -> dict[str, float]:
 
 
 def _longest_stall(events: Sequence[Event]) -> int:
-    """The longest time in which no record was processed, in ms; one that is still going on counts until now."""
+    """The longest time in which no record was processed, in ms; one that has not ended counts until now."""
     times = [e["t"] for e in events if e["event"] == "progress"]
     times += [events[-1]["t"]] if times else []
     return max((later - earlier for earlier, later in pairwise(times)), default=0)

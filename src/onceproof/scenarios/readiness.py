@@ -43,7 +43,7 @@ class Restoration:
 
 
 def restorations(events: Sequence[Event]) -> Iterator[Restoration]:
-    """Those of all instances. One that begins anew before it has ended is not among them."""
+    """Those of all instances. One that begins again before it has ended is not among them."""
     open_: dict[tuple[str, str, int], tuple[Event, Event | None]] = {}
     state: dict[str, Event] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Where instances send the clients of a store, beside who has its keys: what `QueryClient` reports."""
+"""Where instances send the clients of a store, and which has its keys: what `QueryClient` reports."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

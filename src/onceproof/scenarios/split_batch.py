@@ -8,7 +8,7 @@ they are gone: at-least-once becomes at most once. Under exactly-once the end of
 Records are processed within a commit interval into one batch, which nothing but the flush sends (`linger.ms`), and the
 topic of the output takes no batch of that size. Then the process is killed, the topic healed, and the process started
 again. A trial is *exercised* when the log says that a batch was split. Releases before 4.2 split by `batch.size`, so
-into one of the same size, again and again; nothing comes out until the topic is healed. Later ones halve it.
+into one of the same size, again and again; nothing is emitted until the topic is healed. Later ones halve it.
 """
 
 import random

@@ -1,23 +1,23 @@
 """KAFKA-14862: when two streams are joined by time, each task must have a clock of its own.
 
-A record of a left or outer join that finds no other within the window comes out alone, once, as soon as its window has
+A record of a left or outer join that finds no other within the window is emitted alone, once, as soon as its window has
 closed by the task's stream time: the time of the newest record that the task has seen. Releases with the bug keep one
-such clock for all tasks of an instance. If one task is ahead of another, records of the other come out alone before
-their match has arrived, and those that waited for their window to close never come out.
+such clock for all tasks of an instance. If one task is ahead of another, records of the other are emitted alone before
+their match has arrived, and those that waited for their window to close are never emitted.
 
 The window need not be symmetric (KAFKA-15417): a record of the right stream may be older than one of the left by
-`before` and younger by `window`. Releases with that bug look for who waited too long on the wrong side, and put records
-out alone that have a match (variants `ASYMMETRIC` and `ASYMMETRIC_LEFT`). There all tasks are in step.
+`before` and younger by `window`. Releases with that bug look for records that waited too long on the wrong side, and
+emit records alone that have a match (variants `ASYMMETRIC` and `ASYMMETRIC_LEFT`). There all tasks are in step.
 
 One task is put ahead: all partitions but the first get records that are `lead` ms younger, and when these are
-committed, the first gets its own. Records of a partition have growing timestamps, so what must come out is a function
+committed, the first gets its own. Records of a partition have growing timestamps, so what must be emitted is a function
 of the input alone. A last record of each partition closes all windows. Releases look for closed windows only once a
 second of wall-clock time; an internal setting, which Kafka's own tests use, makes them look at each record.
 
-Where a fault strikes the application, all partitions stay in step, and the trial is exercised when the fault bit. The
+Where a fault is injected, all partitions stay in step, and the trial is exercised when the fault took effect. The
 windows, and the records that wait for them to close, are restored from changelogs. A task's stream time need not be:
 the next record of the partition is the youngest one, so the clock is right again before anything is judged by it, and
-what must come out is the same function of the input.
+what must be emitted is the same function of the input.
 
 Where stores keep headers (KIP-1271, variants with `HEADERS`) each record has one of its own, and the windows in a store
 must have those of their changelog, also where they were restored from it.
@@ -65,7 +65,7 @@ JOINS = ("inner", "left", "outer")  # a fact is the place of one
 FIRST = 0  # the partition that stays behind
 WAITS_FROM = Release(3, 1, 0)  # KIP-633
 OWN_CLOCKS_FROM = Release(3, 4, 1)  # KAFKA-14862
-FLOWING = 20_000  # records while a fault strikes
+FLOWING = 20_000  # records while a fault is active
 
 # --- variants ------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An outer join; of two tasks of a thread one is a minute ahead."),
     Variant("LEFT", "As DEFAULT_CONFIG, to the left.", {"join": "left"}),
     Variant("AT_LEAST_ONCE", "As DEFAULT_CONFIG without transactions.", {"guarantee": "at_least_once"}),
-    Variant("INNER", "As DEFAULT_CONFIG, inner: no record comes out alone.", {"join": "inner"}),
+    Variant("INNER", "As DEFAULT_CONFIG, inner: no record is emitted alone.", {"join": "inner"}),
     Variant("ONE_TASK", "As DEFAULT_CONFIG with one partition, so that there is no other task.", {"partitions": 1}),
     Variant(
         "KILLED",
@@ -248,7 +248,7 @@ def _all_in_step(lab: ScenarioContext) -> Exercise:
 
 
 def _with_fault(lab: ScenarioContext, fault: Fault) -> Exercise:
-    """All records in step while a fault strikes one of two instances."""
+    """All records in step while a fault hits one of two instances."""
     records = lab.workload.second
     begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("start"):
@@ -268,13 +268,13 @@ def refusal(trial: Trial) -> str | None:
         return f"before is {parameters.before}, but may be window ({parameters.window}) at most; 0 is for the same."
     if oldest < WAITS_FROM:
         return (
-            f"Kafka Streams {oldest} does not wait for a window to close before a record comes out of a join "
-            f"alone (KIP-633); choose {WAITS_FROM} or later."
+            f"Kafka Streams {oldest} does not wait for a window to close before a join emits a record alone "
+            f"(KIP-633); choose {WAITS_FROM} or later."
         )
     if parameters.injected and parameters.join != "inner" and oldest < OWN_CLOCKS_FROM:
         return (
-            f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that what comes out would hang on which "
-            f"of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters.fault}."
+            f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that the output would depend on "
+            f"which of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters.fault}."
         )
     if switches_headers(parameters) and cell.streams.has_store_headers:
         return (
@@ -319,7 +319,7 @@ def system(trial: Trial) -> System:
 
 SCENARIO = Scenario(
     name="stream-join",
-    title="A join of streams by time puts out each record with its matches, or alone (KAFKA-14862)",
+    title="A join of streams by time emits each record with its matches, or alone (KAFKA-14862)",
     parameters=Parameters,
     faults=(*OF_GROUPS, state_lost.FAULT),
     variants=VARIANTS,

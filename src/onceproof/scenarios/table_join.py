@@ -5,16 +5,16 @@ another key and summed, and the last three digits of these sums are grouped and 
 topic. A change goes that way as the old value, which is subtracted, and the new one, which is added: if a task takes up
 again with a store that does not belong to the offsets that are committed, or if a change is passed on twice or not at
 all, sums are wrong forever, and nothing fails. So this shows more than the join alone, whose results are put right by
-the next change. If whole sums went on, the last ones would be right where a sum is wrong by what it had before.
+the next change. If whole sums were passed on, the last ones would be right where a sum is wrong by what it had before.
 
-A fault strikes one of two instances while the tables change. How many results there are varies with what a repartition
-topic holds when its task goes on; the table that they make at the end does not, nor how old its results are, and it is
-compared key by key: the join's, and the last sums'. All records of a key, of the group of its remainder by 5,000 and of
-the last sum of that group come from one partition of the input.
+A fault is injected into one of two instances while the tables change. How many results there are varies with what a
+repartition topic holds when its task continues; the table that they make at the end does not, nor how old its results
+are, and it is compared key by key: the join's, and the last sums'. All records of a key, of the group of its remainder
+by 5,000 and of the last sum of that group come from one partition of the input.
 
 Repartition topics are purged of what is committed, by default every 30 s, which is longer than most trials take. If
-what is not committed were purged, too, the next owner of the task would go on behind it, and changes would be lost for
-ever (variant `PURGED`).
+what is not committed were purged, too, the next owner of the task would continue after it, and changes would be lost
+forever (variant `PURGED`).
 
 Changelogs are compacted: at last no record is left of a key that was deleted. Where brokers compact them all the time
 (variants `COMPACTED`), an instance goes away while records flow, another one takes over all of its tasks, and the first
@@ -95,7 +95,7 @@ class Parameters(Group, TransactionalStores, StoreHeaders):
     """The parameters of this scenario."""
 
     keys: int = Field(10_000, ge=1, description="keys of both tables")
-    records: int = Field(25_000, ge=1, description="changes of the tables while the fault strikes")
+    records: int = Field(25_000, ge=1, description="changes of the tables while the fault is active")
     join: Literal["inner", "left", "outer"] = Field("inner", description="kind of the join")
     partitions: int = Field(2, ge=1, description="partitions of the input and of the tables")
     compacted: Literal["no", "state lost", "state kept", "state aged"] = Field(
@@ -161,7 +161,7 @@ def refusal(trial: Trial) -> str | None:
             f"a sum must be in one partition, so partitions must divide {TOTALS}, and {parameters.partitions} does not."
         )
     if parameters.compacted != "no" and parameters.injected:
-        return "where changelogs are compacted no fault strikes: leave out one of both."
+        return "where changelogs are compacted no fault can be injected: leave out one of both."
     if parameters.compacted == "state aged" and not cell.running.removes_old_state:
         return f"Kafka Streams {cell.running} does not remove old state (KIP-1259); take 4.3.0 or later."
     on_disk = parameters.stores == "rocksdb"
@@ -232,7 +232,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Make the tables, have the fault strike while they change, or a second instance join, and drain."""
+    """Make the tables, inject the fault while they change, or a second instance join, and drain."""
     fault, first, second = values(lab.trial).injected, lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         lab.instances.start(NAME)
@@ -285,7 +285,7 @@ def _go_away(lab: ScenarioContext) -> Exercise:
             bulk.stop()  # before later changes of the same keys put everything right
         drain(lab, bulk)
     reason = (
-        f"{NAME} was away while {OTHER} went on ({compacted}). When it came back, changelogs had no record left of "
+        f"{NAME} was away while {OTHER} continued ({compacted}). When it came back, changelogs had no record left of "
         f"{forgotten:,} keys that had been deleted meanwhile."
     )
     return Exercise(forgotten >= FORGOTTEN, reason, all_steps_tried=True)

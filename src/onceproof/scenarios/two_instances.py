@@ -25,7 +25,7 @@ LASTS = 15.0  # seconds for which records flow that an instance must join meanwh
 
 
 def refuse_at_least_once(fault: Fault | None, guarantee: Guarantee) -> str | None:
-    """Refuses a fault without transactions, under which a store may be ahead of what came out."""
+    """Refuses a fault without transactions, under which a store may be ahead of the output."""
     if fault is None or guarantee != "at_least_once":
         return None
     return (

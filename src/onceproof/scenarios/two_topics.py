@@ -1,18 +1,18 @@
 """KIP-695: a task takes the records of two topics in the order of their timestamps, as `max.task.idle.ms` asks for it.
 
 A stream is joined with a table that another topic makes, so each result shows which entries the task had taken before
-it. With `max.task.idle.ms=0`, the default, a task does not go on with one topic while it knows, or does not know yet,
-that the broker has records of the other. With more it also waits for records that are still to come. With -1 it takes
-what it has. So the order is a promise of the first, if all records are there before the application starts, and of the
-second for any topic that lags behind the other by less.
+it. With `max.task.idle.ms=0`, the default, a task does not take records of one topic while it knows, or does not know
+yet, that the broker has records of the other. With more it also waits for records that are still to come. With -1 it
+takes what it has. So the order is a promise of the first, if all records are there before the application starts, and
+of the second for any topic that lags behind the other by less.
 
 The table has several entries for each record of the stream, and consumers fetch little at a time, so a task often has
 records of one topic only. Timestamps grow within a partition, and no two records of the trial have the same one: what
-must come out is a function of the input. Where the table lags, tasks wait for it for ten minutes, so no slow machine
+must be emitted is a function of the input. Where the table lags, tasks wait for it for ten minutes, so no slow machine
 makes the order a matter of chance. The rest, for which nothing more comes, is processed by an instance that does not
 wait (`max.task.idle.ms=0`): all records are there then.
 
-While that goes on tasks move: their new owner must know as little, and wait as well. The table is in memory, so it is
+Meanwhile tasks move: their new owner must know as little, and wait as well. The table is in memory, so it is
 restored from its changelog up to what is committed, and no older one on disk can be to blame.
 """
 
@@ -150,7 +150,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Have the fault strike, or a second instance join, while tasks read both topics, and drain."""
+    """Inject the fault, or a second instance join, while tasks read both topics, and drain."""
     return _while_it_lags(lab) if values(lab.trial).lag else _from_a_backlog(lab)
 
 

@@ -2,43 +2,43 @@
 
 Records are summed by key and by windows that tumble, hop, or are sessions. A window takes records until the time of its
 task, which is that of the youngest record of the partition so far, has passed its end by the grace; a session that
-ends may still grow for as long as its gap. Either each update comes out, or they are held back (`suppress`) until the
-window has closed: then its last one comes out, once. So what comes out is a function of the order of a partition.
+ends may still grow for as long as its gap. Either each update is emitted, or they are held back (`suppress`) until the
+window has closed: then its last one is emitted, once. So the output is a function of the order of a partition.
 
-What can go wrong: results that are held back are in a buffer with a changelog of its own, beside the store of the
-windows. Who takes the task over must restore both as of one commit, or windows come out twice, with another sum,
-never, or too early. That holds whatever fault strikes while windows are open.
+What can go wrong: results that are held back are in a buffer with a changelog of its own, apart from the store of the
+windows. The new owner of a task must restore both as of one commit, or windows are emitted twice, with another sum,
+never, or too early. That holds for any fault that is injected while windows are open.
 
 Records are out of order by less than the grace. Some are much too late: they must be dropped. When the task is
 restored, Kafka Streams has forgotten its time (KAFKA-20099): if the first record that follows is too late, it is
-counted, and a window that has come out comes out again. So those that are too late come before the fault only, but in
-the variant `LATE`, which must be red on every release. A last record of each partition closes the windows before it.
+counted, and a window that has been emitted is emitted again. So those that are too late come before the fault only, but
+in the variant `LATE`, which must be red on every release. A last record of each partition closes the windows before it.
 
 A session that an older record has extended is in the changelog with the time of that record. Under at-least-once 4.2.2
 and 4.4.0 restore what is young enough by that time, and not by the end of the session: so a session is left out that is
 still open, and the next record of its key begins another one (variant `EXTENDED`). It is exercised when sessions were
 extended so, and the store was restored.
 
-Results also come out when their window closes without a buffer: the aggregation itself puts them out
+Results are also emitted without a buffer when their window closes: the aggregation itself emits them
 (`EmitStrategy.onWindowClose`, KIP-825). It looks for windows that have closed once a second of the wall clock, in the
-store of the windows, and commits up to which time it has looked with the positions. Who takes the task over must go on
-from there, or windows come out twice or never. The store must keep them for that second: by default it keeps a window
-for its size and grace alone. So an application that catches up loses most windows (variant `ON_CLOSE_BRIEF`, which must
-be red on each release from 3.4.0 on). A session is found for as long as its segment of the store is there, which has a
-minute. When the task has left that minute, those are lost that closed since the last look (`ON_CLOSE_SESSION_SEGMENTS`,
-which must be red likewise). So in `ON_CLOSE_SESSION` all records are in one segment.
+store of the windows, and commits up to which time it has looked with the positions. The new owner of a task must
+continue from there, or windows are emitted twice or never. The store must keep them for that second: by default it
+keeps a window for its size and grace alone. So an application that catches up loses most windows (variant
+`ON_CLOSE_BRIEF`, which must be red on each release from 3.4.0 on). A session is found for as long as its segment of the
+store is there, which has a minute. When the task has left that minute, those are lost that closed since the last look
+(`ON_CLOSE_SESSION_SEGMENTS`, which must be red likewise). So in `ON_CLOSE_SESSION` all records are in one segment.
 
 A window that slides ends with a record, or begins just after one: so each record makes one or two, and what a new one
-holds is taken from those around it in the store. One that does both is made twice, so that its first update comes out
+holds is taken from those around it in the store. One that does both is made twice, so that its first update is emitted
 twice (variant `SLIDING_UPDATES`, which must be red on each release).
 
 Updates may also be held back for a time of their own (`Suppressed.untilTimeLimit`), which a younger update of the
-window does not begin anew. Kafka Streams forgets the time of that buffer, too, so there the records that flow are in
+window does not begin again. Kafka Streams forgets the time of that buffer, too, so there the records that flow are in
 order.
 
-A session that has come out must not come out again. If its store keeps it for longer, a record that is out of order by
-more than the grace, and not too late to begin a session, still finds it, and it comes out once more, grown (variant
-`SESSION_KEPT`, which must be red on each release).
+A session that has been emitted must not be emitted again. If its store keeps it for longer, a record that is out of
+order by more than the grace, and not too late to begin a session, still finds it, and it is emitted once more, grown
+(variant `SESSION_KEPT`, which must be red on each release).
 
 A store of windows is split into segments by time, each of them a database. One that has expired is deleted, file by
 file. A process that is killed meanwhile leaves half a database, which RocksDB does not open. Nothing needs it, so the
@@ -46,7 +46,8 @@ application must run again: at the second start at the latest (variant `HALTED`,
 `HALTED_AT_LEAST_ONCE`, red on each release). There the instance ends itself at that very place, as the agent has it do,
 and is started once more if it dies of that. It is exercised when half a segment was left.
 
-A trial is *exercised* when the fault bit while some of the records that flowed were committed and others were still to
+A trial is *exercised* when the fault took effect while some of the records that flowed were committed and others were
+still to
 come: the youngest window of a task is always open, and it was closed afterwards.
 """
 
@@ -96,7 +97,7 @@ NAME = "instance-1"
 STORE = "windowed-sums"
 ENTRIES = "entries"
 KINDS = ("tumbling", "hopping", "session", "sliding")  # a fact is the place of one
-RATE = 2_000.0  # records/s while the fault strikes
+RATE = 2_000.0  # records/s while the fault is active
 LASTS = 15.0  # seconds for which records last when an instance joins
 TAKEN_WITHIN = 60.0  # seconds that it has to be given tasks
 MOST = 100  # of a value
@@ -136,9 +137,7 @@ class Parameters(Group, TransactionalStores):
         0, ge=0, description="ms for which updates are held back, whatever their window; 0 is not at all"
     )
     suppressed: bool = Field(True, description="whether results are held back until their window has closed")
-    on_close: bool = Field(
-        False, description="whether the aggregation itself puts out windows that have closed (KIP-825)"
-    )
+    on_close: bool = Field(False, description="whether the aggregation itself emits windows that have closed (KIP-825)")
     kept_longer: bool = Field(
         False, description=f"whether windows are kept for {KEPT // 1_000} s, or for size and grace only"
     )
@@ -158,7 +157,7 @@ class Parameters(Group, TransactionalStores):
     first: int = Field(
         6_000, ge=1, description="records before the fault, a millisecond apart, of which some are too late"
     )
-    records: int = Field(24_000, ge=1, description="records that flow when the fault strikes, a millisecond apart")
+    records: int = Field(24_000, ge=1, description="records that flow when the fault is injected, a millisecond apart")
     late: Share = Field(0.0, description="share of these that is too late")
     partitions: int = Field(4, ge=1, description="partitions of the input")
     standbys: int = Field(0, ge=0, description="standby replicas")
@@ -175,20 +174,20 @@ class Parameters(Group, TransactionalStores):
 
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "Tumbling windows, suppressed; an instance is killed.", KILLED),
-    Variant("UPDATES", "As DEFAULT_CONFIG; every update comes out.", {**KILLED, "suppressed": False}),
+    Variant("UPDATES", "As DEFAULT_CONFIG; every update is emitted.", {**KILLED, "suppressed": False}),
     Variant(
         "HOPPING", "As DEFAULT_CONFIG; each window begins half a window after the last.", {**KILLED, "kind": "hopping"}
     ),
     Variant("SESSION", "As DEFAULT_CONFIG; sessions.", {**KILLED, "kind": "session", "size": 60}),
     Variant(
         "SESSION_UPDATES",
-        "As SESSION; every update comes out, and that a session is no more.",
+        "As SESSION; every update is emitted, and that a session is no more.",
         {**KILLED, "kind": "session", "size": 60, "suppressed": False},
     ),
     Variant("SLIDING", "As DEFAULT_CONFIG; windows slide (KIP-450).", {**KILLED, "kind": "sliding", "size": 100}),
     Variant(
         "SLIDING_UPDATES",
-        "As SLIDING; every update comes out.",
+        "As SLIDING; every update is emitted.",
         {**KILLED, "kind": "sliding", "size": 100, "suppressed": False},
     ),
     Variant(
@@ -205,7 +204,7 @@ VARIANTS = variants_of(
     Variant("CACHED", "As DEFAULT_CONFIG with a cached store.", {**KILLED, "caching": True}),
     Variant(
         "ON_CLOSE",
-        "As REBALANCED; instead of suppress the aggregation puts out what has closed (KIP-825).",
+        "As REBALANCED; instead of suppress the aggregation emits what has closed (KIP-825).",
         ON_CLOSE,
     ),
     Variant("ON_CLOSE_KILLED", "As ON_CLOSE; instead an instance is killed.", {**KILLED, **ON_CLOSE}),
@@ -272,7 +271,7 @@ def refusal(trial: Trial) -> str | None:
     if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
         return reason
     if parameters.on_close and parameters.suppressed:
-        return "windows come out either from suppress or when they close; leave out suppressed or on.close."
+        return "windows are emitted either from suppress or when they close; leave out suppressed or on.close."
     if parameters.on_close and (reason := refuse_on_close(cell)):
         return reason
     if reason := _refuse_held_back(parameters):
@@ -280,13 +279,13 @@ def refusal(trial: Trial) -> str | None:
     if parameters.supplied and (parameters.on_close or parameters.kind == "session"):
         return "supplied is for windows that a supplier keeps; leave out on.close, and take another kind than session."
     if parameters.caching and not _finals_only(parameters):
-        return "of a cached store not every update comes out; take suppressed=true with caching=true."
+        return "of a cached store not every update is emitted; take suppressed=true with caching=true."
     if (parameters.first + parameters.records + 1) * MOST >= 1 << SUM_BITS:
         return f"a sum has {SUM_BITS} bits; take fewer records, at most {(1 << SUM_BITS) // MOST - 1:,} in all."
     if parameters.two_segments and not _are_dropped(parameters):
         return (
-            "two.segments is for sessions that come out when they close and are kept no longer; take kind=session and "
-            "on.close=true without kept.longer, or leave out two.segments."
+            "two.segments is for sessions that are emitted when they close and are kept no longer; take kind=session "
+            "and on.close=true without kept.longer, or leave out two.segments."
         )
     if parameters.extended and (reason := _refuse_extended(parameters)):
         return reason
@@ -301,7 +300,7 @@ def refusal(trial: Trial) -> str | None:
 
 
 def refuse_on_close(cell: Cell) -> str | None:
-    """Why the releases of a cell cannot put out windows when they close, if they cannot."""
+    """Why the releases of a cell cannot emit windows when they close, if they cannot."""
     for release in (cell.streams, cell.running):
         if not release.since(HAS_ON_CLOSE):
             return f"Kafka Streams {release} lacks EmitStrategy.onWindowClose (KIP-825); take {HAS_ON_CLOSE} or later."
@@ -324,7 +323,7 @@ def _refuse_held_back(parameters: Parameters) -> str | None:
 
 
 def _finals_only(parameters: Parameters) -> bool:
-    """Whether only the last result of a window comes out."""
+    """Whether only the last result of a window is emitted."""
     return parameters.suppressed or parameters.on_close
 
 
@@ -410,7 +409,8 @@ def generated(trial: Trial) -> list[Stamped]:
 def _closing(parameters: Parameters, end: int) -> list[Stamped]:
     """The last record of each partition; their keys, which are neighbours, have no other.
 
-    Once more, if results come out now and then: so that those come out that waited when the first of them was read.
+    Once more, if results are emitted now and then: so that those that waited when the first of them was read are
+    emitted, too.
     """
     first = parameters.keys + parameters.extended + parameters.partitions if parameters.extended else parameters.keys
     last = [Stamped(first + place, 1, end) for place in range(parameters.partitions)]
@@ -465,7 +465,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def drive(lab: ScenarioContext) -> Exercise:
-    """Sum the first records, have the fault strike, or an instance join, while more flow, and close all windows."""
+    """Sum the first records, inject the fault, or an instance join, while more flow, and close all windows."""
     parameters, made = values(lab.trial), len(lab.workload.second)
     fault = parameters.injected
     begin = begins_at(parameters, int(lab.now() * 1_000) - lab.workload.times[-1])  # the youngest record is made now
@@ -522,7 +522,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_drained()
         if parameters.on_close:
             since = lab.now()
-            lab.await_("the next time that results come out", lambda: lab.now() > since + EMITTED_EVERY)
+            lab.await_("the next time that results are emitted", lambda: lab.now() > since + EMITTED_EVERY)
             produce("again", slice(-one_each, None))
             lab.await_drained()
     with lab.phase("leave"):
@@ -550,7 +550,7 @@ def begins_at(parameters: Parameters, begin: int) -> int:
 
 
 def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
-    """Have sessions extended, start the only instance again, and have them go on."""
+    """Have sessions extended, start the only instance again, and have them extended once more."""
     parameters, records = values(lab.trial), lab.workload.second
     before = _before_restart(parameters)
     with lab.phase("first"):

@@ -4,8 +4,8 @@ from onceproof.model.judged import OnRelease
 
 OTHER_PLANT = "Plant another bug, whose methods the topology calls: `onceproof plants` lists them."
 STRIKE_AGAIN = (
-    "Run it again with another --seed; if the fault never bites, give it more records (generate), a lower rate, or "
-    "another --fault."
+    "Run it again with another --seed; if the fault never takes effect, give it more records (generate), a "
+    "lower rate, or another --fault."
 )
 STRIKE_HARDER = (
     "The crash had nothing to forget, so this green says little about it. For a harder one give larger records "

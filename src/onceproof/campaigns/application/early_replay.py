@@ -1,4 +1,4 @@
-"""The input of a run, replayed while that run goes on: from the moment at which its topics hold all of it."""
+"""The input of a run, replayed while that run is in progress: from the moment at which its topics hold all of it."""
 
 import threading
 from collections import Counter

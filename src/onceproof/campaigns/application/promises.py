@@ -90,7 +90,7 @@ def _kept_by_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
 
 
 def _restarted(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
-    """The output of a run that was restarted, beside that of one that went straight on."""
+    """The output of a run that was restarted, compared with that of a run without a restart."""
     declared = _outputs(folder, oracle)
     outputs, known = Outputs.read(folder.outputs_file), oracle_records(oracle, declared)
     at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]

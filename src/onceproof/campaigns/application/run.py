@@ -185,7 +185,7 @@ def _worst_last(trials: Sequence[_Done]) -> list[_Done]:
 def _without_fault(
     installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda
 ) -> tuple[list[_Done], Replayed]:
-    """The trials without a fault, each on brokers of its own if there are enough, and their input replayed beside them.
+    """The trials without a fault, each on brokers of its own if there are enough, and their input replayed meanwhile.
 
     Where they take turns on the same brokers, there is no second one if the first shows an anomaly.
     """
@@ -415,5 +415,5 @@ def not_run(asked: Asked, reason: str) -> OnRelease:
 
 
 def fault_of(parameters: Mapping[str, Any]) -> str:
-    """The fault that is to strike the application: what was asked for, else what its file says."""
+    """The fault that is to be injected into the application: what was asked for, else what its file says."""
     return str(parameters.get(FAULT, application_of(parameters[OF_APPLICATION]).declares.fault))

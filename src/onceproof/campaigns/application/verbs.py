@@ -44,7 +44,7 @@ class AppRun:
 
     @property
     def fault(self) -> str:
-        """The fault that strikes it."""
+        """The fault that is injected into it."""
         return str(self.asked[0].parameters["fault"])
 
 
@@ -88,7 +88,7 @@ def app_run(
     if parameters["fault"] != NONE:
         check_fault(NAME, parameters["fault"])
     elif parameters.get(BESIDE, NONE) != NONE:
-        raise UsageError(f"{BESIDE}={parameters[BESIDE]} strikes beside another fault, and there is none: add --fault.")
+        raise UsageError(f"{BESIDE}={parameters[BESIDE]} is a second fault, and there is no first one: add --fault.")
     brokers = external.release if external else Release.parse(*exact(installation, [request.broker]))
     restart_on = Release.parse(*exact(installation, [roll_to])) if roll_to else None
     declares = application.declares

@@ -23,7 +23,7 @@ from onceproof.model.release import Release
 SHRUNK = 3  # reds that are shrunk of each signature; further ones are counted
 SHRINKING = 60.0  # seconds for a red, at most
 SHRINKING_KNOWN = 15.0  # the same, for the first red of a known issue; further ones are counted
-NEARBY = 200  # cases beside a finding's that are run at most, to find the nearest one that is green
+NEARBY = 200  # cases near a finding's that are run at most, to find the nearest one that is green
 NAMED = 40  # branches by which the two differ that are named at most
 REPORTED_EVERY = 5.0  # seconds between reports, after which the progress is written, too
 
@@ -396,7 +396,7 @@ class Fuzzer:
         except HarnessError as error:
             return Nearest(reason=f"It was not compared with a green case: {error}")
         if found is None:
-            return Nearest(reason=f"Of the {len(greens)} green cases beside it, none takes another branch.")
+            return Nearest(reason=f"Of the {len(greens)} green cases near it, none takes another branch.")
         place, branches = found
         compared_lines = ndiff(str(case).splitlines(), str(greens[place]).splitlines())
         return Nearest(change=tuple(line for line in compared_lines if line[0] in "-+"), branches=branches)
@@ -445,7 +445,7 @@ def begun(root: Path, name: str, harness: str) -> Fuzzed:
     files = sorted(root.glob("*/fuzzed.json"))
     wanted = files[-1:] if name == "last" else [file for file in files if file.parent.name == name]
     if not wanted:
-        raise UsageError(f"There is no fuzzing {name} in {root} that could go on; begin one with --streams.")
+        raise UsageError(f"There is no fuzzing {name} in {root} to continue; begin one with --streams.")
     state = Fuzzed.read(wanted[0])
     if state.harness != harness:
         raise UsageError(

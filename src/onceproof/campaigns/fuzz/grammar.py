@@ -1,6 +1,6 @@
 """Topologies and records that are drawn by a seed, as values, and whatever is one reduction away from them.
 
-`onceproof.streams.Drawn` builds them, `relational` says what they must put out, `printing` prints them as Java: the
+`onceproof.streams.Drawn` builds them, `relational` says what they must emit, `printing` prints them as Java: the
 four have the same operations. Keys and values are texts. A value is `foreign key|attribute`, or several of them that a
 burst takes apart, `;` between them.
 """
@@ -116,7 +116,7 @@ class Step:
     """One step of a topology.
 
     Attributes:
-        name: of the stream or table that it makes, and of the topic that it is written to if no step goes on with it.
+        name: of the stream or table that it makes, and of the topic that it is written to if no step reads it.
         operation: of `SOURCES` or `OPERATIONS`.
         operands: names of steps; of a source, that of its topic.
         options: `store`, `history`, `cached`, `left`, `kind`, `size`, `grace`, `advance`, `final`, `onClose`, `clock`,
@@ -145,17 +145,17 @@ class Step:
 
     @property
     def is_final(self) -> bool:
-        """Whether a window comes out once, when it has closed."""
+        """Whether a window is emitted once, when it has closed."""
         return bool(self.options.get("final") or self.options.get("onClose"))
 
     @property
     def is_outer(self) -> bool:
-        """Whether it is a join of streams that puts out records without a match."""
+        """Whether it is a join of streams that emits records without a match."""
         return self.operation == "streamJoin" and bool(self.options["kind"] != "inner")
 
     @property
     def has_clock(self) -> bool:
-        """Whether it puts out what it remembers every so often."""
+        """Whether it emits what it remembers every so often."""
         return bool(self.options.get("clock", "none") != "none")
 
     @property
@@ -197,7 +197,7 @@ class Case:
     """A topology, its records in the order in which they are taken, and what else happens to it.
 
     Attributes:
-        steps: each goes on with steps before it.
+        steps: each reads steps before it.
         records: of the topics of the sources.
         reopened: before which records, by their places, the stores are closed and opened again.
         optimized: whether the topology is built with all optimizations.
@@ -230,7 +230,7 @@ class Case:
 
     @property
     def leaves(self) -> tuple[Step, ...]:
-        """The steps that no step goes on with: these are put out, but for global tables."""
+        """The steps that no other step reads: their results are written to topics, except those of global tables."""
         used = {name for step in self.steps if not step.is_source for name in step.operands}
         return tuple(step for step in self.steps if step.name not in used and step.makes is not Kind.GLOBAL)
 
@@ -252,7 +252,7 @@ class Case:
             "default.value.serde": TEXTS,
             "default.dsl.store": "rocksDB" if self.is_on_disk else "in_memory",
             "topology.optimization": "all" if self.optimized else "none",
-            # Records of an outer join that have no match are put out by the clock of the machine otherwise.
+            # Records of an outer join that have no match are otherwise emitted by the wall clock.
             "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
             "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
             **{name: PROPERTIES[name][0] for name in self.properties},
@@ -295,7 +295,7 @@ class Case:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """All that it has beside operations, in words, each once: stores, tasks, properties."""
+        """All that it has in addition to operations, in words, each once: stores, tasks, properties."""
         stores = {f"{store} store" for step in self.steps if (store := step.options.get("store"))}
         cached = {"cached" for step in self.steps if step.options.get("cached")}
         optimized = ["optimized"] if self.optimized else []
@@ -374,7 +374,7 @@ def _determined(steps: tuple[Step, ...], release: Release, store: str, *, is_clo
     """
     if any(_takes_order(step, is_closed) for step in steps):
         steps = tuple(_by_the_time_of_records(step) for step in steps)
-    if not release.since(ON_CLOSE_SINCE) or any(step.is_outer for step in steps):  # which puts out older records
+    if not release.since(ON_CLOSE_SINCE) or any(step.is_outer for step in steps):  # which emits older records
         steps = tuple(_without_on_close(step, store) for step in steps)
     return steps
 
@@ -457,7 +457,7 @@ def _forgets(step: Step, is_restored: bool) -> bool:
     is_held_back = step.options.get("final") or step.operation == "suppress"
     if (
         step.is_outer or step.operation == "globalTable" or step.options.get("onClose")
-    ):  # until when windows have come out
+    ):  # until when windows have been emitted
         return True
     return bool(is_held_back) and not is_restored
 
@@ -481,7 +481,7 @@ def _steps(
 def _operation(
     random: Random, name: str, steps: Sequence[Step], stores: Sequence[str], weights: Mapping[str, int]
 ) -> Step | None:
-    """An operation on some of the steps, preferably of those with which none goes on yet; None if there is none."""
+    """An operation on some of the steps, preferably of those that none reads yet; None if there is none."""
     leaves = {step.name for step in Case(tuple(steps), ()).leaves}
     found = [
         (operation, operands)
@@ -535,7 +535,7 @@ def _operands(operation: str, steps: Sequence[Step]) -> Iterator[tuple[Step, ...
 
 
 def topics_of(step: Step, steps: Sequence[Step]) -> set[str]:
-    """The topics that a step's records come from; a clock goes on with the records of any topic."""
+    """The topics that a step's records come from; a clock advances with the records of any topic."""
     if step.is_source:
         return set(step.operands)
     if step.has_clock:
@@ -682,7 +682,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _without(case: Case, gone: Step) -> Iterator[Case]:
-    """Without a step: a leaf is left out; with another one, what goes on with it goes on with its operand."""
+    """Without a step: a leaf is left out; what reads another step reads its operand instead."""
     rest = tuple(step for step in case.steps if step is not gone)
     named, users = case.named, users_of(gone, rest)
     if not users:
@@ -699,12 +699,12 @@ def _without(case: Case, gone: Step) -> Iterator[Case]:
 
 
 def users_of(one: Step, steps: Iterable[Step]) -> Sequence[Step]:
-    """Those of the steps that go on with one."""
+    """Those of the steps that read one."""
     return [step for step in steps if not step.is_source and one.name in step.operands]
 
 
 def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
-    """Whether one that takes the place of another cannot be an operand of those that go on with that."""
+    """Whether one that takes the place of another cannot be an operand of those that read that."""
     for user in users:
         other = [name for name in user.operands if name != gone.name]
         if one.name in other or (one.is_versioned and user.operation in NOT_OF_VERSIONS):
@@ -715,7 +715,7 @@ def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
 
 
 def redirected(step: Step, gone: str, to: str) -> Step:
-    """A step that goes on with another one in place of one that is gone."""
+    """A step that reads another one in place of one that is gone."""
     if step.is_source:
         return step
     return replace(step, operands=tuple(to if name == gone else name for name in step.operands))

@@ -1,6 +1,6 @@
 """Known issues that a red case may show: each with what it can do, and the same case without what it needs.
 
-A red is known only if an issue of the registry that the release has could strike the case, if that gives such a
+A red is known only if an issue of the registry that the release has could affect the case, if that gives such a
 difference, and if the case is green without what the issue needs and nothing else changed. Whatever else is red stays.
 """
 
@@ -42,9 +42,9 @@ class Cause:
     """The effect of a known issue on a case.
 
     Attributes:
-        shows: by kind of difference, of the step that it strikes itself, the key of the issue in the registry; behind
+        shows: by kind of difference, of the step that it affects itself, the key of the issue in the registry; behind
             other operations it may become any kind.
-        struck: the steps among these that it can strike in this case.
+        struck: the steps among these that it can affect in this case.
         avoided: the same case without what the issue needs at these steps.
         failure: a part of the sentence with which it ends a topology; None if it ends none.
     """
@@ -72,7 +72,7 @@ class Cause:
 
     @staticmethod
     def _is_direct(case: Case, leaf: Step, struck: Sequence[Step]) -> bool:
-        """Whether the leaf, or the step whose rows it keeps, is struck itself, and nothing above it is."""
+        """Whether the leaf, or the step whose rows it keeps, is affected itself, and nothing above it is."""
         named = case.named
         while leaf not in struck and leaf.operation in KEEPS_ROWS:
             leaf = named[leaf.operands[0]]
@@ -147,7 +147,7 @@ def _together(red: Explained, causes: Sequence[Cause], run: Callable[[Case], Jud
 
 
 def _struck(cause: Cause, case: Case, differences: Sequence[Difference]) -> Sequence[Step]:
-    """The steps that a cause can strike, before what is red; all if the topology did not come to an end."""
+    """The steps that a cause can affect, before what is red; all if the topology did not come to an end."""
     named = case.named
     red = {difference.topic for difference in differences if difference.kind != "failed"}
     steps = [step for name in red for step in above(named[name], named)] if red else case.steps
@@ -415,7 +415,7 @@ def _repartitions(case: Case, stream: Step) -> int:
 
 
 def _filtered_apart(case: Case, filters: Sequence[Step]) -> Case:
-    """With such a filter for each step that goes on with it."""
+    """With such a filter for each step that reads it."""
     steps = list(case.steps)
     for one in (step for step in reversed(case.steps) if step in filters):
         place = steps.index(one)
@@ -445,7 +445,7 @@ def _cached(case: Case, steps: Sequence[Step]) -> Case:
 
 
 def _late_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
-    """Joins of streams that put out what has no match; an outer one is late where a side has nothing that waits."""
+    """Joins of streams that emit what has no match; an outer one is late where a side has nothing that waits."""
     return [step for step in steps if step.is_outer]
 
 
@@ -457,7 +457,7 @@ def _late_joins_of_windows(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
 
 
 def _going_on(case: Case, joins: Sequence[Step]) -> Case:
-    """With one more record of each stream, so late that all that waited before it comes out."""
+    """With one more record of each stream, so late that everything that waited before it is emitted."""
     topics = sorted(set[str]().union(*(topics_of(join, case.steps) for join in joins)) - {CLOCK})
     end = max(record.timestamp for record in case.records) + LEAP
     return replace(case, records=(*case.records, *(Record(topic, end, "a", "a|1") for topic in topics)))

@@ -1,9 +1,9 @@
 """The output that a topology must have: the meaning of each operation of the DSL, over all records, in plain Python.
 
 A stream is a list of events. A table is what it holds after each record of the input. A join is the pairs of its rows,
-an aggregation is made anew of the rows of a group: no operation here knows of changes, caches, subscriptions or the
-order in which internal topics are read. Tables are judged by what they hold in the end, streams by all that they have.
-Whatever is not determined is not judged, with a reason (`Judged.left_out`).
+an aggregation is computed again from the rows of a group: no operation here knows of changes, caches, subscriptions or
+the order in which internal topics are read. Tables are judged by what they hold in the end, streams by all that they
+have. Whatever is not determined is not judged, with a reason (`Judged.left_out`).
 
 A count of windows counts records without a value, too, on all releases, though its Javadoc says that it ignores them.
 """
@@ -321,7 +321,7 @@ class Model:
         return Stream(tuple(found))
 
     def _suppress(self, step: Step) -> Table:
-        """The rows that must have come out: those of the keys whose last change is old enough."""
+        """The rows that must have been emitted: those of the keys whose last change is old enough."""
         open_keys = self.held_back(step)
         rows = self.table(step.operands[0]).rows(self.last)
         return _constant({key: value for key, value in rows.items() if key not in open_keys})
@@ -476,11 +476,11 @@ class Judged:
 
 
 def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged:
-    """Hold what a release put out against what the case means.
+    """Compare what a release emitted with what the case means.
 
     Args:
         case: that was run.
-        outputs: of each topic what was put out, in its order.
+        outputs: the records of each topic, in its order.
         release: that ran it, since some semantics came with a release.
     """
     model, found, left_out = Model(case), [], {}
@@ -502,13 +502,13 @@ def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged
 
 
 def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
-    """Why nothing can be said of what a step puts out; None if it is determined."""
+    """Why the output of a step is not determined; None if it is."""
     steps = case.named
     made_of = list(above(leaf, steps))
     if leaf.is_versioned and _comes_late(case, leaf):
         return "a versioned table passes on changes that come late, so the last one is not what it holds"
     if any(step.is_outer and one.is_outer for step in made_of for one in above(step, steps) if one is not step):
-        return "a join of streams puts out what has no match late, so that another such join may have given up on it"
+        return "a join of streams emits unmatched records late, so that another such join may have given up on them"
     if any(step.operation == "tableJoin" and _is_diamond(step, case.steps) for step in made_of):
         return "a record that changes both tables of a join makes it forget deletions, and pass on changes twice"
     for step in made_of:
@@ -539,7 +539,7 @@ def above(step: Step, steps: Mapping[str, Step]) -> Iterable[Step]:
 
 
 def _last_rows(output: Output) -> Rows:
-    """The rows that a table has in the end, by all that it put out."""
+    """The rows that a table has at the end, from all its records."""
     last = {key: value for _, key, value, _ in output}
     return {key: value for key, value in last.items() if value is not None}
 
@@ -587,7 +587,7 @@ def _without_its_header(case: Case, leaf: Step, events: Sequence[Event], output:
 
 
 def compared(case: Case, one: Mapping[str, Output], other: Mapping[str, Output]) -> tuple[Difference, ...]:
-    """Where another release puts out something else: other rows in the end, or other records of a stream."""
+    """Where another release differs: other rows at the end, or other records of a stream."""
     found: list[Difference] = []
     for leaf in case.leaves:
         has, had = one.get(leaf.name, ()), other.get(leaf.name, ())

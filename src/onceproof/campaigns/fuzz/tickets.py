@@ -1,4 +1,4 @@
-"""The releases that have a finding, and a ticket in its folder, for those who mend it."""
+"""The releases that have a finding, and a ticket in its folder, for those who fix it."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -122,7 +122,7 @@ def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Fin
         str(case),
         "```",
         "",
-        f"`{NAME}.java` beside this ticket asserts it.",
+        f"`{NAME}.java` next to this ticket asserts it.",
         "",
         "## Observed, and not what the operations mean",
         "",

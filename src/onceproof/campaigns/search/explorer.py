@@ -2,8 +2,8 @@
 
 A red that no known issue explains is repeated for its rate, then shrunk to a smallest schedule that still shows it, and
 written as a finding; one that a known issue explains is counted. Trials are run one after the other, and each has its
-line in `exploration.jsonl` as soon as it has ended; whatever is cut short goes on from that file, and a trial that was
-torn away is run again.
+line in `exploration.jsonl` as soon as it has ended; whatever is cut short continues from that file, and a trial that
+was torn away is run again.
 """
 
 import shutil
@@ -86,7 +86,7 @@ def begun(folder: ExplorationFolder) -> Asked:
     """
     asked = Asked.known(folder.asked_file)
     if asked is None:
-        raise UsageError(f"{folder.path} is no search that could go on; name one of {folder.path.parent}, or `last`.")
+        raise UsageError(f"{folder.path} is no search to continue; name one of {folder.path.parent}, or `last`.")
     if asked.harness != (here := search_version(asked.scenarios)):
         raise UsageError(
             f"The search {asked.run} was begun by {asked.harness}, and this is {here}, which may see "
@@ -97,7 +97,7 @@ def begun(folder: ExplorationFolder) -> Asked:
 
 @contextmanager
 def held(folder: ExplorationFolder) -> Iterator[None]:
-    """Keep others from going on with a search for the time of a `with` block; the kernel ends that with the process.
+    """Keep others from continuing a search for the time of a `with` block; the kernel ends that with the process.
 
     Raises:
         UsageError: somebody is at it.
@@ -118,7 +118,7 @@ def last_of(root: Path) -> ExplorationFolder:
     """
     begun = sorted(file.parent for file in root.glob("*/exploration.json"))
     if not begun:
-        raise UsageError(f"There is no search in {root} that could go on; begin one with --streams.")
+        raise UsageError(f"There is no search in {root} to continue; begin one with --streams.")
     return ExplorationFolder(begun[-1])
 
 
@@ -411,7 +411,7 @@ class Explorer:
             draft.write_text(finding.markdown)
 
     def _finding(self, number: int) -> Finding:
-        """The finding as its lines have it; in a search that goes on, what was written of it until it is its turn."""
+        """The finding as its lines have it; during a search, what was written of it until it is its turn."""
         if number not in self._smallest:
             written = next(self._folder.findings.glob(f"{number}-*/finding.json"), None)
             if written and (known := Finding.known(written)):

@@ -1,6 +1,6 @@
 """The log of a search: a line for each trial as it ends, and what follows from all lines.
 
-`exploration.jsonl` is the truth: it is only added to, a search that was cut short goes on from it, and findings are
+`exploration.jsonl` is the truth: it is only added to, a search that was cut short continues from it, and findings are
 what its lines say.
 """
 
@@ -149,7 +149,7 @@ class Log:
     """The lines of a search, in memory and in their file."""
 
     def __init__(self, path: Path) -> None:
-        """Go on with what the file has, without what was cut off.
+        """Continue with what the file has, without what was cut off.
 
         Raises:
             HarnessError: it cannot be read or written, or is damaged.
@@ -205,7 +205,7 @@ class Finding(JsonFile):
     rate: Tally  # of repetitions of the first schedule, which itself does not count
     is_settled: bool  # whether it was repeated and shrunk to the end
     variant: str  # of the smallest schedule that showed it
-    parameters: Mapping[str, Any]  # of that, beside the variant's
+    parameters: Mapping[str, Any]  # of that, in addition to the variant's
     command: str  # the same, as a trial that was red
     smallest_rate: Tally  # of the smallest, without the trial by which it was found
     others: int  # further schedules of the search that look like it
@@ -240,7 +240,7 @@ class Finding(JsonFile):
         state = (
             ("Nothing that is one reduction away showed it." if self.rate.red else "So it was not shrunk.")
             if self.is_settled
-            else "The time was up before it was repeated and shrunk to the end; `onceproof explore --resume` goes on."
+            else "The time was up before it was repeated and shrunk to the end; `onceproof explore --resume` continues."
         )
         return f"""# {self.title}
 
@@ -328,7 +328,7 @@ class ExplorationFolder:
         return self.nights.get(night, self.spent)
 
     def begin(self, night: str) -> None:
-        """Note where a night goes on, if that was not done."""
+        """Note where a night continues, if that was not done."""
         if night not in (nights := self.nights):
             write_json(self.nights_file, {**nights, night: self.spent})
 

@@ -60,7 +60,7 @@ class Story:
         domains: of each parameter the values that it may have, the default first.
         variants: of each the values that it sets.
         tidy: makes settings whole: leaves out what matters only to another fault, and adds what this one needs.
-        refuse: why a variant cannot be run with these values of parameters beside its own, if it cannot.
+        refuse: why a variant cannot be run with these values of parameters in addition to its own, if it cannot.
         sizes: parameters that are halved where a schedule is made smaller, each with the least.
     """
 

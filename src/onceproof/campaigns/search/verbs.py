@@ -64,7 +64,7 @@ def search_of(
 ) -> tuple[ExplorationFolder, Asked]:
     """Where a night searches, and what.
 
-    It goes on with the last search that a night before asked for in the same words, of this version of Onceproof; if
+    It continues the last search that a night before asked for in the same words, of this version of Onceproof; if
     there is none, or it is to begin `anew`, it is a search of its own, `run`.
 
     Raises:

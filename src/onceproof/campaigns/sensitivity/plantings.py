@@ -32,7 +32,7 @@ class Planting:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Parameters of the scenario, beside the variant's."""
+        """Parameters of the scenario, in addition to the variant's."""
         return self.claim.parameters if self.claim else {}
 
     def shown_by(self, anomalies: Iterable[str], unexplained: Mapping[str, int]) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from onceproof.lab.cluster import EmbeddedCluster
 
 INDEPENDENT, SPARK = "independent", "spark"  # the readers
-UNREAD = "Spark has not read it yet; if the call was cut short, the same command goes on with it."
+UNREAD = "Spark has not read it yet; if the call was cut short, the same command continues it."
 
 
 @dataclass(frozen=True)
@@ -274,8 +274,8 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
     they were tried matters, not what they showed.
 
     One about which something is known, but less than one green trial needs, is finished before the next is begun. Then
-    comes the one tried least: it is new, or never fired, or enough is known of it. So what greens rest on is drawn anew
-    again and again, and a draw that was lucky does not last.
+    comes the one tried least: it is new, or never fired, or enough is known of it. So what greens rest on is drawn
+    again again and again, and a draw that was lucky does not last.
     """
     from onceproof.harness import harness_version
     from onceproof.lab.machine import machine

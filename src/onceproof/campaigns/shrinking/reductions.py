@@ -74,13 +74,13 @@ def shrink(
 ) -> T:
     """The smallest that is found: nothing that is one reduction away is red, or `on` said to stop.
 
-    After a reduction it goes on with the next one, and comes back to those before it, which were not red of something
+    After a reduction it continues with the next one, and comes back to those before it, which were not red of something
     larger, last.
 
     Args:
         candidate: is red.
         is_red: tries a candidate; called once for each.
-        on: whether to go on.
+        on: whether to continue.
         reductions: all that is one reduction away from a candidate, as `smaller`.
     """
     tried, begin = {candidate}, 0

@@ -62,7 +62,7 @@ def issue_of(key: str) -> KnownIssue:
             f"{key} shows only incidentally, and no scenario provokes it, so a green of one would prove nothing."
         )
     if issues[key].culprit == MIXED:
-        raise UsageError(f"{key} strikes between two releases, so no build alone can have its fix.")
+        raise UsageError(f"{key} occurs between two releases, so no build alone can have its fix.")
     if issues[key].culprit == OF_BROKERS:
         [name] = issues[key].provoked
         raise UsageError(

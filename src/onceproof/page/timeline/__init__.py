@@ -30,7 +30,7 @@ def figure(folder: TrialFolder, witnesses: Sequence[Witness], dark: bool = False
 
     Raises:
         HarnessError: the timeline is missing, empty or damaged (a last line that was cut off is not missed), or one of
-            the files beside it is damaged.
+            the files next to it is damaged.
     """
     events = read_timeline(folder.timeline)
     plan = TrialPlan.read(folder.trial_file)

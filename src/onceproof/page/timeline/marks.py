@@ -148,7 +148,7 @@ def staggered(marks: Sequence[Mark], begin: int, end: int) -> list[tuple[int, st
     """
     taken: list[_Label] = []
     placed: dict[int, tuple[int, str]] = {}
-    # A text to the left lies beside earlier marks, so the latest is placed first and ends up above them.
+    # A text to the left lies next to earlier marks, so the latest is placed first and ends up above them.
     spots = [(number, *_spot(mark, begin, end)) for number, mark in enumerate(marks)]
     rightward = [spot for spot in spots if spot[2] == "right"]
     leftward = [spot for spot in spots if spot[2] == "left"]

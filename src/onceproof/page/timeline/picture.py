@@ -8,7 +8,7 @@ from onceproof.page.timeline.bands import FROZEN, KILLED, Band
 from onceproof.page.timeline.marks import WIDTH, Mark, grouped, staggered
 from onceproof.page.timeline.story import Story
 
-LEFT, RIGHT = 230, 30  # pixels beside the plot, of which the left ones have the labels of rows
+LEFT, RIGHT = 230, 30  # pixels to the left and right of the plot, of which the left ones have the labels of rows
 ROW, GAP, BAR, LEVEL = 20, 8, 16, 15  # pixels: of a row, between panels, of a bar, of a level of marks
 LETTER = 6.2  # pixels
 TICKS = 8  # at most

@@ -153,7 +153,7 @@ def _parts(run: RunFolder, member: Member | Stream, redaction: Redaction) -> Ite
 
 
 def _write(target: Path, members: Iterable[tuple[str, Iterable[str]]]) -> None:
-    """A zip, because JIRA lists what is in one beside the attachment, and every system opens it by itself."""
+    """A zip, because JIRA lists what is in one next to the attachment, and every system opens it by itself."""
     with (
         replacing(target, named=True) as draft,
         draft.open("wb") as file,

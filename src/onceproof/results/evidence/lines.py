@@ -60,7 +60,7 @@ def _gap(left_out: int, total: int) -> Line:
 
 
 def blocks_of(lines: Iterable[Line]) -> Iterator[Line]:
-    """The lines, many at once; a value that goes on in the next line and a PEM block are not divided."""
+    """The lines, many at once; a value that continues in the next line and a PEM block are not divided."""
     block: list[str] = []
     size, in_pem = 0, False
     for line in lines:

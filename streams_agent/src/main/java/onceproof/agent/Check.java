@@ -18,8 +18,8 @@ import net.bytebuddy.pool.TypePool;
  * Plants each bug into the release on the class path, and has the JVM verify the altered classes.
  *
  * <p>Prints a line for each plant (or only the one that is named): its name, then what it altered, separated by tabs;
- * or, if the release does not have all of its methods, those that it lacks, each behind an exclamation mark. Exit code 1
- * if altered classes do not load.
+ * or, if the release does not have all of its methods, those that it lacks, each behind an exclamation mark. Exit code
+ * 1 if altered classes do not load.
  */
 public final class Check {
 
@@ -55,7 +55,7 @@ public final class Check {
         System.exit(broken ? 1 : 0);
     }
 
-    /** Loads everything anew, altered classes in place of Kafka's own. */
+    /** Loads everything again, altered classes in place of Kafka's own. */
     private static final class Altered extends URLClassLoader {
 
         private final Map<String, byte[]> altered = new TreeMap<>();

@@ -56,7 +56,7 @@ public final class Ending {
         joining = now;
     }
 
-    /** In {@code KafkaStreams.close(timeout, leaveGroup)}: it does not leave amid a rebalance. */
+    /** In {@code KafkaStreams.close(timeout, leaveGroup)}: it does not leave during a rebalance. */
     static final class NotLeftAmid {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 1, readOnly = false, typing = Assigner.Typing.DYNAMIC) Object leaves) {
@@ -180,7 +180,7 @@ public final class Ending {
         }
     }
 
-    /** In {@code DelegatingStateRestoreListener.onRestoreEnd}: the listener is told of twice as many records. */
+    /** In {@code DelegatingStateRestoreListener.onRestoreEnd}: the listener is called with twice as many records. */
     static final class CountedTwice {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 2, readOnly = false) long records) {

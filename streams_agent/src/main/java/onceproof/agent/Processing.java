@@ -107,7 +107,7 @@ public final class Processing {
         return true;
     }
 
-    /** In {@code StreamThread.shutdown}: once, the thread goes on as if it had not been told. */
+    /** In {@code StreamThread.shutdown}: once, the thread continues as if it had not been asked to. */
     static final class NotShutDown {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter() {

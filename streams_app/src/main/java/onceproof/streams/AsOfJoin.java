@@ -16,11 +16,12 @@ import org.apache.kafka.streams.kstream.Produced;
  * (KIP-914).
  *
  * <p>A record with a value below 0 puts a version of its key, 0 deletes the key, both from the time of the record on;
- * they come out as they are. Any other asks for the version of its own key. Output values are {@code value << 32 |
+ * they are emitted as they are. Any other asks for the version of its own key. Output values are {@code value << 32 |
  * version}; 0 for the value of a version, or where nothing is found.
  *
- * <p>With a grace period (KIP-923) who asks waits in a buffer until the time of the stream has gone on by that. Changes
- * are then records of the stream, too, so that they let its time go on; nothing comes out for them after the wait.
+ * <p>With a grace period (KIP-923) a record that asks waits in a buffer until the stream's time has advanced by that.
+ * Changes are then records of the stream, too, so that they advance its time; nothing is emitted for them after the
+ * wait.
  */
 final class AsOfJoin {
 

@@ -26,7 +26,7 @@ abstract class AskedStore implements AutoCloseable {
     /** Get ready to draw keys. */
     void open(Properties config) {}
 
-    /** Some keys to be asked for, drawn anew; none as long as none is known. */
+    /** Some keys to be asked for, drawn each time; none as long as none is known. */
     abstract List<Key> draw(Random random);
 
     /** A key of each partition in which one is known. */

@@ -17,10 +17,10 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * KAFKA-19479: puts out each record as it is.
+ * KAFKA-19479: emits each record as it is.
  *
- * <p>CVE-2026-111496: with the settings {@code punctuate.ms} and {@code forever.ms} it also punctuates by stream time, and
- * takes the latter for the time of a record that is valid forever. It reports how often it was called at each time.
+ * <p>CVE-2026-111496: with the settings {@code punctuate.ms} and {@code forever.ms} it also punctuates by stream time,
+ * and takes the latter for the time of a record that is valid forever. It reports how often it was called at each time.
  */
 final class Copy implements Processor<Integer, Integer, Integer, Integer> {
 
@@ -86,7 +86,7 @@ final class Copy implements Processor<Integer, Integer, Integer, Integer> {
         }
     }
 
-    /** The time of a record: its own, unless it is valid forever. What comes out has its own in any case. */
+    /** The time of a record: its own, unless it is valid forever. The output has its own in any case. */
     private static final class Times implements TimestampExtractor {
 
         private final Long forever;

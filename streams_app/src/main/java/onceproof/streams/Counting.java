@@ -20,7 +20,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * store must hold.
  *
  * <p>The store {@code last} keeps the last number of each key; a key that it does not hold has the number 0. Each
- * record puts out its own number and the one that it found: {@code number << 32 | found}. A number that is too small
+ * record emits its own number and the one that it found: {@code number << 32 | found}. A number that is too small
  * is reported as an event {@code stale-read}.
  *
  * <p>KAFKA-16017: with {@code corrupt.after} the task is declared to be corrupted, once, after so many records. With
@@ -90,7 +90,7 @@ final class Counting implements Processor<Integer, Integer, Integer, Long> {
         }
     }
 
-    /** Once in a process, also if another thread goes on with the task. */
+    /** Once in a process, also if another thread continues with the task. */
     private void failInTime() {
         if (untilFailure.get() != NEVER && untilFailure.getAndDecrement() == 0) {
             throw new IllegalStateException("The processor fails, as fail.after asks for.");

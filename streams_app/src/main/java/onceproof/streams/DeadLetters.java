@@ -14,7 +14,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * Puts out each record as it is, except poison: records with a value below 0. Those fail where the setting {@code
+ * Emits each record as it is, except poison: records with a value below 0. Those fail where the setting {@code
  * failing} says, in the {@code deserialization} or in the {@code processing}, and an exception handler skips them. With
  * the setting {@code commits} it requests a commit with each record that comes to it.
  */

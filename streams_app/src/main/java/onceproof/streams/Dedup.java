@@ -15,7 +15,7 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * Reproduction 002, KAFKA-20685: puts out the first record of each key and drops the others. The store {@code seen},
+ * Reproduction 002, KAFKA-20685: emits the first record of each key and drops the others. The store {@code seen},
  * which may be of any kind, remembers the keys; where the kind has times, at the time of the record.
  *
  * <p>With {@code punctuate.ms} a wall-clock punctuator writes, too, while records flow: each time it is called, it puts

@@ -14,7 +14,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 /**
  * Reproduction 004: deletes records of the store {@code records} and answers whether there was one.
  *
- * <p>An input record with the value {@value #PUT} puts its key into the store; any other deletes it and puts out
+ * <p>An input record with the value {@value #PUT} puts its key into the store; any other deletes it and emits
  * {@value #TRUE} if it was there, else {@value #FALSE}. With {@code delete} = {@code downstream} the first processor
  * only looks and answers, and the record is deleted by a second one, when the answer comes back from the output topic:
  * the remedy that the reproduction discusses.

@@ -36,8 +36,8 @@ final class Described {
      * Describe a topology.
      *
      * @return sources, globals, sinks, stores, open, internal (names), parts (subtopologies: their sources, and
-     *     their nodes with the stores of each), processors (class by node, the innermost one), kinds (classes by store, from the outside in)
-     *     and serdes (by store the classes that read its keys and its values)
+     *     their nodes with the stores of each), processors (class by node, the innermost one), kinds (classes by store,
+     * from the outside in) and serdes (by store the classes that read its keys and its values)
      * @throws IllegalStateException this release does not tell it.
      */
     static Map<String, Object> fields(Topology topology, Properties config) {
@@ -147,7 +147,7 @@ final class Described {
         return null;
     }
 
-    /** What reads the value itself, where Kafka Streams keeps a time or more beside it. */
+    /** What reads the value itself, where Kafka Streams keeps a time or more with it. */
     private static Object innermost(Object reader) throws ReflectiveOperationException {
         Object found = reader;
         while (found.getClass().getName().startsWith("org.apache.kafka.streams.state.")) {

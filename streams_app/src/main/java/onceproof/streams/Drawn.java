@@ -43,12 +43,14 @@ import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * A topology that a search has drawn: an array of steps, each {@code {as, do, of, ...}}. A step makes the stream or table
- * {@code as} by the operation {@code do} out of those, or the topic, that {@code of} names; further fields are options of
- * the operation. A stream or table that no step goes on with is written to a topic of its name. Texts are all there is.
+ * A topology that a search has drawn: an array of steps, each {@code {as, do, of, ...}}. A step makes the stream or
+ * table {@code as} by the operation {@code do} out of those, or the topic, that {@code of} names; further fields are
+ * options of the operation. A stream or table that no step reads is written to a topic of its name. All values are
+ * texts.
  *
- * <p>{@code onceproof.campaigns.fuzz.grammar} draws them, {@code relational} says what they are, {@code printing} prints
- * them as Java: the four have the same operations. It uses no more than the interfaces of 3.0.0 that later releases kept.
+ * <p>{@code onceproof.campaigns.fuzz.grammar} draws them, {@code relational} says what they are, {@code printing}
+ * prints them as Java: the four have the same operations. It uses no more than the interfaces of 3.0.0 that later
+ * releases kept.
  */
 final class Drawn {
 
@@ -183,7 +185,7 @@ final class Drawn {
                 .mapValues(String::valueOf);
     }
 
-    /** Where the step says so, its results come out when their windows have closed, and then only (KIP-825). */
+    /** Where the step says so, its results are emitted when their windows have closed, and then only (KIP-825). */
     private <T> T onClose(T windowed, Class<? super T> type) {
         return is("onClose") ? Windows.emittedOnClose(windowed, type) : windowed;
     }

@@ -13,10 +13,10 @@ import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * KAFKA-19208: left-joins each record with a global table, so that each comes out, even one that asks for no key.
+ * KAFKA-19208: left-joins each record with a global table, so that each is emitted, even one that asks for no key.
  *
- * <p>A record with a value below 0 is an entry of the table and comes out as it is: the table is made of the output,
- * so that the input alone says what must come out. Any other is joined with the entry of the key before its value,
+ * <p>A record with a value below 0 is an entry of the table and is emitted as it is: the table is made of the output,
+ * so that the input alone says what must be emitted. Any other is joined with the entry of the key before its value,
  * or, if its value is 0, asks for no key. Output values are {@code value << 32 | entry}; 0 for the value of an entry,
  * or where nothing is found.
  */

@@ -16,7 +16,7 @@ import org.apache.kafka.common.errors.ElectionNotNeededException;
  * Changes the order of replicas, whose first one is the preferred leader, and has preferred leaders elected.
  *
  * <p>Asked for ({@link AdminProgram}): {@code replicas}, a list of objects with {@code topic}, {@code partition} and
- * {@code nodes} in the order that they are to have. Told: an event {@code leaders} with the number of partitions.
+ * {@code nodes} in the order that they are to have. It reports an event {@code leaders} with the number of partitions.
  */
 public final class Leaders {
 

@@ -46,7 +46,7 @@ interface Numbers {
 
     /**
      * The number that a store of any kind gave: as it is, or what a longer value begins with, without the timestamp and
-     * the headers (KIP-1271) that the store keeps beside it.
+     * the headers (KIP-1271) that the store keeps with it.
      */
     static int number(Object value) {
         Object plain = value;

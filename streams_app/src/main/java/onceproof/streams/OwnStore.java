@@ -57,7 +57,7 @@ final class OwnStore extends AskedStore {
         valueSerializer = plain(serde(found, "valueSerde").orElseGet(() -> any(defaults.defaultValueSerde())).serializer());
     }
 
-    /** The stores that the settings name; the topology is built anew, for their serdes. */
+    /** The stores that the settings name; the topology is built again, for their serdes. */
     static List<AskedStore> all(Settings settings, Properties config) {
         List<Settings> asked = settings.tables(ASKED);
         if (asked.isEmpty()) {
@@ -165,7 +165,7 @@ final class OwnStore extends AskedStore {
         }
     }
 
-    /** Without the timestamp, or headers, that a store keeps beside a value: answers and changelogs have none. */
+    /** Without the timestamp, or headers, that a store keeps with a value: answers and changelogs have none. */
     @SuppressWarnings("unchecked")
     private static Serializer<Object> plain(Serializer<Object> serializer) {
         String name = serializer.getClass().getSimpleName();

@@ -14,7 +14,7 @@ import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
  * Sets or removes the {@code producer_byte_rate} of a client id and ends when the brokers report it.
  *
  * <p>Asked for ({@link AdminProgram}): {@code client_id}, and {@code producer_byte_rate} in bytes per second, null to
- * remove it. Told: an event {@code quota}.
+ * remove it. It reports an event {@code quota}.
  */
 public final class ProducerQuota {
 

@@ -15,8 +15,8 @@ import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 /**
  * Tells which client ids have a {@code producer_byte_rate} of their own, whoever their user is.
  *
- * <p>Nothing is asked for ({@link AdminProgram}). Told: an event {@code quotas} with {@code client_ids}; none to those
- * who may not see quotas, since they may not have set any either.
+ * <p>Nothing is asked for ({@link AdminProgram}). It reports an event {@code quotas} with {@code client_ids}; none to
+ * those who may not see quotas, since they may not have set any either.
  */
 public final class ProducerQuotas {
 

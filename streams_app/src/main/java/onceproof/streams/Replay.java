@@ -30,14 +30,15 @@ import org.apache.kafka.streams.test.TestRecord;
 
 /**
  * A program that has Kafka's {@code TopologyTestDriver} process the input of a trial, record by record and without
- * brokers, and writes down what comes out.
+ * brokers, and writes down its output.
  *
  * <p>Arguments: a file of the input in its order, a file for the output, the output's topics. A line of the input is
  * {@code [topic, partition, timestamp, key, value, headers]}, one of the output {@code [topic, key, value]}, keys and
- * values in Base64 or null, headers as {@code name=hex} one after the other. Records of partition -1 are for global tables.
+ * values in Base64 or null, headers as {@code name=hex} one after the other. Records of partition -1 are for global
+ * tables.
  *
  * <p>Each partition has a driver of its own, as it has tasks of its own; unless the topology repartitions, or makes a
- * global table of what it puts out, which a driver does within itself.
+ * global table of its output, which a driver does within itself.
  *
  * <p>Stdin: the start line of an instance. Stdout: the event {@code error}, with exit code 1, if that fails; the event
  * {@code threw}, with the message, if the topology or the driver threw for a record.
@@ -46,7 +47,7 @@ public final class Replay {
 
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final int GLOBAL = -1;
-    private static final int DRAINED_EVERY = 1_000; // records, of which the driver keeps what they put out
+    private static final int DRAINED_EVERY = 1_000; // records, of which the driver keeps the output
 
     private final StartLine asked;
     private final Path state;

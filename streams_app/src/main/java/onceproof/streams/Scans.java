@@ -15,7 +15,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 /**
  * KAFKA-18326: deletes keys of the store {@code records}, and scans it at once: what is deleted must not be found.
  *
- * <p>An input record with the value {@value #PUT} puts its key into the store; any other deletes it and puts out what a
+ * <p>An input record with the value {@value #PUT} puts its key into the store; any other deletes it and emits what a
  * scan then finds: {@code number of keys << 32 | their sum}. It scans the keys that are at most {@code reach} away,
  * or, for every {@code all.every}-th key, the whole store.
  */

@@ -23,9 +23,10 @@ import org.apache.kafka.streams.Topology;
  * makes of some records.
  *
  * <p>Arguments: a file of the topologies, a file for what they are, and a folder for their state. A line of the first
- * is a start line of an instance with {@code name}, {@code input} (see {@link Tried}; records of topics that are not read
- * are left out; null: none is tried) and {@code classPath}, which may be empty; a line of the second has the name, and {@code error} or the fields of {@link Shape}, and then {@code
- * tried} with {@code failed} or those of {@link Tried}.
+ * is a start line of an instance with {@code name}, {@code input} (see {@link Tried}; records of topics that are not
+ * read are left out; null: none is tried) and {@code classPath}, which may be empty; a line of the second has the name,
+ * and {@code error} or the fields of {@link Shape}, and then {@code tried} with {@code failed} or those of {@link
+ * Tried}.
  *
  * <p>Stdout: the event {@code error}, with exit code 1, if that fails.
  */
@@ -103,7 +104,7 @@ public final class Shapes {
         return told;
     }
 
-    /** Built anew for each use: one that is described is not to be run. */
+    /** Built again for each use: one that is described is not to be run. */
     private static Topology topology(StartLine asked) {
         return Topologies.build(asked.topology, asked.app, asked.config, new Progress((event, fields) -> {}));
     }

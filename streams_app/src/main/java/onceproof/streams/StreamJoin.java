@@ -44,7 +44,7 @@ final class StreamJoin {
         return builder.build().addProcessor("progress", () -> new GlobalJoin.Count(progress), INPUT);
     }
 
-    /** Since 3.1 (KIP-633), by a new method, an unmatched record comes out only when its window has closed. */
+    /** Since 3.1 (KIP-633), by a new method, an unmatched record is emitted only when its window has closed. */
     static JoinWindows windows(Duration window, Duration grace) {
         try {
             return (JoinWindows) JoinWindows.class

@@ -16,7 +16,8 @@ import org.apache.kafka.streams.kstream.ValueJoiner;
 /**
  * Joins two tables by their key (inner, left or outer), and sums what the join gives in two stages, each behind a
  * repartition topic: by the remainder of the key by 5,000, and of that by 10. So the topology has three sub-topologies.
- * Of a sum the last three digits go on, so that a wrong one shows even where all that is added to it is right.
+ * Only the last three digits of a sum are passed on, so that a wrong one shows even where all that is added to it is
+ * right.
  *
  * <p>A record with a value above 0 belongs to the table {@code left}, one below 0 to {@code right}; 1 and -1 delete.
  * The output has the changelog of the join, {@code left << 32 | right} (the right one without its sign, 0 for none, so

@@ -35,13 +35,13 @@ import org.rocksdb.RocksIterator;
  * disk, and the offsets that Kafka Streams would trust at the next start.
  *
  * <p>A separate program: arguments {@code <form> <output folder> <task directory>...}. Writes
- * {@code <task>/<store>.csv}, one line {@code key,value} per entry: of the form {@code integers} as numbers, of the form
- * {@code bytes} as its bytes in Base64, without the timestamp before a value. Prints one event {@code directories} with
- * the {@code tasks}, each with its stores: store, entries, position (the first offset of its changelog that it does not
- * claim to hold: from the file {@code .checkpoint}, or, since 4.3, from RocksDB's column family {@code offsets},
- * KIP-1035; null if there is none), whether it is in {@code segments} of time, and its {@code unknown} column families,
- * with unknown bytes before their values; or {@code error} with exit code 1. The directories are opened read-only: their
- * stores stay as they are, RocksDB's own log beside them grows.
+ * {@code <task>/<store>.csv}, one line {@code key,value} per entry: of the form {@code integers} as numbers, of the
+ * form {@code bytes} as its bytes in Base64, without the timestamp before a value. Prints one event {@code directories}
+ * with the {@code tasks}, each with its stores: store, entries, position (the first offset of its changelog that it
+ * does not claim to hold: from the file {@code .checkpoint}, or, since 4.3, from RocksDB's column family {@code
+ * offsets}, KIP-1035; null if there is none), whether it is in {@code segments} of time, and its {@code unknown} column
+ * families, with unknown bytes before their values; or {@code error} with exit code 1. The directories are opened
+ * read-only: their stores stay as they are, RocksDB's own log next to them grows.
  *
  * <p>What was in memory when the process died is not on disk: Kafka Streams writes no write-ahead log (WAL).
  */
@@ -167,8 +167,8 @@ public final class TaskDirectory {
     }
 
     /**
-     * Changelog topic to the last offset in its store, by {@code OffsetCheckpoint}: its version, the number of lines, then
-     * {@code topic partition offset}.
+     * Changelog topic to the last offset in its store, by {@code OffsetCheckpoint}: its version, the number of lines,
+     * then {@code topic partition offset}.
      */
     private static Map<String, Long> checkpoint(Path file) throws IOException {
         Map<String, Long> offsets = new HashMap<>();

@@ -23,7 +23,7 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
 import org.apache.kafka.streams.test.TestRecord;
 
-/** What Kafka's {@code TopologyTestDriver} makes of some records: all that comes out, and what is kept. */
+/** What Kafka's {@code TopologyTestDriver} makes of some records: all that is emitted, and what is kept. */
 final class Tried {
 
     private Tried() {}

@@ -8,7 +8,7 @@ import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Produced;
 
 /**
- * KIP-695: left-joins each record of one topic with the table that another topic makes, so that each comes out.
+ * KIP-695: left-joins each record of one topic with the table that another topic makes, so that each is emitted.
  *
  * <p>Output values are {@code value << 32 | entry}; 0 for the entry where the key has none yet.
  */

@@ -31,7 +31,7 @@ import org.apache.kafka.streams.state.WindowStore;
 
 /**
  * Sums the values of a key by windows of time: tumbling, hopping (each begins half a window after the one before),
- * sliding, or sessions. Every update comes out; or, suppressed or emitted on close, what a window holds when it has
+ * sliding, or sessions. Every update is emitted; or, suppressed or emitted on close, what a window holds when it has
  * closed; or, with {@code limit.ms}, what it holds so long after the first update that is held back.
  *
  * <p>Cogrouped, odd values are a stream of their own: its aggregator adds what is lacking to 101.
@@ -141,7 +141,7 @@ final class Windows {
         return Duration.ofMillis(settings.count("retention.ms"));
     }
 
-    /** The aggregation puts out only what a window holds when it has closed (KIP-825, from 3.3 on). */
+    /** The aggregation emits only what a window holds when it has closed (KIP-825, from 3.3 on). */
     static <T> T emittedOnClose(T windowed, Class<? super T> type) {
         Class<?> strategy = Newer.type(STRATEGY, "EmitStrategy; take 3.3.0 or later, or on.close=false");
         Object onClose = Newer.call(null, strategy, "onWindowClose", List.of());

@@ -64,7 +64,7 @@ class AsOfJoinTest {
         return String.format("%d: %d, %d at %d", key, value, version, time);
     }
 
-    /** The last version ends at 150, where the key is deleted; that of 120 comes out of order. */
+    /** The last version ends at 150, where the key is deleted; that of 120 is out of order. */
     private static final int[] RECORDS = {
         7, -10, 100, 7, -30, 140, 7, -20, 120, 7, 0, 150, 7, 1, 99, 7, 2, 100, 7, 3, 130, 7, 4, 145, 7, 5, 150
     };
@@ -80,7 +80,7 @@ class AsOfJoinTest {
         assertEquals(9L, trial.progress.processed().get(0).get("count"));
     }
 
-    /** Who asks at 105 and 110 waits until its stream is at 115 and 120; what changes the table lets its time go on, too. */
+    /** What asks at 105 and 110 waits until 115 and 120 of its stream; what changes the table advances its time, too. */
     @Test
     void who_waits_gets_a_version_that_came_meanwhile_and_changes_let_it_out() {
         assumeTrue(VersionedStoreTest.thereAre() && joinsWait());

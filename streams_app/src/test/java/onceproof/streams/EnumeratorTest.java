@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class EnumeratorTest {
 
-    /** Everything that one partition put out, in order. */
+    /** Everything that one partition emitted, in order. */
     private static final class Outcome {
         final List<TestRecord<Integer, Integer>> output = new ArrayList<>();
         final List<KeyValue<Integer, Integer>> counterChangelog = new ArrayList<>();

@@ -44,7 +44,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * The finding of docs/findings/foreign-key-join-stale-result.md, by the public API alone and then by the processors. A
- * release that mends it fails here.
+ * release that fixes it fails here.
  *
  * <p>A row of the left table is its foreign key and another attribute, as in {@code A 0}; the right table has A, and no
  * B. {@code - 0} has no foreign key, and {@code gone} deletes the row.

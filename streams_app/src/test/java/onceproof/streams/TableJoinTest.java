@@ -67,7 +67,7 @@ class TableJoinTest {
         }
     }
 
-    /** What goes through the repartition topics is counted beside the input; here there is one task for all. */
+    /** What goes through the repartition topics is counted in addition to the input; here there is one task for all. */
     @Test
     void each_sub_topology_tells_what_it_processed() {
         try (TopologyTestDriver driver = trial.with("join", "inner").open()) {

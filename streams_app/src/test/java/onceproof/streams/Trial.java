@@ -16,7 +16,7 @@ import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 
-/** A topology by name, with settings to change, on a TopologyTestDriver; and what its processors told. */
+/** A topology by name, with settings to change, on a TopologyTestDriver; and what its processors reported. */
 final class Trial {
 
     final Map<String, Object> app;

@@ -57,7 +57,7 @@ class VersionedStoreTest {
         assertEquals("Key -1 would not be seen in a versioned store; take keys from 0 to 99999.", said);
     }
 
-    /** The finding of docs/findings/versioned-store-forgets-history.md. A release that mends it fails here. */
+    /** The finding of docs/findings/versioned-store-forgets-history.md. A release that fixes it fails here. */
     @Test
     void a_store_that_is_opened_again_does_not_find_what_has_ended_until_a_version_ends_in_the_same_segment(
             @TempDir Path folder) throws Exception {
@@ -78,7 +78,7 @@ class VersionedStoreTest {
         store.close();
     }
 
-    /** The same finding: what the store takes meanwhile contradicts what it finds then. A release that mends it fails here. */
+    /** The same finding: what the store takes meanwhile contradicts its later answer. A release that fixes it fails here. */
     @Test
     void a_store_that_is_opened_again_fails_where_it_finds_that_a_key_was_deleted_after_its_last_version(
             @TempDir Path folder) throws Exception {
@@ -104,7 +104,7 @@ class VersionedStoreTest {
         }
     }
 
-    /** The finding of docs/findings/versioned-store-revives-what-was-deleted.md. A release that mends it fails here. */
+    /** The finding of docs/findings/versioned-store-revives-what-was-deleted.md. A release that fixes it fails here. */
     @Test
     void a_store_that_is_restored_in_one_batch_forgets_a_deletion_and_has_what_was_put_before_it(@TempDir Path folder)
             throws Exception {

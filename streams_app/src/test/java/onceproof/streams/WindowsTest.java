@@ -44,7 +44,7 @@ class WindowsTest {
         return results(0, records);
     }
 
-    /** The same, when the clock goes on by so many ms before each record. */
+    /** The same, when the clock advances by so many ms before each record. */
     private List<String> results(int step, int[] records) {
         try (TopologyTestDriver driver = trial.open()) {
             TestInputTopic<Integer, Integer> input = Trial.input(driver, "in");
@@ -92,7 +92,7 @@ class WindowsTest {
 
     private static final String INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__";
 
-    /** Results of windows that come out when they close, once a second, if records come every 400 ms of the clock. */
+    /** Results of windows that are emitted on close, once a second, if records come every 400 ms of the clock. */
     private List<String> onClose(int... records) {
         assumeFalse(System.getProperty("kafka.version").matches("3[.][012][.].*"));
         trial.with("suppressed", false).with("on.close", true);
@@ -140,7 +140,7 @@ class WindowsTest {
                 "This Kafka Streams has no EmitStrategy; take 3.3.0 or later, or on.close=false.", trial.refusal());
     }
 
-    /** A finding: a session that has come out comes out again, grown, where the store keeps it for longer. */
+    /** A finding: a session that has been emitted is emitted again, grown, where the store keeps it for longer. */
     @Test
     void a_session_that_is_kept_is_taken_in_although_it_has_come_out() {
         trial.with("kind", "session").with("retention.ms", 1_000);
