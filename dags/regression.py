@@ -118,7 +118,7 @@ def plan(params: Any = None, dag_run: Any = None) -> str:
 
 @task(doc_md=steps.stop_clusters.__doc__)
 def stop_clusters(run: str, ti: Any = None) -> None:
-    """Stop the brokers; and fail, as this is all that runs of a run that somebody has marked failed."""
+    """Stop the brokers; and fail, as this is all that runs of a run that a user has marked failed."""
     folder = RunFolder(Path(run))
     with one_sentence():
         steps.stop_clusters(folder, partial(external_brokers_of, folder))

@@ -62,7 +62,7 @@ def localised(page: str, to_vendor: str, used: set[str]) -> str:
         return ""
 
     page = TAG.sub(local, page)
-    # The logo comes from a bucket of its vendor and shows the vendor who looks; the newsletter is an advertisement.
+    # The logo comes from a bucket of its vendor and shows it which hosts look; the newsletter is an advertisement.
     page = NEWSLETTER.sub("", page)
     page = BACKGROUND.sub("none", IMAGE.sub("", page))
     return LINK.sub(r"\1", page)

@@ -30,7 +30,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
     known = trials.select(
         "trial",
         (fact("exactly_once") == 1).alias("once"),
-        # Who waits alone is looked for once a second, so a drive that failed may owe some.
+        # Records that wait alone are looked for once a second, so a drive that failed may owe some.
         has_ended().alias("is_over"),
     )
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()

@@ -54,7 +54,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Issue:
-    """A known issue, for the one who decides."""
+    """A known issue, as a reason for or against an upgrade."""
 
     key: str
     title: str

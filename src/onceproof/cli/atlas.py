@@ -31,7 +31,7 @@ def export(
     ] = [],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The atlas to write.")] = Path("atlas.sqlite"),
 ) -> None:
-    """Write the verdicts of runs into a file that anybody can read, without paths, hosts and people.
+    """Write the verdicts of runs into a file that can be published, without paths, hosts and people.
 
     The same runs give the same bytes. Exit: 0, 2 usage, 4 error.
     """

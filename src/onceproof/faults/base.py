@@ -402,7 +402,8 @@ def tasks_come_back(session: float = SESSION) -> dict[str, str]:
     """
     return {
         "main.consumer.session.timeout.ms": str(int(session * 1_000)),
-        # With less, who was away or lost its state gets active tasks only with a probing rebalance, in ten minutes.
+        # With less, an instance that was away or lost its state gets active tasks only with a probing rebalance,
+        # in ten minutes.
         "acceptable.recovery.lag": "1000000",
     }
 

@@ -67,7 +67,7 @@ FAULT = Fault(
     name="bounce",
     effect="An instance is closed cleanly and leaves the group.",
     undone="It is started again over its state directory.",
-    needs="nothing of the scenario may hang on when an instance is closed",
+    needs="nothing of the scenario may depend on when an instance is closed",
     new_run=seen_outside(Bounce, orderly=True),
     seen_outside=True,
     config=config,

@@ -113,7 +113,7 @@ FAULT = Fault(
     name="instance-kill",
     effect="An instance is killed (SIGKILL).",
     undone="It is started again over its state directory.",
-    needs="nothing of the scenario may hang on when an instance dies",
+    needs="nothing of the scenario may depend on when an instance dies",
     new_run=seen_outside(InstanceKill, orderly=False),
     seen_outside=True,
     config=config,

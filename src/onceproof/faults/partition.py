@@ -334,8 +334,8 @@ def config(values: Mapping[str, Any]) -> dict[str, str]:
 
 FAULT = Fault(
     name=NAME,
-    effect="The link between an instance and a broker is cut, or its connections are reset, or all comes late.",
-    undone="All passes as before.",
+    effect="The link between an instance and a broker is cut, or its connections are reset, or its traffic is delayed.",
+    undone="The link works as before.",
     needs="it takes an instance whose work others can take over, and transactions to be fenced",
     new_run=lambda lab: KINDS[Parameters.of(lab.parameters).kind](lab),
     parameters=Parameters,

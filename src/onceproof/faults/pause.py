@@ -54,7 +54,7 @@ class Pause(FaultRun):
         """Nothing is done yet."""
         super().__init__(lab)
         self._parameters = Parameters.of(lab.parameters)
-        # Who is stopped in the middle of a commit blocks its heirs until its transaction times out.
+        # An instance that is stopped in the middle of a commit blocks the next owners until its transaction times out.
         self.patience = max(self._parameters.seconds, self._parameters.transaction_timeout_ms / 1_000) + PATIENCE
         self._zombie: Instance | None = None
         self._log_end = 0

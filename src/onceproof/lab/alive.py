@@ -1,4 +1,4 @@
-"""A run that is under way says so on brokers that are not ours, where a sweep of anybody spares all that is its own.
+"""A run that is under way says so on brokers that are not ours, where any sweep then spares all that is its own.
 
 It does so as the member of a group, which ends with the process that holds it. Between two trials no other group of the
 run has one. As a program it holds the group of a run whose tasks are processes of their own.

@@ -220,7 +220,7 @@ def _without(prefix: str, topology: str, topics: Mapping[str, Sequence[str]]) ->
 def _check_store(
     topology: str, kinds: Mapping[str, Sequence[str]], store: str, config: Mapping[str, str], release: Release
 ) -> None:
-    """Check that the answers of a store can be held against its changelog.
+    """Check that the answers of a store can be compared with its changelog.
 
     Raises:
         UsageError: they cannot.

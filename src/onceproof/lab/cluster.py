@@ -149,8 +149,8 @@ class EmbeddedCluster(Cluster):
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
         Each of the `nodes` is broker and controller. Logs and data go below `folder`; brokers whose data is there
-        already continue with it, but for groups and transactions: who had any was killed with them, or has ended. If
-        they are `linked`, each has a second listener behind a proxy.
+        already continue with it, but for groups and transactions: a client that had any was killed with them, or has
+        ended. If they are `linked`, each has a second listener behind a proxy.
 
         Raises:
             UsageError: Java is missing or too old, or the release does not exist or is only claimed; or there is no

@@ -328,7 +328,7 @@ class Instance:
         return not self.process.alive()
 
     def is_stopped(self) -> bool:
-        """Whether somebody stopped its process (SIGSTOP), so that it does nothing."""
+        """Whether its process was stopped (SIGSTOP), so that it does nothing."""
         with suppress(KeyError, psutil.NoSuchProcess):
             return psutil.Process(self.last["hello"]["pid"]).status() == psutil.STATUS_STOPPED
         return False

@@ -189,7 +189,7 @@ class Instances:
         """Write down what all threads are doing, and which locks they lack.
 
         Raises:
-            StoodStillError: somebody has stopped an instance.
+            StoodStillError: an instance was stopped from outside.
         """
         for instance in self._running.values():
             if instance.is_stopped():

@@ -232,7 +232,7 @@ class _Probe:
                 places = consumer.commit(offsets=[TopicPartition(f"{self._name}-absent", 0, 0)], asynchronous=False)
             except KafkaException as error:
                 if error.args[0].code() == KafkaError._WAIT_COORD and (why := consumer.poll(1.0)) is not None:
-                    _raise_first(list(filter(None, [why.error()])))  # who may do nothing with the group finds none
+                    _raise_first(list(filter(None, [why.error()])))  # a user without any right to the group finds none
                 raise
             _raise_first([place.error for place in places if place.error is not None])
 

@@ -72,7 +72,7 @@ def _run(
     process = spawn(command, log=log, piped=True, user_code=user_code)
     stdin, stdout = open_pipes(process)
     with ThreadPoolExecutor(1) as reader:
-        reading = reader.submit(stdout.readline)  # while it runs: it would wait for somebody to empty a full pipe
+        reading = reader.submit(stdout.readline)  # while it runs: it would wait until a full pipe is emptied
         try:
             stdin.write(line + "\n")
             stdin.flush()

@@ -41,7 +41,7 @@ Row = tuple[int, str, int, int, str | None, str | None, str]
 
 
 def asks_for_replay(outputs: Mapping[str, Declared]) -> bool:
-    """Whether some output is to be held against a replay."""
+    """Whether some output is to be compared with a replay."""
     return any(name in declared.promises for name in REPLAYED for declared in outputs.values())
 
 

@@ -194,7 +194,7 @@ def _delete_idle(admin: AdminClient, groups: Mapping[str, bool], topics: Iterabl
         ("topic", [topic for topic in topics if not topic.startswith(in_use)], admin.delete_topics),
     ):
         for name, future in (delete(sorted(names)) if names else {}).items():
-            with suppress(KafkaException):  # somebody else was quicker, or it is not allowed
+            with suppress(KafkaException):  # another process was quicker, or it is not allowed
                 future.result(TIMEOUT)
                 yield f"{kind} {name}"
 

@@ -198,9 +198,10 @@ def run_trial(
 def run_alone(
     trial: Trial, folder: TrialFolder, brokers: AbstractContextManager[Cluster], report: Report = lambda _: None
 ) -> Outcome:
-    """One whole trial, with brokers started before it and cleaned up after it (`external_brokers.own_cluster`, `.lent`).
+    """One whole trial, with brokers that are started before it and cleaned up after it.
 
-    External brokers are assumed to allow it: the caller checks that (`external_brokers.check_access`).
+    `external_brokers` gives such brokers (`own_cluster`, `lent`). Those of a user are assumed to allow it: the caller
+    checks that (`check_access`).
 
     Raises:
         UsageError, HarnessError: the brokers did not start, or the harness failed.

@@ -67,7 +67,7 @@ class TrialLab:
         self.instances.close()
 
     def _note_assignment(self) -> None:
-        """Note who has which task, as soon as it is as it must be, or when it should have become so.
+        """Note which instance has which task, as soon as it is as it must be, or when it should have become so.
 
         Raises:
             StoodStillError: it did not become so, nor did the application get a CPU.

@@ -125,7 +125,7 @@ def _place(parts: Sequence[str | int]) -> str:
 
 
 def _is_of_union(part: str | int) -> bool:
-    """Whether a part of a place names a type among several, and nothing that somebody wrote."""
+    """Whether a part of a place names a type among several, and nothing that was written."""
     return isinstance(part, str) and (part in ("str", "int", "float", "bool") or "[" in part)
 
 

@@ -307,7 +307,7 @@ def _value_text(value: Any) -> str:
 def unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:
     """For each anomaly, the witnesses that nothing explains."""
     left = list(witnesses)
-    for explanation in sorted(explanations, key=lambda row: row.most is None):  # who counts, counts all
+    for explanation in sorted(explanations, key=lambda row: row.most is None):  # one that counts counts all
         rest = [witness for witness in left if not explanation.explains(witness, scene)]
         if explanation.most is None or len(left) - len(rest) <= explanation.most:
             left = rest

@@ -64,8 +64,8 @@ class History:
 
         ended: the version that was valid had ended by a change that was processed before, or was a deletion processed
             before, and there came none or an older one.
-        too-old: who asks is older than the history, or there came what a change gives that was too old to count and
-            was processed afterwards.
+        too-old: the record that asks is older than the history, or there came what a change gives that was too old to
+            count and was processed afterwards.
         deleted: the key was deleted, longer ago than the history goes back, and there came an older version.
 
         Of a store with the wrong versions of a key the same holds at the end, for each that is missing or too many.

@@ -40,7 +40,7 @@ def replacing(path: Path, *, named: bool = False) -> Iterator[Path]:
 
     Args:
         path: the file.
-        named: whether somebody named it: then others may read it as far as the umask allows, else its owner alone. One
+        named: whether a user named it: then others may read it as far as the umask allows, else its owner alone. One
             that is there already keeps its mode.
 
     Raises:

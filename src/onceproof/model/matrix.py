@@ -128,7 +128,7 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
 
     for text in (*request.streams, *request.brokers, *request.restarts):
         if not is_word(text):
-            Release.of_brokers(text)  # refused before anybody is asked
+            Release.of_brokers(text)  # refused before Maven is asked
     matrix = matrix_of(request)
     own = exact(matrix.brokers) if matrix.covers or not request.brokers else ()
     return replace(

@@ -90,15 +90,15 @@ ANOMALIES = {
             "A key's ID is its own and stable, but not the one that the order of the input determines.",
             "key",
         ),
-        Anomaly("lost-record", "A key has fewer records behind the application than it should.", "key"),
-        Anomaly("duplicate-output", "A key has more records behind the application than it should.", "key"),
-        Anomaly("unexpected-record", "A record is there that nothing in the input gives.", "key, or record"),
+        Anomaly("lost-record", "A key has fewer records downstream of the application than it should.", "key"),
+        Anomaly("duplicate-output", "A key has more records downstream of the application than it should.", "key"),
+        Anomaly("unexpected-record", "A record exists that nothing in the input explains.", "key, or record"),
         Anomaly(
             "wrong-order",
-            "A record stands before one that it must follow, by the order of the input.",
+            "A record comes before one that it must follow, by the order of the input.",
             "record",
         ),
-        Anomaly("wrong-value", "A record has another value than the one that the input gives.", "record, or key"),
+        Anomaly("wrong-value", "A record's value differs from the one that the input determines.", "record, or key"),
         Anomaly(
             "wrong-time",
             "A record was joined with an entry that its key had in the table at another time, as its task took records "
@@ -111,33 +111,31 @@ ANOMALIES = {
             "declared. The topology gives no reason for that.",
             "key",
         ),
-        Anomaly(
-            "wrong-timestamp", "A record has not the timestamp of the input record that gave it.", "record, or key"
-        ),
-        Anomaly("wrong-partition", "A record is in another partition than its key belongs to.", "record, or key"),
-        Anomaly("wrong-header", "A record has not the headers of the input record that gave it.", "record, or key"),
+        Anomaly("wrong-timestamp", "A record's timestamp differs from that of its input record.", "record, or key"),
+        Anomaly("wrong-partition", "A record is in a partition to which its key does not belong.", "record, or key"),
+        Anomaly("wrong-header", "A record's headers differ from those of its input record.", "record, or key"),
         Anomaly("counter-regression", "The counter's changelog did not grow from one record to the next.", "record"),
         Anomaly("changelog-output-mismatch", "A changelog and the output do not agree.", "key, or partition"),
-        Anomaly("stale-read", "A store gave an older value than was put last.", "output record"),
+        Anomaly("stale-read", "A store returned an older value than the one that was put last.", "output record"),
         Anomaly(
             "dirty-read",
-            "Under exactly-once, a store gave a value that no record before had put there.",
+            "Under exactly-once, a store returned a value that no earlier record had put there.",
             "output record",
         ),
         Anomaly(
             "stale-answer",
-            "A client was answered with an older value than the store had to hold, or said that it held.",
+            "A client got an older value than the store had to hold, or declared to hold.",
             "answer",
         ),
         Anomaly(
             "early-answer",
-            "A client was answered with a value that was not committed, by a store that shows none of these.",
+            "A client got a value that was not committed, from a store that must not show uncommitted values.",
             "answer",
         ),
-        Anomaly("unexplained-answer", "A client was answered with a value that its key never had.", "answer"),
+        Anomaly("unexplained-answer", "A client got a value that its key never had.", "answer"),
         Anomaly(
             "wrong-route",
-            "At the end an instance sent clients elsewhere than to the instance that has the key.",
+            "At the end, an instance did not send clients to the instance that has the key.",
             "instance and partition",
         ),
         Anomaly("ghost-key", "A scan of a store found a key that had been deleted.", "request"),
@@ -190,12 +188,12 @@ ANOMALIES = {
         Anomaly("lost-state", "After a restart, a store lacked what the committed changelog holds.", "key"),
         Anomaly(
             "wrong-store",
-            "At the end, a store held something else than its changelog up to the offset that it claimed.",
+            "At the end, a store differed from its changelog up to the offset that the store claims.",
             "store and key",
         ),
         Anomaly(
             "wrong-standby",
-            "At the end, a standby held something else than its changelog up to the offset that it claimed.",
+            "At the end, a standby differed from its changelog up to the offset that the standby claims.",
             "standby and key",
         ),
         Anomaly(
@@ -210,12 +208,12 @@ ANOMALIES = {
         ),
         Anomaly(
             "wrong-entry-time",
-            "At the end, a store held the right value with another timestamp than its changelog.",
+            "At the end, a store held a value whose timestamp differs from that in its changelog.",
             "store and key",
         ),
         Anomaly(
             "wrong-entry-headers",
-            "At the end, a store that keeps headers held the right value with others than its changelog.",
+            "At the end, a store held a value whose headers differ from those in its changelog.",
             "store and key",
         ),
         Anomaly(
@@ -234,12 +232,12 @@ ANOMALIES = {
         ),
         Anomaly(
             "isolation-breach",
-            "Readers of committed records did not see what the markers in the log commit, or saw what they do not.",
+            "Readers of committed records missed records that a marker in the log commits, or saw others.",
             "transaction and log",
         ),
         Anomaly(
             "wrong-topic",
-            "A topic that Kafka Streams made for itself has other partitions or another configuration than is due.",
+            "An internal topic of Kafka Streams has a wrong number of partitions, or a wrong configuration.",
             "topic",
         ),
         Anomaly(
@@ -297,7 +295,7 @@ ANOMALIES = {
         ),
         Anomaly(
             "long-throttle",
-            "A producer slightly above its quota was throttled for much longer than that asks for.",
+            "A producer slightly above its quota was throttled for much longer than the quota explains.",
             "trial",
         ),
         Anomaly(
@@ -325,7 +323,7 @@ LOSSES = frozenset(
     )
 )
 
-# Breaches of a log that is held against the replay of the input, record by record.
+# Breaches of a log that is compared with the replay of the input, record by record.
 _CONTENTS = (
     "lost-record",
     "duplicate-output",
@@ -361,7 +359,7 @@ PROMISES = {
             "output-order",
             "The committed output of each partition is, record by record and in order, what the replay of the input "
             "says: key, value, timestamp, headers and partition; under at-least-once a suffix may come again.",
-            "Every record of the output was held against the input record that gave it.",
+            "Every record of the output was compared with the input record that gave it.",
             ("wrong-order", "wrong-value", "wrong-timestamp", "wrong-partition", "wrong-header"),
             "output_contents",
             "keys",
@@ -388,7 +386,7 @@ PROMISES = {
             "changelog",
             "A changelog is what the replay of the input says: record by record where the store is not cached, else as "
             "the table that it folds to. Each of its records is one that its key had, in the order of the input.",
-            "Every record of the changelog, or key of its table, was held against what the input gives.",
+            "Every record of the changelog, or key of its table, was compared with what the input gives.",
             _CONTENTS,
             "changelog_contents",
             "keys",
@@ -396,7 +394,7 @@ PROMISES = {
         Promise(
             "joined",
             "The table that a join of two tables gives, and sums of it, are key by key what those of the input give.",
-            "Every result, or key of a table, was held against the join of the tables that the input makes.",
+            "Every result, or key of a table, was compared with the join of the tables that the input makes.",
             (
                 "lost-record",
                 "unexpected-record",
@@ -412,7 +410,7 @@ PROMISES = {
             "grouped",
             "The aggregates of a grouped table or stream are, group by group, what the last values of the input's keys "
             "give. That holds also when the group of instances moved to another release meanwhile (KIP-904).",
-            "Every result, or group, was held against the sums of the last values of the input's keys.",
+            "Every result, or group, was compared with the sums of the last values of the input's keys.",
             (
                 "lost-record",
                 "unexpected-record",
@@ -429,7 +427,7 @@ PROMISES = {
             "A join of two streams gives each pair of records of a key that are within the window of one another. A "
             "left or outer join also gives each record without a match, once, after its window has closed "
             "(KAFKA-14862).",
-            "Every result was held against those that the records of the input give.",
+            "Every result was compared with those that the records of the input give.",
             (
                 "lost-alone",
                 "early-alone",
@@ -465,7 +463,7 @@ PROMISES = {
             "windows",
             "An aggregation by windows of time gives, for each window, its updates record by record, or, suppressed, "
             "the last of them once, when the window has closed; records that come too late do not count (KAFKA-20099).",
-            "Every window, or result, was held against what the records of the input give in their order.",
+            "Every window, or result, was compared with what the records of the input give in their order.",
             (
                 "early-result",
                 "lost-record",
@@ -503,7 +501,7 @@ PROMISES = {
             "An answer to an interactive query holds what was committed before the question, or, of a standby or a "
             "store that is restored, what that declares to hold (KIP-535, KIP-562). One with a position holds what "
             "came before it (KIP-796), and none shows what its store must not.",
-            "Every answer was held against the changelog and the input.",
+            "Every answer was compared with the changelog and the input.",
             ("stale-answer", "early-answer", "unexplained-answer"),
             "interactive_queries",
             "keys",
@@ -521,7 +519,7 @@ PROMISES = {
             "scans",
             "A scan of a store finds the keys that were put and not deleted, whatever of it is in the cache only "
             "(KAFKA-18326).",
-            "Every deletion was followed by a scan, and what it found was held against what the input gives.",
+            "Every deletion was followed by a scan, and what it found was compared with what the input gives.",
             ("ghost-key", "missing-key", "lost-record", "duplicate-output", "unexpected-record"),
             "store_scans",
             "keys",
@@ -679,7 +677,7 @@ PROMISES = {
         Promise(
             "differential",
             "The output of a user application is, key by key, its output in a run without a fault.",
-            "Every key of an output was held against a run without a fault.",
+            "Every key of an output was compared with a run without a fault.",
             ("lost-record", "duplicate-output", "unexpected-record", "wrong-value", "unstable-final"),
             OF_APPLICATIONS,
             1,
@@ -687,7 +685,7 @@ PROMISES = {
         Promise(
             "replay",
             "The output of a user application is, key by key, the output of TopologyTestDriver for its input.",
-            "Every key of an output was held against a replay without brokers.",
+            "Every key of an output was compared with a replay without brokers.",
             ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
             OF_APPLICATIONS,
             1,
@@ -695,7 +693,7 @@ PROMISES = {
         Promise(
             "replay-newest",
             "Its output is, key by key, the output of TopologyTestDriver of the newest release for its input.",
-            "Every key of an output was held against a replay on the newest release.",
+            "Every key of an output was compared with a replay on the newest release.",
             ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
             OF_APPLICATIONS,
             1,

@@ -29,7 +29,7 @@ class Release:
     A rule or a range that begins with a release includes the candidates of that release (`since`): 3.4.0-rc1 has the
     code of 3.4.0. What 3.4.1 fixes, 3.4.1-rc1 fixes, too: a range that ends with 3.4.0 does not have it.
 
-    Of brokers that somebody gives us, and of black boxes, it is only said what they are, `3.9.1-claimed`: a name of its
+    Of brokers that a user gives us, and of black boxes, it is only said what they are, `3.9.1-claimed`: a name of its
     own, so that nothing that was measured there stands for the release itself. It has what the release has.
 
     The lab runs 3.0.0 and later: KRaft with exactly-once starts there.

@@ -35,7 +35,7 @@ of its files.
   validations/<trial>.json         outcome of each Great Expectations suite
   data_docs/index.html             the suites' results in the browser
   verdicts.json                    one verdict per cell
-  evidence/<run>-<cell>.zip        archives for a JIRA, where somebody asked for them
+  evidence/<run>-<cell>.zip        archives for a JIRA, where a user asked for them
   planted/                         trials with planted bugs, as a run folder of their own: run.json, clusters/, trials/,
                                    tables/
   qualification.json               whether the harness still sees on a release, if that was all the run was for

@@ -33,7 +33,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-# What JSON or a table changed by somebody leads to; also a bug of ours, so the log has all of it.
+# What JSON or a table that was changed by hand leads to; also a bug of ours, so the log has all of it.
 DAMAGES = (AttributeError, LookupError, NotImplementedError, TypeError, ValueError, TemplateError)
 
 

@@ -22,7 +22,7 @@ from onceproof.results.evidence.__main__ import ABSENT, FAILED
 from onceproof.settings import Settings
 
 WITHIN = 600  # seconds for an archive
-AGAIN = 15  # seconds after which somebody else may ask
+AGAIN = 15  # seconds after which another user may ask
 PART = 1024 * 1024  # bytes that are sent at once
 # Libraries that read tables start threads by the number of cores, and reserve memory that they do not use.
 FRUGAL = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}

@@ -219,7 +219,7 @@ def _legal(text: str) -> str:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a file that somebody asked for.
+    """Write a file that a user asked for.
 
     Raises:
         UsageError: the target is a folder.

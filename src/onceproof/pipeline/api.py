@@ -17,7 +17,7 @@ ATTEMPTS = 5  # of a request that the server could not carry out
 ANSWERS_WITHIN = 30.0  # seconds, of a read
 
 
-class _Busy(Exception):  # noqa: N818 - not an error to anybody but the retrying loop
+class _Busy(Exception):  # noqa: N818 - an error to the retrying loop alone
     """The server could not answer now."""
 
 

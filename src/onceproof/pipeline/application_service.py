@@ -179,7 +179,7 @@ def _is_plain(member: tarfile.TarInfo) -> bool:
 
 @contextmanager
 def _listen(door: Path) -> Iterator[socket.socket]:
-    """A socket at `door`, which is there when somebody can connect."""
+    """A socket at `door`, which is there when a client can connect."""
     draft = door.with_name(f"{door.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:

@@ -128,7 +128,7 @@ def prune_by_rule(settings: Settings) -> None:
 
 
 def _folders(place: Path) -> list[Path]:
-    """The folders of runs or searches there, newest first; a link is somebody else's."""
+    """The folders of runs or searches there, newest first; a link belongs to another program."""
     folders = (path for path in place.glob("*") if is_run_id(path.name) and path.is_dir() and not path.is_symlink())
     return sorted(folders, key=lambda path: path.name, reverse=True)
 

@@ -8,7 +8,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def started_at(pid: int) -> float:
-    """When a process started, in seconds since the machine did: it stays the same if somebody sets the clock.
+    """When a process started, in seconds since the machine did: it stays the same if the clock is set.
 
     Raises:
         psutil.NoSuchProcess: it does not run.

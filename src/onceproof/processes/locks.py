@@ -17,7 +17,7 @@ IN_USE = ".in-use"  # in a folder: its driver shares the lock of this file, and 
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
-    """Keep others from sweeping a folder; waits for one who is at it.
+    """Keep others from sweeping a folder; waits for a sweep that is in progress.
 
     Marks on processes are no substitute: a user application that is run by its command bears none. The kernel lets go
     of it with the process, which does not pass it on to those that it starts.

@@ -114,7 +114,7 @@ def _sessions_without_owner(home: Path) -> set[int]:
 
 
 def _may_still_be(leader: int, started: float) -> bool:
-    """Whether no other process has the id of a session's leader: none can, as long as somebody is in the session."""
+    """Whether no other process has the id of a session's leader: none can, as long as a process is in the session."""
     try:
         return abs(started_at(leader) - started) < 1
     except psutil.NoSuchProcess:

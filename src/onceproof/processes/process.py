@@ -54,7 +54,7 @@ class Process:
     def kill(self) -> None:
         """SIGKILL the command and all that it started, as a crash would; the reaper then ends by itself.
 
-        Does nothing if it has ended, or if its id belongs to somebody else by now.
+        Does nothing if it has ended, or if its id belongs to another process by now.
         """
         if not self.alive():
             return

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def ended_by_sigterm() -> Iterator[None]:
     """Let SIGTERM end the work as Ctrl-C would, so that `finally` clauses run.
 
-    When somebody marks a task failed, Airflow sends SIGTERM, calls `on_kill` and, 5 s later, kills.
+    When a user marks a task failed, Airflow sends SIGTERM, calls `on_kill` and, 5 s later, kills.
     """
 
     def interrupt(*_: object) -> None:

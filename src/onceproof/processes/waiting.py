@@ -1,4 +1,4 @@
-"""Waiting for a condition: for some time, and no longer than somebody may still bring it about."""
+"""Waiting for a condition: for some time, and only as long as it can still come true."""
 
 import os
 import time

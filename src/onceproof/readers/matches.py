@@ -32,7 +32,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
             drive that failed, which may still owe results of records that are alone.
     """
     wanted = dict(_given(inputs, facts))
-    is_over = has_ended(facts)  # who waits alone is looked for once a second, so what failed may owe some
+    is_over = has_ended(facts)  # records that wait alone are looked for once a second, so what failed may owe some
     found: dict[Result, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
         found[record.key, record.value].append(record)

@@ -1,7 +1,7 @@
-"""The promise `queries` of your own application: what clients were answered, held against the store's changelog.
+"""The promise `queries` of your own application: the answers that clients got, compared with the store's changelog.
 
 Nothing is known of its values but their order in the changelog, so an answer must be the last value before its `floor`,
-or one from there up to its `ceiling` (see `readers.queries`). It is held against the bytes, and nothing is said where
+or one from there up to its `ceiling` (see `readers.queries`). It is compared byte by byte, and nothing is said where
 another answer could look the same:
 
 - A store that is active may show what is not committed yet, and never will be if its process is killed before it sends

@@ -9,7 +9,7 @@ that support it.
 
 All such trials of all nights count, and each night adds some: a draw that was lucky does not last.
 
-For any green, the run's own positive control must have been red in this run. That shows that this run could detect a bug.
+For any green, the run's own positive control must have been red in this run, which shows that it can detect a bug.
 """
 
 from collections import defaultdict

@@ -8,7 +8,7 @@ The first records are processed by instances that are then closed cleanly, so th
 checkpoint and were opened again (KAFKA-20685 needs it). The fault is injected while the others flow. A trial without a
 fault is exercised. One of them runs without that restart: so it is seen if the restart alone breaks something.
 
-On brokers of ours its topics are called as it calls them. On those of somebody else that might be a topic of theirs:
+On brokers of ours its topics are called as it calls them. On brokers of a user that might be a topic of theirs:
 there all names begin as those of any trial do, and the application takes them from its properties.
 """
 

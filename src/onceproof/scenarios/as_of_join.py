@@ -7,13 +7,13 @@ a record as old as that gets a version only if it is the last one of its key. A 
 put last. Both come from one topic, so the output is a function of the order of a partition.
 
 What can go wrong: the last versions lie in one part of a RocksDB, older ones in segments by the time at which they end,
-and all are restored from a changelog in which they are out of order. Who takes the task over must have the same history
-as of the last commit, or records get another version, or none, long after.
+and all are restored from a changelog in which they are out of order. The new owner of a task must have the same
+history as of the last commit, or records get another version, or none, long after.
 
 A store that is opened again over what it left cleanly knows neither its segments nor its time, both of which it
-keeps in memory and learns from what is restored or put: who asks for a version in a segment gets none (variant
-`RESTARTED`), and what is too old is taken, and given, until the next version comes (`LATE`, in which alone any comes
-after the fault). Both must be red on every release with versioned stores. Where all is restored neither is seen.
+keeps in memory and learns from what is restored or put: a record that asks for a version in a segment gets none
+(variant `RESTARTED`), and what is too old is taken, and given, until the next version comes (`LATE`, in which alone any
+comes after the fault). Both must be red on every release with versioned stores. Where all is restored neither is seen.
 
 What is restored in one batch is put as of the time of its last record. A deletion that is older than that by more than
 the retention is not kept; so a version that came late, and that the deletion had ended already, is taken for the last
@@ -90,7 +90,7 @@ class Parameters(Group, TransactionalStores):
 
     stores: Literal["versioned", "rocksdb", "in-memory"] = Field("versioned", description="kind of the table's store")
     retention: int = Field(6_000, ge=2, description="ms of its history that a versioned table keeps")
-    grace: int = Field(0, ge=0, description="ms for which who asks waits for versions; 0: not at all")
+    grace: int = Field(0, ge=0, description="ms for which a record waits for versions; 0: not at all")
     keys: int = Field(200, ge=1, description="keys of the table")
     deletions: Share = Field(0.1, description="share of the changes of the table that delete their key")
     ended: Share = Field(0.0, description="share of the versions out of order that a deletion has ended already")
@@ -126,7 +126,7 @@ VARIANTS = variants_of(
         {**KILLED, "ended": 0.5, "deletions": 0.5, "keys": 5_000},
     ),
     Variant(
-        "GRACE", "A versioned table, for which who asks waits (KIP-923); an instance is killed.", {**KILLED, **WAITING}
+        "GRACE", "A versioned table, for which records wait (KIP-923); an instance is killed.", {**KILLED, **WAITING}
     ),
     Variant(
         "GRACE_RESTARTED", "As GRACE; instead the only instance is closed cleanly and started again.", dict(WAITING)
@@ -248,7 +248,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         **rejoining(parameters),
         **membership(parameters),
         **transactional_stores(parameters),
-        # The buffer of those who wait takes these before 3.8.1 and 3.9.1 (KAFKA-18479).
+        # The buffer of records that wait takes these before 3.8.1 and 3.9.1 (KAFKA-18479).
         **(dict.fromkeys(("default.key.serde", "default.value.serde"), INTEGER_SERDE) if parameters.grace else {}),
     }
 

@@ -43,7 +43,7 @@ class Assigned:
 
 
 def assigned(event: Mapping[str, Any], with_standbys: frozenset[str]) -> list[Assigned]:
-    """Each task of the sub-topologies that somebody has something of, from an event `at-rest`.
+    """Each task of the sub-topologies of which an instance has a task, from an event `at-rest`.
 
     Args:
         event: `instances` as `Threads`, `partitions` of each sub-topology, `standbys` as num.standby.replicas.

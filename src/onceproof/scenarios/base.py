@@ -245,7 +245,7 @@ class Membership(StaticMembership):
     """How instances are members of their group."""
 
     group_protocol: Literal["classic", "streams"] = Field(
-        "classic", description="who assigns tasks: one of the group, or a broker"
+        "classic", description="what assigns tasks: a member of the group, or a broker"
     )
 
 

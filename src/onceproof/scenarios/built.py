@@ -1,4 +1,4 @@
-"""The facts that both readers take, held against what the instances say of what they have built.
+"""The facts that both readers take, compared with what the instances say of what they have built.
 
 Two readers that are given a wrong fact agree on a wrong verdict: with `cached` on a store that is not cached, both skip
 what they should compare. So the facts, which come from the plan of a trial, must be those of the application that ran:
@@ -18,7 +18,7 @@ EVENT = "built"
 CACHING = "caching"  # a setting
 GUARANTEE = "processing.guarantee"
 QUEUE = "errors.dead.letter.queue.topic.name"
-END = re.compile(r"(?P<of>.+)_(end|read)(/(?P<partition>\d+))?")  # a fact of how far somebody came
+END = re.compile(r"(?P<of>.+)_(end|read)(/(?P<partition>\d+))?")  # a fact of how far a reader came
 JOINS = ("inner", "left", "outer")
 WINDOWS = ("tumbling", "hopping", "session", "sliding")
 CLOCKS = ("stream-time", "wall-clock")
@@ -73,7 +73,7 @@ def _place(name: str, choices: Sequence[str]) -> Says:
 
 
 def _is_cached(built: Built) -> int | None:
-    # Without the setting the stores are somebody's own, or there are none.
+    # Without the setting the stores are the user's own, or there are none.
     return built.has_layer("Caching") if CACHING in built.settings else None
 
 

@@ -215,7 +215,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "num.standby.replicas": str(parameters.standbys),
         "num.stream.threads": str(parameters.threads),
         "commit.interval.ms": "100",
-        # With less, who was away gets active tasks only with a probing rebalance, in ten minutes.
+        # With less, an instance that was away gets active tasks only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
         **({} if by_broker else {"main.consumer.session.timeout.ms": str(session * 1_000)}),
         **membership(parameters),

@@ -276,7 +276,7 @@ def _synced(instance: Instance) -> bool:
 
 
 def standbys_synced(running: Iterable[Instance], second: Instance) -> bool:
-    """Whether those that hold standbys have synced; until somebody does, the second instance is expected to.
+    """Whether those that hold standbys have synced; until one does, the second instance is expected to.
 
     If it has taken over all tasks, the first one holds the standbys, and only standbys report how far they are.
     """

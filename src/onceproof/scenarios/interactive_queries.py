@@ -1,4 +1,4 @@
-"""A client that asks a store while tasks move is answered by who has the key, and no answer is older than it may be.
+"""A client that asks a store while tasks move is answered by the instance that has the key, and no answer is too old.
 
 Applications ask the stores of Kafka Streams by interactive queries: which instance has a key (`queryMetadataForKey`),
 and the value of the key there. While tasks move they ask again, or take what a standby or a store that is being
@@ -164,7 +164,7 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         "application.server": f"{INSTANCE}:1",  # no client connects; it names the instance
         "restore.consumer.max.poll.records": "200",
-        # With less, who was away gets active tasks only with a probing rebalance, in ten minutes.
+        # With less, an instance that was away gets active tasks only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
         **({ISOLATION: "READ_COMMITTED"} if committed else {}),
         **membership(parameters),

@@ -57,7 +57,7 @@ NAME = "instance-1"
 SETTLES = 30.0  # seconds that tasks have to move to another thread
 MOST = 100  # of a value
 GRACE = 100  # ms for which windows wait for records that are out of order
-SESSION = 30.0  # seconds: who leaves says so, and nothing that is counted depends on time as long as no session ends
+SESSION = 30.0  # seconds: members say that they leave, and as long as no session ends nothing counted depends on time
 REACH, ALL_EVERY = 16, 10  # of a scan: how far its keys may be from that of the record; every how many scan all
 EMITTED_EVERY = "__emit.interval.ms.kstreams.windowed.aggregation__"  # internal: ms between looks for closed windows
 

@@ -260,7 +260,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
     with lab.phase("drain"):
         bulk.stop()
-        if not running:  # somebody must process what is left
+        if not running:  # an instance must process what is left
             lab.instances.start(_name(1), log=f"{len(program)}.{_name(1)}")
         lab.await_drained()
     with lab.phase("leave"):
@@ -354,9 +354,9 @@ SYSTEM = System(
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
     promises=("reads", "assertions", "deliveries", "output-order", "changelog", "stores"),
 )
-# A cached store writes the last value of a key before each commit, and which one that is hangs on when it commits. So a
-# value that is missing in the store and its changelog looks like one that the cache replaced, as long as a later one
-# follows before the task moves: `reads` and `changelog` see what somebody reads, and what is last.
+# A cached store writes the last value of a key before each commit, and which one that is depends on when it commits. So
+# a value that is missing in the store and its changelog looks like one that the cache replaced, as long as a later one
+# follows before the task moves: `reads` and `changelog` see what is read, and what is last.
 REPLACED = (
     "a cached store need not write each value, so it is not seen whether it lost one that a later value of its key "
     "replaced before the task moved; what is read, and what the store ends with, are compared"

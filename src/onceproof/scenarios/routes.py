@@ -9,7 +9,7 @@ from onceproof.model.anomaly import Comparison
 PROMISE = "routing"
 ROUTED_WITHIN = 30.0  # seconds without a rebalance after which each instance must know where each key is
 NOBODY = "nobody"
-# The faults of which each instance learns. Under others it may not notice that somebody else has its tasks.
+# The faults of which each instance learns. Under others it may not notice that another one has its tasks.
 NOTICED = (instance_kill.FAULT, bounce.FAULT, thread_removed.FAULT, state_lost.FAULT, rolling_bounce.FAULT)
 # By instance the partitions of which it is the owner, and where it sends clients, by partition.
 Owners = Mapping[str, Sequence[int]]

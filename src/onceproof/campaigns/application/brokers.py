@@ -20,7 +20,7 @@ LANES = 2  # runs that stand side by side
 
 
 class ApplicationBrokers:
-    """Starts brokers when somebody needs them, and stops them at the end of a `with` block."""
+    """Starts brokers when they are needed, and stops them at the end of a `with` block."""
 
     def __init__(self, installation: Installation, run: RunFolder, external: ExternalCluster | None = None) -> None:
         """None are started yet.

@@ -100,7 +100,7 @@ def held(folder: ExplorationFolder) -> Iterator[None]:
     """Keep others from continuing a search for the time of a `with` block; the kernel ends that with the process.
 
     Raises:
-        UsageError: somebody is at it.
+        UsageError: another process is searching it.
     """
     folder.path.mkdir(parents=True, exist_ok=True)
     try:
@@ -128,7 +128,7 @@ def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tupl
     Args:
         installation: that may lack something.
         asked: what is to be searched.
-        named: whether somebody named the scenarios, so that none may be left out.
+        named: whether a user named the scenarios, so that none may be left out.
 
     Raises:
         UsageError: a scenario does not exist, or nothing can be searched on these releases.

@@ -95,7 +95,7 @@ def explore(
     """Search for some time, from where the search stands; `named` scenarios are not left out.
 
     Raises:
-        UsageError: nothing can be searched here, or somebody is at it.
+        UsageError: nothing can be searched here, or another process is searching it.
         HarnessError: nothing can be run here, or the disk is full.
     """
     from onceproof.campaigns.search.explorer import Explorer, SharedBrokers, grammar_of, held

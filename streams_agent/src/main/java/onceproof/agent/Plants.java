@@ -3,7 +3,7 @@ package onceproof.agent;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** All plants by name. The catalogue (src/onceproof/model/plants.toml) says what each is, and who must find it. */
+/** All plants by name. The catalogue (src/onceproof/model/plants.toml) says what each is, and what must find it. */
 final class Plants {
 
     private static final String INTERNALS = "~processor.internals.";

@@ -11,7 +11,7 @@ public final class Querying {
 
     private Querying() {}
 
-    /** In {@code StoreQueryParameters.staleStoresEnabled()}: standbys and stores that are being restored answer anybody. */
+    /** In {@code StoreQueryParameters.staleStoresEnabled()}: standbys and stores that are being restored answer anyone. */
     static final class AnyStoreAnswers {
         @Advice.OnMethodExit
         static void exit(@Advice.Return(readOnly = false) boolean stale) {

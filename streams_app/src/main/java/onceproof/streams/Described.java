@@ -79,7 +79,7 @@ final class Described {
         return fields;
     }
 
-    /** The topics that Kafka Streams makes, and gives the application's id: by name, anybody's may look like these. */
+    /** The topics that Kafka Streams makes, and gives the application's id: topics of others may have such names. */
     static Set<String> internal(Topology topology) {
         try {
             Set<String> names = new TreeSet<>();

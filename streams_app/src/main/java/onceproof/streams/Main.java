@@ -115,7 +115,7 @@ public final class Main {
                 "application_id", asked.config.getProperty("application.id"),
                 "java", System.getProperty("java.version"));
         fields.putAll(Versions.loaded());
-        Planted.tell(events); // before the greeting: whoever has heard that knows whether something is planted
+        Planted.tell(events); // before the greeting: one that has read it knows whether something is planted
         events.emit("hello", fields);
     }
 

@@ -13,10 +13,10 @@ import org.apache.kafka.common.quota.ClientQuotaFilter;
 import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 
 /**
- * Tells which client ids have a {@code producer_byte_rate} of their own, whoever their user is.
+ * Reports which client ids have a {@code producer_byte_rate} of their own, for any user.
  *
- * <p>Nothing is asked for ({@link AdminProgram}). It reports an event {@code quotas} with {@code client_ids}; none to
- * those who may not see quotas, since they may not have set any either.
+ * <p>Nothing is asked for ({@link AdminProgram}). It reports an event {@code quotas} with {@code client_ids}; they
+ * are none for a client that may not see quotas, since it may not have set any either.
  */
 public final class ProducerQuotas {
 
