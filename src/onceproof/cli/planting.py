@@ -33,7 +33,7 @@ group = typer.Typer()
 
 @group.command("plants", rich_help_panel=Panel.HARNESS)
 def plants_(as_json: JsonOption = False) -> None:
-    """Show the bugs that can be planted: what each does, and by which promises which scenarios must find it."""
+    """Show the bugs that can be injected: what each does, and by which promises which scenarios must find it."""
     if as_json:
         print(json.dumps([plant_.to_dict() for plant_ in plants().values()]))
         return

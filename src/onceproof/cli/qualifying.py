@@ -51,7 +51,7 @@ def qualify(
     """Check that Onceproof can detect failures on a release, before judging it.
 
     It looks for each sign that Onceproof relies on, in a trial that must show it: what the brokers' logs hold, phrases
-    of Kafka Streams' logs, planted bugs, known issues.
+    of Kafka Streams' logs, injected bugs, known issues.
 
     Exit: 0 the release qualifies, 1 the harness has to learn what Kafka changed, 2 usage, 3 the trials decide nothing,
     4 error.

@@ -130,7 +130,7 @@ def trial(
 ) -> None:
     """Run one trial on its own brokers, or on yours, without Airflow and Spark.
 
-    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if what is planted did not fire), 4 error. With
+    Exit: 0 no anomaly, 1 anomaly, 2 usage, 3 inconclusive (also if the injected bug did not fire), 4 error. With
     --anomaly others make it inconclusive, unless an incidental known issue explains them.
     """
     del git_bisect  # `main` maps all exit codes, including those of errors
