@@ -21,7 +21,7 @@ public final class Processing {
     private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
     private static final Map<Object, Long> ASSIGNED = Collections.synchronizedMap(new WeakHashMap<>()); // ns by task
-    private static final long LONG = 15_000_000_000L; // ns
+    private static final long LONG = 20_000_000_000L; // ns
     private static final int MANY = 100_000; // records per poll, so that a poll has those of all partitions
     private static final int RARELY = 100;
     private static boolean stayed;
