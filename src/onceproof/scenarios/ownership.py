@@ -4,7 +4,8 @@ The readers measure for how long records waited (`readers.ownership`). What is a
 
 - what the group needs to know that a member is gone: nothing if it left or if its thread died, since it says so;
   `session.timeout.ms` if it was killed or is to come back, since then its silence is all that there is.
-- after a kill under exactly-once, also the transaction that the process left open, since no position behind it is read: `transaction.timeout.ms` (Kafka Streams has 10 s), and the 10 s after which the coordinator looks again.
+- after a kill under exactly-once, also the transaction that the process left open, since no position behind it is
+  read: `transaction.timeout.ms` (Kafka Streams has 10 s), and the 10 s after which the coordinator looks again.
 - `AT_ONCE`: two heartbeats of 200 ms by which the others hear of a rebalance, for tasks that a cooperative rebalance
   moves need two; the stores of a task, which are small and are opened and restored; the interval between commits; and
   the seconds that all this takes on a machine with two CPUs. It takes as many times longer as threads of the
