@@ -64,7 +64,7 @@ CHECKED = {
 
 SEGMENTS = (
     "kind string, role string, partition int, first long, last long, producer long, epoch int, sequence int, "
-    "last_sequence int, transactional boolean, of_role string, of_partition int, position long"
+    "last_sequence int, transactional boolean, of_role string, of_partition int, position long, timestamp long"
 )
 
 RECORDS = t.StructType(

@@ -1,8 +1,8 @@
-"""The promises `atomicity`, `isolation` and `fencing`: transactions, from the brokers' log segments.
+"""The promises `atomicity`, `isolation`, `fencing` and `ownership`: transactions, from the brokers' log segments.
 
 In: entries, the columns of `onceproof.model.segments.Entry` with the number of the trial; records of the trials' topics
-(trial, role, partition, offset, key, value), as a read_committed reader saw them; a record that it could not decode
-has no key.
+(trial, role, partition, offset, timestamp, key, value), as a read_committed reader saw them; a record that it could
+not decode has no key.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 
 from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, DATA, OFFSETS, POSITION, PREPARE_COMMIT
 from spark_jobs.transforms.comparisons import comparison, fact, records_text
+from spark_jobs.transforms.ownership import compare_ownership
 from spark_jobs.transforms.places import text_of_place
 
 QUEUE = "dead-letters"  # a role of trials with the fact `queue`
@@ -183,10 +184,12 @@ def _stretch(offset: str) -> Column:
 
 
 def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
-    """The positions in the input that were committed: which inputs (partition, first, last) by which transaction."""
+    """The positions in the input that were committed: which inputs (partition, first, last) by which transaction, and
+    when (`at`, epoch ms).
+    """
     committed = (
         batches.where((f.col("kind") == POSITION) & (f.col("of_role") == "input"))
-        .select(*PART, "first", "of_partition", "position")
+        .select(*PART, "first", "of_partition", "position", f.col("timestamp").alias("at"))
         .join(parts.where(f.col("decided") == "committed").select(*PART, "decision"), list(PART))
     )
     before = Window.partitionBy("trial", "of_partition").orderBy("partition", "first")
@@ -195,6 +198,7 @@ def _positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
         *TRANSACTION,
         f.col("partition").alias("at_partition"),
         f.col("first").alias("at_offset"),
+        "at",
         f.lit("input").alias("role"),
         f.col("of_partition").alias("partition"),
         f.coalesce(reached, f.lit(0)).alias("first"),
@@ -481,5 +485,6 @@ def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) ->
         compare_isolation(parts, entries, tallied),
         compare_fencing(entries),
         compare_positions(batches, numbers),
+        compare_ownership(_positions(batches, numbers), records, trials),
     )
     return Segments(parts, reduce(DataFrame.unionByName, compared), (batches, numbers, tallied, pairs, parts))

@@ -88,7 +88,7 @@ def test_positions_of_the_application(message: str) -> None:
     found = entries(dumping("__consumer_offsets-3"), batch(0, 2, 0), *others, record(2, message))
     assert found == [
         Entry(
-            "position", "__consumer_offsets", 3, 2, 2, 4, 0, of_role="input", of_partition=1, position=92
+            "position", "__consumer_offsets", 3, 2, 2, 4, 0, of_role="input", of_partition=1, position=92, timestamp=17
         )
     ]  # fmt: skip
 

@@ -447,6 +447,17 @@ def test_the_figure_shows_the_return_its_cause_and_its_faults(folder):
     assert "12:36:11.200 UTC" in active.hovertext[0]
 
 
+def test_the_figure_shows_for_how_long_records_of_each_partition_waited(folder):
+    waited = [
+        driver(at, "idle", partition=partition, offset=7, ms=ms) for at, partition, ms in ((20, 1, 45), (30, 0, 2))
+    ]
+    tell(folder, [*JOURNEY, *waited])
+    plot = figure(folder, [])
+    [shown] = [trace for trace in plot.data if trace.name == "records waited"]
+    assert (list(shown.base), list(shown.x), list(shown.text)) == ([0.03, 0.02], [0.002, 0.045], ["0.0 s", "0.0 s"])
+    assert ["input/0", "input/1"] in [list(axis["ticktext"] or ()) for axis in plot.select_yaxes()]
+
+
 def test_a_task_that_did_not_come_back_is_not_framed(folder):
     tell(folder, [event for event in JOURNEY if event["t"] < T0 + 3200])
     plot = figure(folder, [])

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from onceproof.model.errors import HarnessError, StoodStillError
-from onceproof.processes.cpu import CpuTime, check_not_starved
+from onceproof.processes.cpu import CpuTime, check_not_starved, slowdown
 from onceproof.processes.identity import boot_id
 from onceproof.processes.process import REAPER, Process, open_pipes, spawn, tail
 from onceproof.processes.waiting import await_condition
@@ -67,6 +67,12 @@ def test_a_thread_is_starved_if_it_hardly_got_what_it_asked_for(ran: float, wait
     after = {"thread": CpuTime(100.0 + ran, 500.0 + waited), "new": CpuTime(0.1, 0.2)}
     with pytest.raises(StoodStillError, match=f"waited {waited:.0f} s for one") if starved else nullcontext():
         check_not_starved(60.0, before, after)
+
+
+def test_work_took_as_many_times_longer_as_a_thread_lacked_cpus() -> None:
+    before, idle = {"thread": CpuTime(100.0, 500.0)}, CpuTime(0.1, 0.2)
+    assert slowdown(before, {"thread": CpuTime(110.0, 515.0), "new": idle}) == 2.5
+    assert slowdown(before, before) == slowdown({}, {}) == 1.0
 
 
 SPINNER = [sys.executable, "-c", "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"]

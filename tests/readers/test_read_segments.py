@@ -20,7 +20,13 @@ def test_each_specimen_gives_its_witnesses_and_no_others(specimen: Specimen) -> 
 
 def test_every_anomaly_is_planted_and_look_alikes_have_none() -> None:
     planted = {witness.anomaly for specimen in ANOMALOUS for witness in specimen.witnesses}
-    assert planted == {"torn-transaction", "hanging-transaction", "isolation-breach", "fencing-breach"}
+    assert planted == {
+        "torn-transaction",
+        "hanging-transaction",
+        "isolation-breach",
+        "fencing-breach",
+        "idle-partition",
+    }
     assert not any(specimen.witnesses for specimen in LOOK_ALIKES)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from onceproof.scenarios.endings import SCENARIO, awaits_itself, compare_endings, observe
+from onceproof.scenarios.ownership import allowed_idle
 from onceproof.scenarios.readiness import compare_readiness
 from tests.conftest import a_trial
 
@@ -169,7 +170,28 @@ def test_close_options_came_with_3_3():
 def test_of_an_instance_that_is_killed_no_ending_is_promised(variant):
     promised = SCENARIO.system(a_trial("4.4.0", scenario="endings", variant=variant)).promises
     assert ("endings" in promised) == (variant != "KILLED")
+    assert ("ownership" in promised) == (variant != "SHUTDOWN_APPLICATION")
     assert "readiness" in promised
+
+
+def test_a_partition_may_be_idle_for_as_long_as_what_happened_to_its_owner_explains():
+    def stood(t, action):
+        return {"t": t, **driver("instance", name="instance-1", action=action)}
+
+    assert allowed_idle([], slowed=1.0) == 5_400  # who left, or died
+    assert allowed_idle([], slowed=1.0, missed_after=45.0) == 50_400  # who was killed
+    assert allowed_idle([], slowed=2.5) == 13_500  # a machine with too few CPUs
+    paused = [started(), stood(1_000, "frozen"), to("RUNNING"), stood(4_500, "thawed"), stood(9_000, "killed")]
+    assert allowed_idle(paused, slowed=1.0) == 8_900  # one that the driver had stand still
+
+
+@pytest.mark.parametrize(
+    ("variant", "session"),
+    [("REPLACE_THREAD", "45000"), ("SHUTDOWN_CLIENT", "6000"), ("KILLED", "6000"), ("STAYING", "120000")],
+)
+def test_the_session_of_a_member_that_ends(variant, session):
+    config = SCENARIO.config(a_trial("4.4.0", scenario="endings", variant=variant))
+    assert config["main.consumer.session.timeout.ms"] == session
 
 
 ASKS = "[Consumer clientId=c, groupId=app] (Re-)joining group (org.apache.kafka.clients.consumer.internals.X)"

@@ -18,7 +18,15 @@ pytestmark = pytest.mark.spark
 def test_both_readers_compare_the_same_and_the_table_has_every_part(spark: SparkSession) -> None:
     entries = [{"trial": n, **entry.to_dict()} for n, s in enumerate(SPECIMENS) for entry in s.entries]
     records = [
-        {"trial": n, "role": role, "partition": r.partition, "offset": r.offset, "key": r.key, "value": r.value}
+        {
+            "trial": n,
+            "role": role,
+            "partition": r.partition,
+            "offset": r.offset,
+            "timestamp": r.timestamp * 1_000,
+            "key": r.key,
+            "value": r.value,
+        }
         for n, specimen in enumerate(SPECIMENS)
         for role, topic in specimen.topics.items()
         for r in topic
@@ -26,7 +34,11 @@ def test_both_readers_compare_the_same_and_the_table_has_every_part(spark: Spark
     trials = [{"trial": n, "check": "counting", "facts": list(s.facts.items())} for n, s in enumerate(SPECIMENS)]
     checked = check_segments(
         in_memory(spark, entries, f"trial int, {tables.SEGMENTS}"),
-        in_memory(spark, records, "trial int, role string, partition int, offset long, key int, value long"),
+        in_memory(
+            spark,
+            records,
+            "trial int, role string, partition int, offset long, timestamp timestamp, key int, value long",
+        ),
         in_memory(spark, trials, "trial int, check string, facts map<string, long>"),
     )
     for frame in checked.shared:

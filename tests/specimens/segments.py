@@ -31,11 +31,12 @@ def marker(role: str, offset: int, kind: str = "COMMIT", *, epoch: int = 0, prod
     return Entry(kind, role, 0, offset, offset, producer, epoch)
 
 
-def position(offset: int, reached: int, *, epoch: int = 0, producer: int = PRODUCER) -> Entry:
+def position(offset: int, reached: int, *, epoch: int = 0, producer: int = PRODUCER, at: int = 0) -> Entry:
     """A position in the input that is committed."""
     return Entry(
-        "position", OFFSETS, 0, offset, offset, producer, epoch, of_role="input", of_partition=0, position=reached
-    )
+        "position", OFFSETS, 0, offset, offset, producer, epoch, of_role="input", of_partition=0, position=reached,
+        timestamp=at,
+    )  # fmt: skip
 
 
 def decisions(
@@ -67,12 +68,14 @@ class Specimen:
     ended: int = 1
     punctuated: int = 0
     waits: int = 0
+    idle: int | None = None
     witnesses: tuple[Witness, ...] = ()
 
     @property
     def facts(self) -> dict[str, int]:
         """What the check must know besides the log."""
-        return {"ended": self.ended, "punctuated": self.punctuated, "waits": self.waits}
+        facts = {"ended": self.ended, "punctuated": self.punctuated, "waits": self.waits, "partitions": 1}
+        return facts if self.idle is None else {**facts, "idle": self.idle}
 
     def without(self, *gone: Entry) -> list[Entry]:
         """Its entries without some."""
@@ -81,6 +84,15 @@ class Specimen:
     def changed(self, old: Entry, **fields: Any) -> list[Entry]:
         """Its entries, one of them with other fields."""
         return [replace(entry, **fields) if entry == old else entry for entry in self.entries]
+
+    def timed(self, *commits: int, sent: Mapping[int, int]) -> dict[str, Any]:
+        """Its entries and topics, its positions committed and the input sent at these times, the latter by offset."""
+        times = iter(commits)
+        entries = [
+            replace(entry, timestamp=next(times)) if entry.kind == "position" else entry for entry in self.entries
+        ]
+        inputs = [record._replace(timestamp=sent.get(record.offset, 0)) for record in self.topics["input"]]
+        return {"entries": entries, "topics": {**self.topics, "input": inputs}}
 
     def seen(self, role: str, keys: Mapping[int, int | None]) -> dict[str, list[Record]]:
         """What was seen, with other records in one role."""
@@ -287,6 +299,38 @@ ANOMALOUS = [
         ],
         witnesses=(found("fencing-breach", "__consumer_offsets/0@4", "position 5 or more", "position 3"),),
     ),
+    replace(
+        HEALTHY,
+        name="idle: a record waited behind a commit, and none followed for too long",
+        **HEALTHY.timed(20_000, 65_210, sent={3: 19_000, 4: 60_000}),
+        idle=6_000,
+        witnesses=(
+            found("idle-partition", "input/0@3", "records wait for 6,000 ms at most", "they waited for 45,210 ms"),
+        ),
+    ),
+    replace(
+        HEALTHY,
+        name="idle: a commit that moves nothing, and one that is aborted, end no wait",
+        entries=[
+            *(e for e in HEALTHY.without(*decisions(8)) if e.role != OFFSETS),
+            position(0, 3, at=20_000),
+            marker(OFFSETS, 1),
+            position(2, 3, at=25_000),
+            marker(OFFSETS, 3),
+            position(4, 5, at=30_000),
+            marker(OFFSETS, 5, "ABORT"),
+            position(6, 5, at=36_001),
+            marker(OFFSETS, 7),
+            *decisions(6, roles=(OFFSETS,)),
+            *decisions(7, "PrepareAbort", roles=(OFFSETS,)),
+            *decisions(8),
+        ],
+        topics={**HEALTHY.topics, "input": [r._replace(timestamp=30_000) for r in HEALTHY.topics["input"]]},
+        idle=6_000,
+        witnesses=(
+            found("idle-partition", "input/0@3", "records wait for 6,000 ms at most", "they waited for 6,001 ms"),
+        ),
+    ),
 ]
 
 LOOK_ALIKES = [
@@ -426,7 +470,31 @@ LOOK_ALIKES = [
             CHANGELOG: records({0: 1, 1: 2, 3: None, 4: 2}),
         },
     ),
-    replace(HEALTHY, name="an empty log", entries=[], topics={role: [] for role in HEALTHY.topics}),
+    replace(
+        HEALTHY,
+        name="an input that had no record waiting: nothing was committed for long, as nothing was sent",
+        **HEALTHY.timed(20_000, 65_210, sent={3: 65_000, 4: 65_100}),
+        idle=6_000,
+    ),
+    replace(
+        HEALTHY,
+        name="a partition was idle for as long as a session, which the fault allows",
+        **HEALTHY.timed(20_000, 65_210, sent={3: 19_000, 4: 60_000}),
+        idle=45_210,
+    ),
+    replace(
+        HEALTHY,
+        name="the time until the first commit is that of the start",
+        **HEALTHY.timed(65_210, 65_310, sent={3: 65_000, 4: 65_100}),
+        idle=6_000,
+    ),
+    replace(
+        HEALTHY,
+        name="a partition was idle in a trial whose drive failed before anything was allowed",
+        **HEALTHY.timed(20_000, 65_210, sent={3: 19_000, 4: 60_000}),
+        ended=0,
+    ),
+    replace(HEALTHY, name="an empty log", idle=6_000, entries=[], topics={role: [] for role in HEALTHY.topics}),
 ]
 WRAPPED = replace(
     HEALTHY,

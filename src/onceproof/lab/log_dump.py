@@ -34,7 +34,8 @@ _BATCH = re.compile(
     rb"baseSequence: (?P<sequence>-?\d+) lastSequence: (?P<last_sequence>-?\d+) "
     rb"producerId: (?P<producer>-?\d+) producerEpoch: (?P<epoch>-?\d+) "
     rb".*isTransactional: (?P<transactional>true|false) isControl: (?P<control>true|false) "
-    rb".*position: (?P<position>\d+) .*size: (?P<size>\d+) .*isvalid: (?P<valid>true|false)\s*"
+    rb".*position: (?P<position>\d+) (CreateTime|LogAppendTime): (?P<timestamp>-?\d+) size: (?P<size>\d+) "
+    rb".*isvalid: (?P<valid>true|false)\s*"
 )
 _MARKER = re.compile(rb"\| offset: (\d+) .* endTxnMarker: (COMMIT|ABORT) coordinatorEpoch: -?\d+\s*")
 _RECORD = re.compile(rb"\| offset: (\d+) .*? key: (.*) payload: (.*?)\s*")
@@ -79,6 +80,7 @@ class _Batch:
     epoch: int
     transactional: bool
     control: bool
+    timestamp: int  # of its last record
 
 
 @dataclass
@@ -187,6 +189,7 @@ class LogDump:
             number["epoch"],
             transactional=found["transactional"] == b"true",
             control=found["control"] == b"true",
+            timestamp=number["timestamp"],
         )
         self._unseen = count if self._prints_records(batch) else 0
         return batch
@@ -240,7 +243,7 @@ class LogDump:
             Entry(
                 POSITION, self._role, self._partition, offset, offset, batch.producer, batch.epoch,
                 transactional=batch.transactional, of_role=self.logs.role(topic), of_partition=partition,
-                position=position,
+                position=position, timestamp=batch.timestamp,
             )
         ]  # fmt: skip
 

@@ -14,7 +14,10 @@ from onceproof.model.files import TrialPlan, since
 from onceproof.model.place import Place
 from onceproof.model.record import Record
 from onceproof.model.run_folder import read_contents
-from onceproof.readers.segments import compare_segments
+from onceproof.model.segments import Entry
+from onceproof.readers.ownership import PROMISE as OWNERSHIP
+from onceproof.readers.ownership import longest_idle
+from onceproof.readers.segments import committed_positions, compare_segments
 
 TIMEOUTS = ("producer.transaction.timeout.ms", "transaction.timeout.ms")  # the first of them counts
 TIMES_OUT_AFTER = "10000"  # ms, what Kafka Streams takes if neither is set
@@ -169,7 +172,15 @@ class SegmentReading:
             is_open = any(comparison.anomaly == "hanging-transaction" for comparison in compared)
             if is_open and world.monotonic() < deadline:
                 self.begin()
+            elif OWNERSHIP in plan.promises:
+                self._note_idle(entries, topics["input"])
         return compared
+
+    def _note_idle(self, entries: Sequence[Entry], inputs: Sequence[Record]) -> None:
+        """Write down for how long each partition was idle, whether that is too long or not."""
+        for idle in longest_idle(committed_positions(entries), inputs).values():
+            fields = {"partition": idle.partition, "offset": idle.offset, "ms": idle.ms}
+            self._context.timeline.append({"t": idle.begin, "source": "driver", "event": "idle", **fields})
 
     def stop(self) -> None:
         """Stop reading."""

@@ -45,6 +45,7 @@ COLUMNS = {
     "of_role": DataType.string(),
     "of_partition": DataType.int32(),
     "position": DataType.int64(),
+    "timestamp": DataType.int64(),
 }
 
 

@@ -278,6 +278,12 @@ ANOMALIES = {
             "standby",
         ),
         Anomaly(
+            "idle-partition",
+            "Records of a partition waited, and none was committed for longer than what had happened to its owner "
+            "explains.",
+            "partition",
+        ),
+        Anomaly(
             "leak",
             "After each round of the same work, the application held more of something than before.",
             "resource",
@@ -744,6 +750,16 @@ PROMISES = {
             "readiness",
             1,
             dated=Dated(("restored", "standbys")),
+        ),
+        Promise(
+            "ownership",
+            "A partition whose owner is gone has another one as soon as its group can know: at once if a member left "
+            "or its thread died, after its session if it was killed or is to come back.",
+            "Each partition of the input, by the longest time in which records of it waited and none was committed.",
+            ("idle-partition",),
+            "ownership",
+            "partitions",
+            needs=Capability.READ_SEGMENTS,
         ),
         Promise(
             "resources",

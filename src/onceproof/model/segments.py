@@ -19,7 +19,7 @@ class Entry:
       says whether it belongs to a transaction.
     - `COMMIT`, `ABORT`: the marker that ends a transaction of the producer in this log.
     - `position`: a record of `__consumer_offsets` by which the application commits that it has processed the partition
-      `of_partition` of the role `of_role` up to the offset `position`.
+      `of_partition` of the role `of_role` up to the offset `position`; `timestamp` is when its broker wrote it.
     - `PrepareCommit`, `PrepareAbort`: what the transaction coordinator decided about a transaction, a record of
       `__transaction_state`. One entry for each log that it belongs to, which is `of_role` and `of_partition`.
     """
@@ -37,6 +37,7 @@ class Entry:
     of_role: str | None = None
     of_partition: int | None = None
     position: int | None = None
+    timestamp: int | None = None  # epoch milliseconds
 
     def to_dict(self) -> dict[str, object]:
         """The row of the table, one column per field."""

@@ -31,6 +31,7 @@ and what belongs to it. Those of instances are what the application under test p
 | `outdated` | `instance`: it comes back over the state that it left before these deletions |
 | `exercised` | the scenario's precondition is met, and stays so if Kafka ends the drive |
 | `drained` | `committed`: all input is processed and committed |
+| `idle` | `partition`, `ms`: the longest time in which its records waited, from the one at `offset` on |
 | `failure` | `anomaly`, `place`, `expected`, `observed`: what Kafka did that ended the drive |
 | `threads` | `name`, `missing`: the threads of an instance were dumped, or why not (else null) |
 | `locked` | `instance`, `task`: until the trial was stuck an instance could not lock the directory of a task |

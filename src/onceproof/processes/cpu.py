@@ -51,6 +51,12 @@ def longest_wait(before: Mapping[str, CpuTime], after: Mapping[str, CpuTime]) ->
     return _longest(before, after).waited
 
 
+def slowdown(before: Mapping[str, CpuTime], after: Mapping[str, CpuTime]) -> float:
+    """How many times as long as on CPUs of its own the work of the thread took that waited longest for one."""
+    longest = _longest(before, after)
+    return 1 + longest.waited / longest.ran if longest.ran else 1.0
+
+
 def _longest(before: Mapping[str, CpuTime], after: Mapping[str, CpuTime]) -> CpuTime:
     since = {thread: before.get(thread, CpuTime()) for thread in after}
     times = [CpuTime(now.ran - since[t].ran, now.waited - since[t].waited) for t, now in after.items()]

@@ -1,4 +1,4 @@
-"""The promises `atomicity`, `isolation` and `fencing`: transactions, from the log itself.
+"""The promises `atomicity`, `isolation`, `fencing` and `ownership`: transactions, from the log itself.
 
 Sources: KIP-98 (transactions, epochs and sequences), KIP-447 (one producer a thread), KIP-890 (an epoch a transaction).
 """
@@ -24,6 +24,7 @@ from onceproof.model.segments import (
 from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import as_number, records_text
 from onceproof.readers.contents import Values, as_it_is, put_or_delete, version
+from onceproof.readers.ownership import compare_ownership
 
 Log = tuple[str, int]  # role and partition
 QUEUE = "dead-letters"  # a role of trials with the fact `queue`
@@ -128,7 +129,7 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
         topology: which says what input records make it write.
         facts: `ended` is 0 if the drive failed, so that transactions may be open; `punctuated` is 1 if a punctuator
             writes as well, under keys below 0, which no input explains; `queue` is 1 if there is a dead letter queue;
-            `waits` is 1 if output is emitted after its input was committed.
+            `waits` is 1 if output is emitted after its input was committed; `idle`: see `ownership`.
     """
     transactions = _transactions(entries)
     seen: dict[Log, dict[int, Record]] = defaultdict(dict)
@@ -141,6 +142,12 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
     yield from _isolation(entries, transactions, seen)
     yield from _fencing(entries)
     yield from _falling(transactions)
+    yield from compare_ownership(_of_input(transactions), topics.get("input", ()), facts)
+
+
+def committed_positions(entries: Iterable[Entry]) -> list[Entry]:
+    """The positions in the input that were committed, in their order."""
+    return _of_input(_transactions(entries))
 
 
 def _transactions(entries: Iterable[Entry]) -> Transactions:
@@ -242,6 +249,10 @@ def _positions(transactions: Transactions) -> list[tuple[Entry, Transaction]]:
         if entry.of_role == "input"
     ]
     return sorted(committed, key=lambda item: (item[0].partition, item[0].first))
+
+
+def _of_input(transactions: Transactions) -> list[Entry]:
+    return [entry for entry, _ in _positions(transactions)]
 
 
 def _position_of(parts: Iterable[Part]) -> Entry:

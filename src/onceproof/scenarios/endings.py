@@ -14,6 +14,9 @@ SIGTERM had cut off. The n-th record of a key has the value n, so what was lost 
 For a rebalance in progress, a third instance joins while the one that stays stands still (SIGSTOP), well within its
 session: the group waits for it, and the other one closes when it has asked to join again.
 
+Where an instance lives on, each partition has an owner again as soon as the group can know that the former one is gone:
+for how long its records waited is held against what the ending allows (`ownership`).
+
 A trial is *exercised* when the ending met what it is about, while records flowed: tasks that others could take, an
 exception, stores on disk, or a restoration that had not ended; and the rebalance had not ended either, if it was to be
 during one. With a cached store and a standby an instance that
@@ -36,6 +39,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.phrases import ENDED, FENCED, JOINED, REJOINS
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event
+from onceproof.processes.cpu import slowdown
 from onceproof.scenarios import multirunner
 from onceproof.scenarios.base import (
     PROTOCOL,
@@ -56,6 +60,8 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
+from onceproof.scenarios.ownership import PROMISE as OWNERSHIP
+from onceproof.scenarios.ownership import UNTIL_ABORTED, allowed_idle
 from onceproof.scenarios.readiness import CATCHES_UP, STANDBYS, compare_readiness, is_behind, restorations
 from onceproof.scenarios.readiness import PROMISE as READINESS
 from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN
@@ -66,6 +72,7 @@ OPTIONS_FROM = Release(3, 3, 0)  # KIP-812
 LEAVES_AT_ONCE = Release(4, 2, 0)  # KAFKA-18185
 SESSION = 120  # seconds after which a member that did not leave is missed
 MISSED_SOON = 6  # the same, where the group must continue without it
+KAFKAS_SESSION = 45  # the same by default, which is longer than a transaction may last
 TAKEN_WITHIN = 40.0  # seconds within which the group must have heard of a member that has left
 BACK_WITHIN = 60.0  # seconds within which an instance that comes back has tasks; a broker misses one after 45 s
 AWAY = 6.0  # seconds for which a member that stays is away
@@ -208,8 +215,6 @@ def app(trial: Trial) -> Mapping[str, Any]:
 def config(trial: Trial) -> Mapping[str, str]:
     """Kafka Streams configuration."""
     parameters = values(trial)
-    session = MISSED_SOON if parameters.ending in (*ANSWERS, "kill") else SESSION
-    by_broker = membership(parameters).get(PROTOCOL) == "streams"  # then the broker has the session
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": str(parameters.standbys),
@@ -217,9 +222,29 @@ def config(trial: Trial) -> Mapping[str, str]:
         "commit.interval.ms": "100",
         # With less, an instance that was away gets active tasks only with a probing rebalance, in ten minutes.
         "acceptable.recovery.lag": "1000000",
-        **({} if by_broker else {"main.consumer.session.timeout.ms": str(session * 1_000)}),
+        **_session_config(parameters),
         **membership(parameters),
     }
+
+
+def _session_config(parameters: Parameters) -> dict[str, str]:
+    if parameters.group_protocol == "streams":  # then the broker has the session
+        return {}
+    return {"main.consumer.session.timeout.ms": str(_session(parameters) * 1_000)}
+
+
+def _session(parameters: Parameters) -> int:
+    """Seconds after which a member is missed."""
+    if parameters.group_protocol == "streams" or parameters.ending == "REPLACE_THREAD":
+        return KAFKAS_SESSION
+    return MISSED_SOON if parameters.ending in (*ANSWERS, "kill") else SESSION
+
+
+def _missed_after(parameters: Parameters) -> float:
+    """Seconds after which the group knows that the one that ends is gone, or may give away what it had."""
+    if parameters.ending in ("leave", "REPLACE_THREAD"):
+        return 0.0
+    return _session(parameters) + (UNTIL_ABORTED if parameters.ending == "kill" else 0.0)
 
 
 # --- drive ---------------------------------------------------------------------------------------------------
@@ -238,6 +263,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.note("excused", instance=OTHER, of=FAILS)
         lab.holds_within(WITHIN, lambda: all(map(runs_its_task, lab.instances.running.values())))
     with lab.phase("ending"):
+        before = lab.instances.cpu_times()
         bulk = lab.produce("flow", second[: len(second) - afterwards], RATE)
         other = lab.instances.running[OTHER]
         lab.holds_within(WITHIN, lambda: other.processed >= WORKED)
@@ -258,8 +284,14 @@ def drive(lab: ScenarioContext) -> Exercise:
             met = met and bool(promoted)
             reason = f"{reason}; at last its standbys of {', '.join(promoted) or 'no task'} were promoted"
     with lab.phase("leave"):
+        slowed = slowdown(before, lab.instances.cpu_times())
+        allowed = allowed_idle(lab.events, slowed, _missed_after(values(lab.trial)))
+        if OWNERSHIP in system(lab.trial).promises:
+            lab.measure(idle=allowed)
         lab.close_instances()
     when = "while records flowed" if flowed else "when no record flowed any more"
+    if ending == "REPLACE_THREAD" and allowed >= 1_000 * _session(values(lab.trial)):
+        met, when = False, f"{when}, but the machine had too few CPUs to say whether its thread was missed or had left"
     return Exercise(met and flowed, f"{reason}, {when}.", all_steps_tried=met)
 
 
@@ -591,16 +623,24 @@ def _of_restorations(events: Sequence[Event], name: str) -> Iterator[Comparison]
 SYSTEM = System(
     topology="counting",
     roles={"input": Role(), "output": Role(value_bytes=8), "last-changelog": Role()},
-    promises=(PROMISE, READINESS, *multirunner.SYSTEM.promises),
+    promises=(PROMISE, READINESS, OWNERSHIP, *multirunner.SYSTEM.promises),
 )
-# The promise is about instances that are asked to end; one that is killed is not.
-OF_A_KILL = replace(SYSTEM, promises=(READINESS, *multirunner.SYSTEM.promises))
+# Promises that do not apply: an instance that is killed was not asked to end; when all have ended, none can take over.
+BESIDE = {"kill": PROMISE, "SHUTDOWN_APPLICATION": OWNERSHIP}
+
+
+def system(trial: Trial) -> System:
+    """The topology `counting`, and what its ending promises."""
+    beside = BESIDE.get(values(trial).ending)
+    return replace(SYSTEM, promises=tuple(promise for promise in SYSTEM.promises if promise != beside))
+
+
 SCENARIO = Scenario(
     name="endings",
     title="An instance ends as it was asked to, and the application continues (KIP-812, KIP-671)",
     parameters=Parameters,
     variants=VARIANTS,
-    system=lambda trial: OF_A_KILL if values(trial).ending == "kill" else SYSTEM,
+    system=system,
     partitions=lambda trial: values(trial).partitions,
     workload=workload,
     app=app,

@@ -1,9 +1,9 @@
 """The timeline of a trial as an interactive plot: the picture that explains a bug.
 
 Panels stand above each other on one axis of time, in seconds since the trial began: what the driver did and what
-failed, records and lag, the state of each instance, which thread held which task, and the anomalies at the moment
-they arose. Where a task was active, standby and active again on one thread (the precondition of KAFKA-14172), the
-band is framed.
+failed, records and lag, the state of each instance, which thread held which task, for how long records waited, and the
+anomalies at the moment they arose. Where a task was active, standby and active again on one thread (the precondition of
+KAFKA-14172), the band is framed.
 """
 
 from collections.abc import Sequence

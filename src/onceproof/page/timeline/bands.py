@@ -1,4 +1,4 @@
-"""Bands: what the driver did, the state of each instance, which thread held which task.
+"""Bands: what the driver did, the state of each instance, which thread held which task, when partitions were idle.
 
 Every function takes events in order of time. Times are epoch milliseconds.
 """
@@ -81,6 +81,14 @@ def task_bands(events: Sequence[Event]) -> list[Band]:
         elif event["event"] == "closed":
             _assign(rows, event["source"], [], event["t"])
     return _with_records(rows.bands(events), advances_of(events))
+
+
+def idle_bands(events: Sequence[Event]) -> list[Band]:
+    """The longest time in which records of a partition of the input waited; row (input, partition)."""
+    found = [event for event in events if event["event"] == "idle"]
+    return sorted(
+        (Band((f"input/{e['partition']}",), "idle", e["t"], e["t"] + e["ms"]) for e in found), key=lambda band: band.row
+    )
 
 
 def _assign(rows: "_Rows", instance: str, threads: Sequence[Mapping[str, Any]], t: int) -> None:

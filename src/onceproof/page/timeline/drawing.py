@@ -79,6 +79,8 @@ class Drawing:
         self._draw_instances()
         if self._story.tasks:
             self._draw_tasks()
+        if self._story.idle:
+            self._draw_idle()
         if self._story.moments:
             self._draw_anomalies()
         self._lay_out()
@@ -335,6 +337,20 @@ class Drawing:
             f"records were processed by other threads meanwhile, {r.after:,} here after its return.",
             font={"color": "black", "size": 12},
             bgcolor=ORANGE,
+        )
+
+    def _draw_idle(self) -> None:
+        shown = self._story.idle
+        axis = self._rows_panel("the longest time in which records waited", [_plain(b.row[0]) for b in shown], 20)
+        self._bars(
+            axis,
+            range(len(shown)),
+            shown,
+            [f"Records of <b>{_plain(b.row[0])}</b> waited, and none was committed<br>{self._span(b)}" for b in shown],
+            text=[f"{(band.end - band.begin) / 1000:.1f} s" for band in shown],
+            textfont={"size": 11, "color": "black"},
+            marker=_hatched(ORANGE, "/", self._ink),
+            name="records waited",
         )
 
     def _draw_anomalies(self) -> None:

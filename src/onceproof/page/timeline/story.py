@@ -25,6 +25,7 @@ class Story:
     instances: Sequence[Band]
     tasks: Sequence[Band]
     returns: Sequence[tuple[tuple[str, ...], Return]]  # with their rows
+    idle: Sequence[Band]
     moments: Sequence[Moment]
     left_out: int  # tasks
 
@@ -47,6 +48,7 @@ class Story:
             bands.instance_bands(events),
             tasks,
             [(row, r) for row, r in came_back if row in rows],
+            bands.idle_bands(events),
             moments,
             len({row[0] for row in all_rows} - {row[0] for row in rows}),
         )

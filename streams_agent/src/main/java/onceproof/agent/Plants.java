@@ -145,6 +145,7 @@ final class Plants {
                     Alteration.of(CLIENTS + "consumer.KafkaConsumer", "currentLag", 1, Processing.LagHidden.class)),
             new Plant("youngest-first",
                     Alteration.of(INTERNALS + "RecordQueue", "headRecordTimestamp", 0, Processing.YoungestFirst.class)),
+            new Plant("task-waits", Alteration.of(TASK, "isProcessable", 1, Processing.Waits.class)),
             new Plant("standbys-left-out", Alteration.of(TASKS, "handleAssignment", 2, Processing.StandbysLeftOut.class)),
             new Plant("removed-thread-stays",
                     Alteration.of(INTERNALS + "StreamThread", "shutdown", Processing.NotShutDown.class)),

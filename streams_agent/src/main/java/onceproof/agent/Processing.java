@@ -20,6 +20,8 @@ public final class Processing {
     // A newly assigned task has its own topology, so a task is new if its source node is.
     private static final Set<Object> BEGUN = Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
+    private static final Map<Object, Long> ASSIGNED = Collections.synchronizedMap(new WeakHashMap<>()); // ns by task
+    private static final long LONG = 20_000_000_000L; // ns
     private static final int MANY = 100_000; // records per poll, so that a poll has those of all partitions
     private static final int RARELY = 100;
     private static boolean stayed;
@@ -61,6 +63,23 @@ public final class Processing {
             Fired.now();
         }
         return null;
+    }
+
+    /** In {@code StreamTask.isProcessable(now)}: a task that was assigned has nothing to process for long. */
+    static final class Waits {
+        @Advice.OnMethodExit
+        static void exit(@Advice.This Object task, @Advice.Return(readOnly = false) boolean processable) {
+            processable = processable && !waits(task);
+        }
+    }
+
+    public static boolean waits(Object task) {
+        long now = System.nanoTime();
+        boolean waits = now - ASSIGNED.computeIfAbsent(task, any -> now) < LONG;
+        if (waits) {
+            Fired.now();
+        }
+        return waits;
     }
 
     /** In {@code KafkaConsumer.currentLag(partition)}: nothing is left on the broker. */
