@@ -156,6 +156,6 @@ FAULT = Fault(
     new_run=AnswerLoss,
     parameters=Parameters,
     config=config,
-    lasts=12.0,
+    lasts=20.0,  # an instance is closed and started meanwhile
     requires=frozenset({Capability.LOSE_ANSWER}),
 )
