@@ -366,6 +366,7 @@ def test_brokers_that_die_after_a_trial_take_nothing_of_it_along(tmp_path, monke
         (a_trial("4.3.1"), False),
         (a_trial("4.3.1", fault="broker-kill", nodes=3), True),
         (a_trial("4.3.1", fault="partition"), True),
+        (a_trial("4.3.1", fault="lost-answer"), True),
         (a_trial("4.3.1", scenario="migration"), True),
     ],
 )

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onceproof.faults.base import LinkFault, Replicas
+from onceproof.faults.base import LinkFault, LostAnswer, Replicas
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.driver import Driver
@@ -202,6 +202,8 @@ class FakeLinks:
     how: LinkFault | None = None
     late: float = 0.0  # seconds
     lost: int = 0
+    loses: tuple[int, int | None, float] | None = None  # the key of an API, the delay in ms, and since when
+    told: bool = False  # of that
 
     def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
         """The first instance goes through them."""
@@ -236,6 +238,31 @@ class FakeLinks:
         if not self.group.nature.disturbs:
             return 0.01
         return None if self.how == "cut" else 2 * self.late
+
+    def lose_answer(self, apis: Collection[int], delay_ms: int | None) -> None:
+        """The first API is that which the instance asks, a second later."""
+        self.loses, self.told = (min(apis), delay_ms, self.group.clock.now() + 1.0), False
+
+    def lost_answer(self) -> LostAnswer | None:
+        """The client that feels it gives up after 3 s; else it gets what is late."""
+        if self.loses is None or not self.group.nature.disturbs:
+            return None
+        api, delay, at = self.loses
+        lasts = round((self.group.clock.now() - at) * 1_000)
+        if lasts < 0:
+            return None
+        lost = LostAnswer(1, api, 4, 77, "a", round(at * 1_000))
+        if not self.told:
+            self.told = True
+            self.note("answer", instance=self.instance, **lost.request)
+        if delay is not None and lasts >= delay:
+            return replace(lost, passed_ms=delay)
+        gives_up = delay is None and self.group.nature.feels and lasts >= 3_000
+        return replace(lost, ended_ms=3_000) if gives_up else lost
+
+    def lose_no_more(self) -> None:
+        """All answers pass."""
+        self.loses = None
 
 
 @dataclass

@@ -104,7 +104,7 @@ class Struck(RuleBasedStateMachine):
         if self.driver is None:
             return
         assert [name for name, of in self.lab.instances.running.items() if of._frozen or of._disk_is_full] == []
-        assert (self.lab.links.how, self.lab.links.late) == (None, 0.0)
+        assert (self.lab.links.how, self.lab.links.late, self.lab.links.loses) == (None, 0.0, None)
         away: Counter[tuple[str, Any]] = Counter()
         led = [event["leaders"] for event in self.driver.context.events if event["event"] == "leaders"]
         for event in self.driver.context.events:

@@ -12,13 +12,14 @@ from onceproof.faults import (
     OF_BROKERS,
     bounce,
     held_rebalance,
+    lost_answer,
     pause,
     rolling_bounce,
     takeover,
     thread_removed,
     topology_pause,
 )
-from onceproof.faults.base import Fault, FaultRun, at_work, run_fault
+from onceproof.faults.base import Fault, FaultRun, LostAnswer, at_work, run_fault
 from onceproof.lab.driver import Driver
 from onceproof.lab.instance import Instance as RunningInstance
 from onceproof.model.errors import KafkaFailedError, UsageError
@@ -27,7 +28,7 @@ from onceproof.scenarios import SCENARIOS, app, check_fault
 from tests.conftest import a_trial
 from tests.fakes.group import Nature
 from tests.fakes.instance import FakeInstance
-from tests.fakes.world import fake_driver
+from tests.fakes.world import FakeLinks, fake_driver
 
 
 @pytest.fixture
@@ -384,6 +385,39 @@ def test_a_release_that_cannot_be_paused_is_refused() -> None:
         UsageError, match=r"the fault topology-pause needs Kafka Streams 3\.3\.0 or later, and not 3\.2\.3"
     ):
         SCENARIOS["enumerator"].validate(a_trial("3.2.3", fault="topology-pause"))
+
+
+def test_the_request_whose_answer_was_lost_is_told(tmp_path: Path) -> None:
+    driver = fake_driver(a_trial("4.3.1", fault="lost-answer"), tmp_path)
+    proof = driver.outcome(driver.drive()).fault
+    [seen] = [event for event in driver.context.events if event["event"] == "answer"]
+    driver.stop()
+    assert proof is not None
+    told = {"node": 1, "version": 4, "correlation": 77, "client": "a", "at": seen["at"]}
+    assert {**told, "instance": "instance-1", "api": 12}.items() <= seen.items()
+    assert proof.observed["request"] == {**told, "api": "Heartbeat"}
+    assert (proof.observed["started_again"], proof.observed["gave_up_ms"]) == (True, 3_000)
+
+
+@pytest.mark.parametrize(
+    ("became", "goes_on", "missing"),
+    [
+        ({"ended_ms": 900}, True, "instance-1 had given the request up before its answer was due"),
+        ({"passed_ms": 2_000}, False, "instance-1 did not process records again after it was over"),
+    ],
+)
+def test_an_answer_that_is_not_late_or_not_survived_was_not_exercised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, became: dict[str, int], goes_on: bool, missing: str
+) -> None:
+    monkeypatch.setattr(FakeLinks, "lost_answer", lambda _: LostAnswer(1, 12, 4, 77, None, 0, **became))
+    monkeypatch.setattr(lost_answer, "goes_on", lambda *_: goes_on)
+    parameters: dict[str, Any] = {"fault": "lost-answer", "lost-answer_kind": "delay"}
+    driver = fake_driver(a_trial("4.3.1", **parameters), tmp_path)
+    fault_outcome = driver.outcome(driver.drive()).fault
+    driver.stop()
+    assert fault_outcome is not None
+    assert not fault_outcome.bit
+    assert fault_outcome.summary == f"The fault lost-answer did not bite: {missing}."
 
 
 @pytest.mark.parametrize(

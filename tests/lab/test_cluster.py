@@ -37,7 +37,7 @@ def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "a-worker")
     there = EmbeddedCluster.from_dict(HERE, written)
     assert not there.nodes  # its process has an id that is somebody else's here
-    assert there.capabilities == set(Capability) - {Capability.KILL_NODE, Capability.CUT_LINK}
+    assert there.capabilities == set(Capability) - {Capability.KILL_NODE, Capability.CUT_LINK, Capability.LOSE_ANSWER}
     there.check_alive()
     with pytest.raises(HarnessError, match="do not allow"):
         there.kill_node(1)

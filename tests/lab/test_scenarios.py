@@ -157,6 +157,17 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
     assert proof["taken_over"] == proof["tasks"]
 
 
+def test_an_instance_does_not_hear_that_its_transaction_has_ended_and_nothing_comes_twice(tmp_path):
+    trial = a_trial("4.3.1", fault="lost-answer", **{"lost-answer_to": "EndTxn"})
+    assert run(trial, tmp_path)[0] == {}
+    proof = fault_of(tmp_path).observed
+    [lost] = [event for event in read_timeline(tmp_path / "timeline.jsonl") if event["event"] == "answer"]
+    assert (proof["request"]["api"], lost["api"], lost["instance"]) == ("EndTxn", 26, proof["instance"])
+    assert trial.application_id in proof["request"]["client"]
+    assert proof["gave_up_ms"] > 0
+    assert proof["passed_ms"] is None
+
+
 @pytest.mark.night
 def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
     leads: dict[str, Any] = {"broker-pause_leads": "changelog"}

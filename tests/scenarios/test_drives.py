@@ -54,6 +54,8 @@ ONE_TWO = {"program": "1 2"}
 KILLED = r"^Node 1, which led {} and \d+ other partitions, was killed; node 2 led it after 1\d\d\d ms"
 KILLED_NOT = "^The fault broker-kill did not take effect: .*"
 STOPPED_NOT = "^The fault broker-pause did not take effect: .*"
+LOSE: dict[str, Any] = {"fault": "lost-answer"}
+LOST_NOT = "^The fault lost-answer did not take effect: .*"
 CUT_NOT = "^The fault partition did not take effect: .*"
 MOVED_NOT = "^The fault leader-election did not take effect: .*"
 WAYS = [
@@ -190,6 +192,27 @@ WAYS = [
             ("it does not come back", "cut", "did not process records again", Nature(comes_back=False)),
             ("nobody feels a reset", "reset", "not report a connection that ended", Nature(feels=False)),
             ("a slow link is quick", "latency", "slow link had an answer after 10 ms", Nature(disturbs=False)),
+        )
+    ),
+    Way(
+        "enumerator",
+        "an answer is dropped",
+        True,
+        r"^The answer of node 1 to Heartbeat 77 of a was dropped, and given up after 3,000 ms; instance-1 went on\.",
+        parameters=LOSE,
+    ),
+    Way(
+        "enumerator",
+        "an answer is late",
+        True,
+        r"^The answer of node 1 to EndTxn 77 of a came 2,000 ms late; instance-1 went on\.",
+        parameters={**LOSE, "lost-answer_kind": "delay", "lost-answer_to": "EndTxn", "lost-answer_at_start": False},
+    ),
+    *(
+        Way("enumerator", name, False, LOST_NOT + why, parameters=LOSE, nature=nature)
+        for name, why, nature in (
+            ("no answer comes by", "no answer to Heartbeat of instance-1 came by within 30 s", Nature(disturbs=False)),
+            ("nobody misses an answer", "instance-1 did not give the request up", Nature(feels=False)),
         )
     ),
     Way("multirunner", "a link is cut", True, "^The link of instance-1 to node 1", parameters={**CUT, **ONE_TWO}),

@@ -10,6 +10,7 @@ from onceproof.faults import (
     held_rebalance,
     instance_kill,
     leader_election,
+    lost_answer,
     partition,
     pause,
     read_only,
@@ -29,6 +30,7 @@ from onceproof.model.release import Release
 _MODULES = (
     pause,
     partition,
+    lost_answer,
     broker_kill,
     broker_pause,
     leader_election,
@@ -55,6 +57,7 @@ OF_DISK = (disk_full.FAULT, read_only.FAULT, state_lost.FAULT, state_restored.FA
 OF_GROUPS = (
     pause.FAULT,
     partition.FAULT,
+    lost_answer.FAULT,
     instance_kill.FAULT,
     bounce.FAULT,
     thread_removed.FAULT,

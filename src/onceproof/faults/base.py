@@ -93,6 +93,39 @@ class Brokers(Protocol):
 LinkFault = Literal["cut", "reset", "latency"]
 
 
+@dataclass(frozen=True)
+class LostAnswer:
+    """An answer of a broker that was kept from an instance.
+
+    Attributes:
+        node: the broker's id.
+        api: the key of the request's API.
+        version: of the API.
+        correlation: id of the request on its connection.
+        client: id of the client that asked; None if it gave none.
+        at: when the broker's answer came by, in epoch milliseconds.
+        behind: answers to later requests of the connection that did not pass either.
+        passed_ms: after how many milliseconds the client got it; None if it did not.
+        ended_ms: after how many milliseconds the client ended the connection without it; None if it did not.
+    """
+
+    node: int
+    api: int
+    version: int
+    correlation: int
+    client: str | None
+    at: int
+    behind: int = 0
+    passed_ms: int | None = None
+    ended_ms: int | None = None
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """The part that says which one it was, as in events."""
+        names = ("node", "api", "version", "correlation", "client", "at")
+        return {name: getattr(self, name) for name in names}
+
+
 class Links(Protocol):
     """The links between an instance and each broker. No other traffic goes through them, not even the lab's."""
 
@@ -111,6 +144,15 @@ class Links(Protocol):
 
     def answered_after(self, node: int, within: float) -> float | None:
         """Seconds until a new client that goes through a link has an answer; None if it has none."""
+
+    def lose_answer(self, apis: Collection[int], delay_ms: int | None) -> None:
+        """Drop (None) or delay the next answer to a request of these APIs, from whichever broker, and no other."""
+
+    def lost_answer(self) -> LostAnswer | None:
+        """The answer that was lost, and what became of it until now; None as long as none came by."""
+
+    def lose_no_more(self) -> None:
+        """Lose no answer any more; a connection that lacks one ends."""
 
 
 class Instances(Protocol):
@@ -368,6 +410,12 @@ def processed(lab: FaultContext) -> int:
         if all(instance.reports for instance in running)
         else lab.committed()
     )
+
+
+def goes_on(lab: FaultContext, instance: Instance, by_all: int, by_it: int) -> bool:
+    """Whether an instance runs, and more records are processed than these: by itself, if it has tasks."""
+    works = instance.processed > by_it or not instance.tasks("active")
+    return instance.state == "RUNNING" and works and processed(lab) > by_all
 
 
 def draw_busy(lab: FaultContext, others: int = 0) -> Instance:

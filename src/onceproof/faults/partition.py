@@ -24,6 +24,7 @@ from onceproof.faults.base import (
     Instance,
     LinkFault,
     NoTargetError,
+    goes_on,
     log_lines,
     processed,
 )
@@ -124,9 +125,7 @@ class LinkFailure(FaultRun):
         """Whether the instance runs, and records are processed: by itself, if it has tasks."""
         if self._instance is None:
             return False
-        by_all, by_it = self._processed
-        works = self._instance.processed > by_it or not self._instance.tasks("active")
-        self._went_on = self._instance.state == "RUNNING" and works and processed(self.lab) > by_all
+        self._went_on = goes_on(self.lab, self._instance, *self._processed)
         return self._went_on
 
     @abstractmethod

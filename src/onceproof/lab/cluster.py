@@ -15,11 +15,13 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from onceproof.installation import Installation
+from onceproof.lab.answer_proxy import AnswerProxy
 from onceproof.lab.artifacts import broker_class_path
 from onceproof.lab.class_data import ClassData
 from onceproof.lab.java import Jvm, require_java
-from onceproof.lab.toxiproxy import Toxiproxy, node_name, require_toxiproxy
-from onceproof.model.capability import Capability
+from onceproof.lab.proxies import BrokersProxy, node_name
+from onceproof.lab.toxiproxy import Toxiproxy, require_toxiproxy
+from onceproof.model.capability import BY_PROXY, Capability
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, unwritable, write_json
@@ -33,7 +35,7 @@ READY_TIMEOUT = 60.0
 DEAD_DATA = "data-dead"
 REGISTERED = "dead.registered"  # marks that there is a broker that is registered and dead
 LEAST_SESSION_MS = 1_000
-AT_THEIR_PROCESSES = frozenset({Capability.KILL_NODE, Capability.CUT_LINK})  # possible only where these are
+AT_THEIR_PROCESSES = BY_PROXY | {Capability.KILL_NODE}  # possible only where these are
 
 
 class Cluster:
@@ -48,7 +50,7 @@ class Cluster:
     least_session_ms: ClassVar[int] = 6_000  # Kafka's own `group.min.session.timeout.ms`
     is_claimed: ClassVar[bool] = False  # whether the release is claimed by somebody, not started by us
     nodes: Sequence[Process] = ()  # those of ours
-    proxy: Toxiproxy | None = None  # between an instance and these, if a fault needs one (CUT_LINK)
+    proxy: BrokersProxy | None = None  # between an instance and these, if a fault needs one (BY_PROXY)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -130,7 +132,7 @@ class EmbeddedCluster(Cluster):
     nodes: list[Process] = field(default_factory=list)
     killed: set[int] = field(default_factory=set)  # node ids, from 1 on
     class_data: ClassData | None = field(default=None, repr=False)
-    proxy: Toxiproxy | None = field(default=None, repr=False)
+    proxy: BrokersProxy | None = field(default=None, repr=False)
     are_here: bool = True  # on this machine
     file: Path | None = None  # has `to_dict`, also when a node was started again
     owner: int | None = None  # the process with which a node that is started again dies; None: this one
@@ -144,13 +146,13 @@ class EmbeddedCluster(Cluster):
         owner: int | None = None,
         nodes: int = 1,
         *,
-        linked: bool = False,
+        link: Capability | None = None,
     ) -> "EmbeddedCluster":
         """Start brokers and wait until they serve; they die with the process `owner` (default: this one).
 
         Each of the `nodes` is broker and controller. Logs and data go below `folder`; brokers whose data is there
         already continue with it, but for groups and transactions: a client that had any was killed with them, or has
-        ended. If they are `linked`, each has a second listener behind a proxy.
+        ended. With a `link` (of BY_PROXY) each has a second listener, behind the proxy that it takes.
 
         Raises:
             UsageError: Java is missing or too old, or the release does not exist or is only claimed; or there is no
@@ -159,14 +161,14 @@ class EmbeddedCluster(Cluster):
         """
         if release.is_claimed:
             raise UsageError(f"Brokers of {release} are not started: name those of which you say so with --brokers.")
-        if linked:
+        if link is Capability.CUT_LINK:
             require_toxiproxy(installation.toxiproxy)
         require_java(installation.java, release.oldest_java, f"a broker of Kafka {release}")
         jvm = Jvm.of(installation, broker_class_path(installation, release))
         host = installation.host
         free = free_ports(3 * nodes + 1, host)
         ports, controllers, behind = free[:nodes], free[nodes : 2 * nodes], free[2 * nodes : -1]
-        proxy = Toxiproxy.start(installation.toxiproxy, free[-1], folder / "toxiproxy.log") if linked else None
+        proxy = _start_proxy(installation, link, free[-1], folder)
         goes_on = cls.has_data(folder)
         _forget_applications(folder)
         started: list[Process] = []
@@ -359,6 +361,13 @@ class EmbeddedCluster(Cluster):
         release, folder = Release.parse(data["release"]), Path(data["folder"])
         servers, nodes = data["bootstrap_servers"], _nodes(data) if _are_here(data) else []
         return cls(installation, release, servers, folder, nodes, are_here=_are_here(data), file=file, owner=owner)
+
+
+def _start_proxy(installation: Installation, link: Capability | None, port: int, folder: Path) -> BrokersProxy | None:
+    """The proxy that a link takes; its API listens on this port, if it has one."""
+    if link is Capability.CUT_LINK:
+        return Toxiproxy.start(installation.toxiproxy, port, folder / "toxiproxy.log")
+    return AnswerProxy.start(folder / "answer-proxy.log") if link is Capability.LOSE_ANSWER else None
 
 
 def may_serve(data: Mapping[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.permissions import check_permissions, check_quotas
 from onceproof.lab.plan import check_capabilities
 from onceproof.lab.sweep import remove_run
-from onceproof.model.capability import OF_CLAIMED, Capability
+from onceproof.model.capability import BY_PROXY, OF_CLAIMED, Capability
 from onceproof.model.cell import Trial
 from onceproof.model.client_properties import JAAS, PROTOCOL, SERVERS, ClientProperties, host_of
 from onceproof.model.errors import UsageError
@@ -129,11 +129,12 @@ def check_access(external: ExternalCluster, *trials: Trial) -> None:
 def needs_own_cluster(trial: Trial) -> bool:
     """Whether a trial cannot share brokers: it needs more than one, or links to them, or disturbs them."""
     scenario_ = scenario(trial.cell.scenario)
-    return (
-        scenario_.own_brokers
-        or scenario_.values(trial).get("nodes", 1) > 1
-        or Capability.CUT_LINK in scenario_.needs(trial)
-    )
+    return scenario_.own_brokers or scenario_.values(trial).get("nodes", 1) > 1 or _link_of(trial) is not None
+
+
+def _link_of(trial: Trial) -> Capability | None:
+    """The capability for which its fault takes a proxy, if it takes one."""
+    return next(iter(BY_PROXY & scenario(trial.cell.scenario).needs(trial)), None)
 
 
 @contextmanager
@@ -144,10 +145,8 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
         UsageError, HarnessError: they did not start.
     """
     nodes = scenario(trial.cell.scenario).values(trial).get("nodes", 1)
-    linked = Capability.CUT_LINK in scenario(trial.cell.scenario).needs(trial)
-    cluster = EmbeddedCluster.start(
-        installation, trial.cell.broker, folder.path / "cluster", nodes=nodes, linked=linked
-    )
+    link = _link_of(trial)
+    cluster = EmbeddedCluster.start(installation, trial.cell.broker, folder.path / "cluster", nodes=nodes, link=link)
     try:
         yield cluster
     finally:

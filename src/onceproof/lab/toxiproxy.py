@@ -138,8 +138,3 @@ class Toxiproxy:
 def _counted(line: str) -> tuple[str, str, int] | None:
     found = BYTES.match(line)
     return (found[1], found[2], round(float(found[3]))) if found else None
-
-
-def node_name(node: int) -> str:
-    """The name of the proxy in front of a broker."""
-    return f"node-{node}"

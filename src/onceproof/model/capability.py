@@ -8,6 +8,7 @@ class Capability(Enum):
 
     KILL_NODE = "to kill or stop a broker and have it back"
     CUT_LINK = "to disturb the link between an instance and a broker, by a proxy"
+    LOSE_ANSWER = "to drop or delay an answer of a broker, by a proxy that knows it"
     MOVE_LEADERS = "to have other replicas elected as leaders"
     REFUSE_RECORDS = "to let a topic refuse records, by a replica on a dead broker"
     READ_SEGMENTS = "to read the brokers' log segments"
@@ -17,4 +18,5 @@ class Capability(Enum):
     ALTER_QUOTAS = "to set the quota of a client"
 
 
+BY_PROXY = frozenset({Capability.CUT_LINK, Capability.LOSE_ANSWER})  # each takes a proxy of its own
 OF_CLAIMED = frozenset({Capability.ALTER_QUOTAS})  # what brokers allow that are not ours

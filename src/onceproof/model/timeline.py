@@ -15,6 +15,8 @@ and what belongs to it. Those of instances are what the application under test p
 | | applied, too: `on`, its target; applied and observed: `open`, what of the input was not committed |
 | `broker` | `node`, `action`: killed, shut down, started, frozen, thawed |
 | `link` | `instance`, `node`, `action`: cut, reset, latency, cleared: what was done to the link between them |
+| `answer` | `instance`, `node`, `api`, `version`, `correlation`, `client`, `at`: the answer to this request of it was |
+| | dropped or delayed at that time; `api` is the key of the API, `at` epoch milliseconds |
 | `leaders` | `leaders`: of how many partitions each node was elected as leader, because a fault asked for it |
 | `excused` | `instance`, `of`: what a thread of it may die of until it is started again `starts` times and once |
 | `topic` | `role`, `config`: the configuration of a topic was changed |

@@ -291,6 +291,12 @@ STATIC_MEMBERSHIP = Variant(
     "STATIC_MEMBERSHIP", "As DEFAULT_CONFIG; each instance has a group.instance.id.", {STATIC: True}
 )
 
+STATIC_STREAMS_PROTOCOL = Variant(
+    "STATIC_STREAMS_PROTOCOL",
+    "As STREAMS_PROTOCOL; each instance has a group.instance.id.",
+    {**STREAMS_PROTOCOL.parameters, **STATIC_MEMBERSHIP.parameters},
+)
+
 INSTANCE = "{instance}"  # in a value of the configuration: the name of the instance
 HALTS = "onceproof.halts.in.deletion"  # configuration: whether an instance ends itself while it deletes a segment
 

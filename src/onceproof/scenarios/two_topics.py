@@ -29,6 +29,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     ROLLING,
+    STATIC_STREAMS_PROTOCOL,
     STREAMS_PROTOCOL,
     Bulk,
     Exercise,
@@ -84,6 +85,7 @@ VARIANTS = variants_of(
         "UNORDERED", "As DEFAULT_CONFIG; tasks do not wait, so the order is no promise.", {**KILLED, "unordered": True}
     ),
     replace(STREAMS_PROTOCOL, parameters={**STREAMS_PROTOCOL.parameters, **KILLED}),
+    replace(STATIC_STREAMS_PROTOCOL, parameters={**STATIC_STREAMS_PROTOCOL.parameters, **KILLED}),
     replace(ROLLING, parameters={**ROLLING.parameters, **LAGS}),
 )
 
