@@ -130,10 +130,10 @@ class AnswerLoss(FaultRun):
         what = f"The answer of node {lost.node} to {names[lost.api]} {lost.correlation} of {lost.client or 'a client'}"
         how = f"came {lost.passed_ms:,} ms late" if lost.passed_ms is not None else "was dropped"
         gave_up = "" if lost.ended_ms is None else f", and given up after {lost.ended_ms:,} ms"
-        return proof, [*self._missing(lost)], f"{what} {how}{gave_up}; {self._name} went on."
+        return proof, [*self._missing(lost)], f"{what} {how}{gave_up}; {self._name} continued."
 
     def _missing(self, lost: LostAnswer) -> Iterator[str]:
-        """The missing part of the proof that the client felt it, and went on."""
+        """The missing part of the proof that the client felt it, and continued."""
         if self._delays and lost.passed_ms is None:
             yield f"{self._name} had given the request up before its answer was due"
         if not self._delays and lost.ended_ms is None:
