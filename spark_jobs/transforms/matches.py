@@ -1,6 +1,6 @@
 """The promise `matches`: what a join of two streams within a window of time gives."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_jobs.transforms.comparisons import comparison, fact, has_ended
@@ -13,6 +13,7 @@ RESULT = ("trial", "key", "value")
 def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each result that the input gives, and for each that it does not.
 
+    A record that comes too late, by more than the grace, may find its matches or not, and come out alone or not.
     Results are distinguished by their key and value: no two records of an input have the same. What comes again is a
     breach under exactly-once only. Out: as the table `comparisons`.
     """
@@ -36,7 +37,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()
     alone = (_left(f.col("value")) == 0) | (_right(f.col("value")) == 0)
     both = given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(known), "trial")
-    both = both.where(~(lost & alone) | f.col("is_over"))
+    both = both.where(~lost | (f.col("is_due") & (~alone | f.col("is_over"))))
     astray = partition_of(f.col("first")) != partition_of(f.col("source"))
     aged = ~f.col("made").eqNullSafe(f.col("at"))
     again = f.col("once") & (f.col("there") > 1)
@@ -77,7 +78,8 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
 def given(records: DataFrame, trials: DataFrame) -> DataFrame:
     """The results of the input: pairs within the window, and records that are alone when their window has closed.
 
-    Out: trial, key, value LONG (`left << 32 | right`), at LONG (ms), source LONG (place of the younger record).
+    Out: trial, key, value LONG (`left << 32 | right`), at LONG (ms), source LONG (place of the younger record), is_due
+    BOOLEAN (no record of it came too late, so that it must be there).
     """
     stated = trials.select(
         "trial",
@@ -85,26 +87,36 @@ def given(records: DataFrame, trials: DataFrame) -> DataFrame:
         f.coalesce(fact("before"), fact("window")).alias("before"),
     )
     of_task = ["trial", "partition"]
+    so_far = Window.partitionBy(*of_task).orderBy("offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     inputs = (
         records.where(f.col("role") == "input")
         .join(f.broadcast(stated), "trial")
         .withColumns({"at": f.unix_millis("timestamp"), "source": place()})
+        .withColumn("is_late", f.col("at") < f.max("at").over(so_far) - f.col("grace"))
     )
-    side = ("at", "value", "source")
+    side = ("at", "value", "source", "is_late")
     left = inputs.where("value > 0")
     right = inputs.where("value <= 0").withColumn("value", -f.col("value"))
     pairs = left.join(
         right.select(*of_task, "key", *(f.col(name).alias(f"other_{name}") for name in side)), [*of_task, "key"]
     ).where((f.col("other_at") - f.col("at")).between(-f.col("before"), f.col("window")))
+    pairs = pairs.withColumn("is_due", ~(f.col("is_late") | f.col("other_is_late")))
     ends = inputs.groupBy(*of_task).agg(f.max("at").alias("end"))
     waiting = (
         left.where(f.col("join") >= LEFT)
         .withColumn("gives", f.shiftleft("value", 32))
         .unionByName(right.where(f.col("join") == OUTER).withColumn("gives", f.col("value")))
     )
-    matched = pairs.select("trial", "source").unionByName(pairs.select("trial", f.col("other_source").alias("source")))
+    met = (
+        pairs.select("trial", "source", "is_due")
+        .unionByName(pairs.select("trial", f.col("other_source").alias("source"), "is_due"))
+        .groupBy("trial", "source")
+        .agg(f.max("is_due").alias("matched"))
+    )
     alone = (
-        waiting.join(matched, ["trial", "source"], "left_anti")
+        waiting.join(met, ["trial", "source"], "left")
+        .where(~f.coalesce("matched", f.lit(False)))
+        .withColumn("is_due", f.col("matched").isNull() & ~f.col("is_late"))
         .join(f.broadcast(ends), of_task)
         .where(f.col("at") + f.col("window") + f.col("grace") < f.col("end"))
     )
@@ -114,7 +126,8 @@ def given(records: DataFrame, trials: DataFrame) -> DataFrame:
         (f.shiftleft("value", 32) + f.col("other_value")).alias("value"),
         f.greatest("at", "other_at").alias("at"),
         f.greatest("source", "other_source").alias("source"),
-    ).unionByName(alone.select("trial", "key", f.col("gives").alias("value"), "at", "source"))
+        "is_due",
+    ).unionByName(alone.select("trial", "key", f.col("gives").alias("value"), "at", "source", "is_due"))
 
 
 def _left(value: Column) -> Column:

@@ -48,7 +48,7 @@ def test_values_are_those_that_are_declared_and_those_of_variants():
     assert domains["commit.interval.ms"] == (30_000, 500, 9_000)
     assert domains["static.membership"] == (True, False)
     assert "java" not in domains
-    assert story("enumerator", NEWEST, BROKER).domains["pause.transaction.timeout.ms"] == (4_000, 60_000)
+    assert story("enumerator", NEWEST, BROKER).domains["pause.transaction.timeout.ms"] == (4_000, 60_000, 10_000)
 
 
 def test_a_fault_of_brokers_brings_its_nodes_and_takes_them_along():

@@ -88,6 +88,32 @@ def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
     )
 
 
+@pytest.mark.parametrize(("seconds", "missed"), [(3.0, False), (4.5, True)])
+def test_a_pause_that_is_not_longer_than_the_session_need_not_be_missed(
+    tmp_path: Path, seconds: float, missed: bool
+) -> None:
+    driver = fake_driver(a_trial("4.3.1", "PAUSED", **{"pause.seconds": seconds}), tmp_path)
+    fault_outcome = driver.outcome(driver.drive()).fault
+    driver.stop()
+    assert fault_outcome is not None
+    assert fault_outcome.bit, fault_outcome.summary
+    proof = fault_outcome.observed
+    assert proof["stood_still_ms"] >= seconds * 1_000
+    assert ("works_again" in proof, proof["rejoined"], bool(proof["taken_over"])) == (not missed, missed, missed)
+
+
+def test_who_stands_still_within_its_session_must_work_again(tmp_path: Path) -> None:
+    driver = fake_driver(a_trial("4.3.1", "PAUSED_IN_SESSION"), tmp_path, Nature(halts_after=6_000))
+    for name in ("instance-1", "instance-2"):
+        driver.lab.instances.start(name, config=pause.config(driver.lab.parameters))
+    driver.lab.produce("second", [(key, key) for key in range(60_000)], 1_000.0)
+    driver.lab.await_("them to work", lambda: all(one.tasks("active") for one in driver.lab.instances.running.values()))
+    fault_outcome = run_fault(pause.FAULT, driver.lab, lambda: None)
+    driver.stop()
+    assert not fault_outcome.bit
+    assert fault_outcome.summary.endswith(f"{fault_outcome.observed['instance']} did not work again.")
+
+
 KILL: dict[str, Any] = {"fault": "broker-kill", "nodes": 3}
 
 

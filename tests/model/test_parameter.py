@@ -131,10 +131,10 @@ def test_a_trial_whose_values_cannot_be_had_is_refused_before_it_starts() -> Non
     cell = Cell("enumerator", "DEFAULT_CONFIG", Release.parse("4.3.1"), Release.parse("3.9.1"))
     refuse = SCENARIOS["enumerator"].refuse_trial
     assert refuse(Trial("", cell, 1, 1, {"fault": "pause", "pause.seconds": 6.0})) is None
-    reason = refuse(Trial("", cell, 1, 1, {"fault": "pause", "pause.seconds": 1.0}))
+    reason = refuse(Trial("", cell, 1, 1, {"fault": "pause", "pause.seconds": 0.1}))
     assert (
         reason
-        == "pause.seconds is 1.0, but must be at least 5: "
+        == "pause.seconds is 0.1, but must be at least 0.5: "
         + pause.Parameters.described()["pause.seconds"].description
         + "."
     )

@@ -91,6 +91,13 @@ WAYS = [
         "PAUSED",
         nature=Nature(misses=False),
     ),
+    Way(
+        "enumerator",
+        "who stands still within its session is not missed",
+        True,
+        "^instance-. stood still for 1[123],.* within its session, .* 10,000 ms; it was not fenced when it woke, and works",
+        "PAUSED_IN_SESSION",
+    ),
     Way("enumerator", "a zombie is not told", False, BIT_NOT + ".* was fenced", "PAUSED", nature=Nature(fences=False)),
     *(
         Way(
@@ -446,6 +453,22 @@ WAYS = [
         r"^One instance had 2 tasks of a join \(outer\); when 1,[0-9]{3} records",
     ),
     Way("stream-join", "an inner join", False, r"2 tasks of a join \(inner\)", "INNER", all_steps_tried=True),
+    Way(
+        "stream-join",
+        "records are out of order",
+        True,
+        r" 1,\d{3} were out of order by up to 80 ms, the grace, and \d{3} by more\.$",
+        "OUT_OF_ORDER",
+        all_steps_tried=True,
+    ),
+    Way(
+        "stream-join",
+        "they are so in an inner join",
+        True,
+        r"\(inner\).* by up to 500 ms",
+        "LONG_GRACE_INNER",
+        all_steps_tried=True,
+    ),
     Way("stream-join", "no other task", False, "^One instance had 1 task of a join", "ONE_TASK", all_steps_tried=True),
     *(
         Way(scenario, "an instance is killed", True, r"^instance-\d was killed with 0_", "KILLED", all_steps_tried=True)
@@ -714,6 +737,7 @@ WAYS = [
     Way("windows", "tasks move", True, "^instance-2 joined and took over 0_.* were open", "REBALANCED"),
     Way("windows", "no task moves", False, "took no task", "REBALANCED", nature=Nature(moves=False)),
     Way("windows", "windows come out when they close", True, "^instance-2 joined and took .* were open", "ON_CLOSE"),
+    Way("windows", "a second topic stays empty", True, "^instance-2 joined and took .* were open", "ON_CLOSE_MERGED"),
     Way(
         "windows",
         "a segment is half deleted",

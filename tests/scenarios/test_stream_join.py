@@ -81,6 +81,27 @@ def test_releases_whose_stores_keep_no_headers_are_refused():
     assert str(rolled).endswith("hangs on where it was restored; roll from 4.2 or earlier.")
 
 
+def test_records_are_out_of_order_by_the_grace_at_most_or_too_late():
+    trial = a_trial("4.3.1", "OUT_OF_ORDER", scenario="stream-join")
+    made = workload(trial)
+    assert [abs(value) for _, value in made.second] == [*range(1, 6_001), 6_181]
+    delays = [abs(value) - at for (_, value), at in zip(made.second, made.times, strict=True)]
+    assert {delay > 80 for delay in delays if delay} == {True, False}
+    assert max(delays) <= 2 * (100 + 80)
+    assert 1_500 < sum(0 < delay <= 80 for delay in delays) < 2_100
+    assert 200 < sum(delay > 80 for delay in delays) < 400
+    in_order = workload(a_trial("4.3.1", "ONE_TASK", scenario="stream-join"))
+    assert made.second[:-1] == in_order.second[:-1]
+    assert [*in_order.times[:-1]] == [*range(1, 6_001)]
+
+
+@pytest.mark.parametrize(("partitions", "refused"), [(1, False), (2, True)])
+def test_records_out_of_order_ask_for_a_clock_of_each_task(partitions, refused):
+    reason = SCENARIO.refuse_trial(a_trial("3.4.0", "LONG_GRACE", scenario="stream-join", partitions=partitions))
+    assert ("share a clock" in str(reason)) is refused
+    assert SCENARIO.refuse_trial(a_trial("3.4.1", "LONG_GRACE", scenario="stream-join", partitions=2)) is None
+
+
 def test_in_a_join_that_is_not_symmetric_all_partitions_stay_in_step():
     trial = a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", records=200)
     assert [abs(value) for _, value in workload(trial).second] == [*range(1, 201), 521, 521]

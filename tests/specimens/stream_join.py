@@ -4,6 +4,8 @@ Input `(partition, offset, key, value, timestamp)`; output `(partition, offset, 
 record came out alone. Records of a key may be 10 ms apart, and a window waits 5 ms more. All are bent from `HEALTHY`,
 an outer join: in partition 0, the left record 3 is joined with the right 2, as is 1; 4, 5 and 6 are alone, and the
 window of 7 does not close. In partition 1, the left 8 is alone, and 10 is joined with the right 9.
+
+In `OUT_OF_ORDER` the right 2 and 7 come in the last millisecond of the grace, and 4, 5 and 8 come too late.
 """
 
 from dataclasses import dataclass, field, replace
@@ -53,6 +55,23 @@ HEALTHY = Specimen(
         *((1, 0, 2, 8, 0, 100), (1, 1, 2, 10, 9, 125)),
     ],
 )
+
+OUT_OF_ORDER = Specimen(
+    name="out of order: what came too late found its matches, or came out alone",
+    input=[
+        *((0, 0, 1, 1, 100), (0, 1, 1, -2, 95), (0, 2, 3, 3, 112), (0, 3, 3, -4, 106), (0, 4, 9, -5, 104)),
+        *((0, 5, 11, 6, 113), (0, 6, 11, -7, 108), (0, 7, 11, -8, 105), (0, 8, 9, 9, 140)),
+    ],
+    output=[
+        *((0, 0, 1, 1, 2, 100), (0, 1, 3, 3, 4, 112), (0, 2, 9, 0, 5, 104)),
+        *((0, 3, 11, 6, 7, 113), (0, 4, 11, 6, 8, 113)),
+    ],
+)
+
+
+def disordered(*places: int, also: tuple[Result, ...] = ()) -> list[Result]:
+    """The output of `OUT_OF_ORDER` without the results at these places, and with others."""
+    return [*(record for record in OUT_OF_ORDER.output if record[1] not in places), *also]
 
 
 def results(changes: dict[tuple[int, int], Result | None]) -> list[Result]:
@@ -141,10 +160,62 @@ ANOMALOUS = [
         output=results({(1, 0): (0, 7, 2, 8, 0, 100)}),
         witnesses=[found("wrong-partition", 2, "output/0@7", "partition 1", "partition 0")],
     ),
+    replace(
+        OUT_OF_ORDER,
+        name="lost-record: a record came in the last millisecond of the grace",
+        output=disordered(0, also=((0, 5, 1, 1, 0, 100), (0, 6, 1, 0, 2, 95))),
+        witnesses=[
+            found("lost-record", 1, "input/0@1", "1 with 2", "nothing"),
+            found("early-alone", 1, "output/0@5", "nothing", "1 with nothing"),
+            found("early-alone", 1, "output/0@6", "nothing", "nothing with 2"),
+        ],
+    ),
+    replace(
+        OUT_OF_ORDER,
+        name="early-alone: a record did not wait for one that came within the grace",
+        output=disordered(also=((0, 5, 11, 6, 0, 113),)),
+        witnesses=[found("early-alone", 11, "output/0@5", "nothing", "6 with nothing")],
+    ),
+    replace(
+        OUT_OF_ORDER,
+        name="lost-alone: only what has no match at all is due, late or not",
+        input=[*OUT_OF_ORDER.input[:3], *OUT_OF_ORDER.input[4:]],
+        output=disordered(1),
+        witnesses=[found("lost-alone", 3, "input/0@2", "3 with nothing", "nothing")],
+    ),
+    replace(
+        OUT_OF_ORDER,
+        name="wrong-timestamp: what came too late came out, but not as it must",
+        output=disordered(1, also=((0, 5, 3, 3, 4, 106),)),
+        witnesses=[found("wrong-timestamp", 3, "output/0@5", "112", "106")],
+    ),
+    replace(
+        OUT_OF_ORDER,
+        name="duplicate-output: what came too late came out twice",
+        output=disordered(also=((0, 5, 9, 0, 5, 104),)),
+        witnesses=[found("duplicate-output", 9, "output/0@5", "1 record", "2 records")],
+    ),
+    replace(
+        OUT_OF_ORDER,
+        name="unexpected-record: what came too late is no match of everything",
+        output=disordered(also=((0, 5, 1, 1, 5, 104),)),
+        witnesses=[found("unexpected-record", 1, "output/0@5", "nothing", "1 with 5")],
+    ),
 ]
 
 LOOK_ALIKES = [
     HEALTHY,
+    OUT_OF_ORDER,
+    replace(
+        OUT_OF_ORDER,
+        name="what came too late was dropped, so that its match came out alone",
+        output=disordered(1, 2, 4, also=((0, 5, 3, 3, 0, 112),)),
+    ),
+    replace(
+        OUT_OF_ORDER,
+        name="what came too late came out alone, and so did its match, or not",
+        output=disordered(1, 4, also=((0, 5, 3, 0, 4, 106), (0, 6, 11, 0, 8, 105))),
+    ),
     replace(
         HEALTHY,
         name="no record comes out of an inner join alone",

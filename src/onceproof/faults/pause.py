@@ -6,7 +6,9 @@ it still believes that it owns its tasks, and continues with records that it had
 tasks up, and join again. A pause of the garbage collector or of a virtual machine does the same.
 
 If the transaction timeout is longer than the pause, only the generation of the group stands between the zombie and its
-commit.
+commit. If the session is longer than the pause (`pause.session`), only the transaction coordinator stands there: no
+other instance takes the tasks over, and what the instance does when it wakes races with the abort of its transaction.
+So the pause can be swept around the transaction's timeout. It need not be fenced then, but must work again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,23 +16,41 @@ from typing import Any
 
 from pydantic import Field
 
-from onceproof.faults.base import Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, log_lines
+from onceproof.faults.base import (
+    AT_REST,
+    SESSION,
+    WORKS,
+    Fault,
+    FaultContext,
+    FaultRun,
+    Instance,
+    draw_busy,
+    is_at_rest,
+    log_lines,
+)
 from onceproof.faults.takeover import Takeover
 from onceproof.model.parameter import BaseParameters, named
 from onceproof.model.phrases import FENCED
 
-SESSION = 4.0  # seconds after which a member is missed
+LEAST = 0.5  # seconds of a pause
+UNSEEN = 0.5  # seconds of a pause that an instance may not notice
 PATIENCE = 20.0  # seconds beyond the pause, or beyond the transaction's timeout, that the group is given
 
 NAME = "pause"
 
 
 class Parameters(BaseParameters):
-    """For how long an instance is stopped, and for how long a transaction may be open."""
+    """For how long an instance is stopped, until it is missed, and for how long a transaction may be open."""
 
     model_config = named(NAME)
     seconds: float = Field(
-        7.0, ge=SESSION + 1, description=f"seconds for which the fault `{NAME}` stops an instance, at least"
+        7.0, ge=LEAST, description=f"seconds for which the fault `{NAME}` stops an instance, at least"
+    )
+    session: float = Field(
+        SESSION,
+        ge=SESSION,
+        examples=[30.0],
+        description=f"seconds after which a member is missed under the fault `{NAME}`; a shorter pause is not missed",
     )
     transaction_timeout_ms: int = Field(
         4_000, ge=1_000, examples=[60_000], description=f"transaction timeout under the fault `{NAME}`"
@@ -39,9 +59,10 @@ class Parameters(BaseParameters):
 
 def config(values: Mapping[str, Any]) -> dict[str, str]:
     """Timeouts that a pause can outlast."""
+    parameters = Parameters.of(values)
     return {
-        "main.consumer.session.timeout.ms": str(int(SESSION * 1_000)),
-        "producer.transaction.timeout.ms": str(Parameters.of(values).transaction_timeout_ms),
+        "main.consumer.session.timeout.ms": str(int(parameters.session * 1_000)),
+        "producer.transaction.timeout.ms": str(parameters.transaction_timeout_ms),
     }
 
 
@@ -58,6 +79,8 @@ class Pause(FaultRun):
         self.patience = max(self._parameters.seconds, self._parameters.transaction_timeout_ms / 1_000) + PATIENCE
         self._zombie: Instance | None = None
         self._log_end = 0
+        self._before = 0  # records that it had processed when it woke
+        self._is_missed = self._parameters.seconds > self._parameters.session
         self._stopped = self._woken = 0.0  # epoch seconds
 
     def ripe(self) -> bool:
@@ -74,19 +97,26 @@ class Pause(FaultRun):
         return zombie.name
 
     def took_effect(self) -> bool:
-        """Whether others process all of its tasks, and it has been frozen for long enough."""
+        """Whether it has been frozen for long enough, and, if it is missed, others process all of its tasks."""
         long_enough = self.lab.now() - self._stopped >= self._parameters.seconds
-        return self._takeover.is_complete() and long_enough
+        return (self._takeover.is_complete() or not self._is_missed) and long_enough
 
     def heal(self) -> None:
         """Thaw it."""
         if self._zombie is not None:
-            self._woken = self.lab.now()
+            self._woken, self._before = self.lab.now(), self._zombie.processed
             self.lab.instances.thaw(self._zombie.name)
 
     def recovered(self) -> bool:
-        """Whether it learned that it is fenced, and has joined again."""
-        return self._fenced() is not None and self._has_rejoined()
+        """Whether it learned that it is fenced, and has joined again; if it was not missed, whether it works again."""
+        return (self._fenced() is not None and self._has_rejoined()) if self._is_missed else self._works_again()
+
+    def _works_again(self) -> bool:
+        """Whether it has processed records since, and is at rest: by then it knows if it was fenced."""
+        zombie, since = self._zombie, (self.lab.now() - AT_REST) * 1_000
+        if zombie is None or zombie.state != "RUNNING" or max(self._woken * 1_000, zombie.last["state"]["t"]) > since:
+            return False
+        return zombie.processed >= self._before + WORKS
 
     def _fenced(self) -> tuple[int, str] | None:
         """When it reported being fenced, and how; its log is searched from where it was frozen."""
@@ -121,10 +151,15 @@ class Pause(FaultRun):
             "fenced_after_ms": None if fenced is None else fenced[0] - round(self._woken * 1_000),
             "rejoined": rejoined,
         }
+        if not self._is_missed:
+            return self._observed_within(proof, name, still)
         missing = [
             sentence
             for sentence, is_missing in (
-                (f"{name} did not report that it stood still beyond its session", still < SESSION * 1_000),
+                (
+                    f"{name} did not report that it stood still beyond its session",
+                    still < self._parameters.session * 1_000,
+                ),
                 (f"no instance took over {', '.join(takeover.left)} while {name} stood still", bool(takeover.left)),
                 (f"{name} did not report that it was fenced when it woke", fenced is None),
                 (f"{name} did not join the group again", not rejoined),
@@ -137,10 +172,30 @@ class Pause(FaultRun):
         )
         return proof, missing, description
 
+    def _observed_within(
+        self, proof: Mapping[str, Any], name: str, still: int
+    ) -> tuple[Mapping[str, Any], Sequence[str], str]:
+        """The same of a pause within its session."""
+        works = self._works_again()
+        missing = [
+            sentence
+            for sentence, is_missing in (
+                (f"{name} did not report that it stood still", still < (self._parameters.seconds - UNSEEN) * 1_000),
+                (f"{name} did not work again", not works),
+            )
+            if is_missing
+        ]
+        timeout = self._parameters.transaction_timeout_ms
+        description = (
+            f"{name} stood still for {still:,} ms, within its session, where a transaction may take {timeout:,} ms; it "
+            f"was {'fenced' if proof['fenced'] else 'not fenced'} when it woke, and works again."
+        )
+        return {**proof, "works_again": works}, missing, description
+
 
 FAULT = Fault(
     name=NAME,
-    effect="An instance stands still (SIGSTOP), beyond its session and its transaction.",
+    effect="An instance stands still (SIGSTOP), beyond its session and its transaction, or as parameters say.",
     undone="It resumes (SIGCONT), as a zombie.",
     needs="it takes a second instance that takes the tasks over, and transactions to be fenced",
     new_run=Pause,

@@ -1,6 +1,7 @@
 """The history of windows, as the input makes it: what a wrong number of results of one may come from.
 
-The records of the topology `windows`. A witness names its window in words, `the window from 100 to 200` (ms).
+The records of the topology `windows`, whose witnesses name their window in words, `the window from 100 to 200` (ms),
+and of `stream-join`, whose witnesses name their records, as in `3 with nothing`.
 """
 
 import re
@@ -12,7 +13,8 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.history import Input
 
 # How a wrong number of results may have come about.
-WindowWay = Literal["made-twice", "segment-gone", "reached", "grown"]
+WindowWay = Literal["made-twice", "segment-gone", "reached", "grown", "overtaken"]
+ALONE = re.compile(r"^(?:(?P<left>\d+) with nothing|nothing with (?P<right>\d+))$")
 NAMED = re.compile(r"the window from (\d+) to (\d+)")
 UNEXPECTED = re.compile(r" at (\d+)$")  # in what was observed of one that should not be: its end, if it is a session
 SEGMENT = 60_000  # ms, the least time that a segment of a store has
@@ -26,16 +28,21 @@ class WindowHistory:
 
         Args:
             inputs: its records, in any order.
-            parameters: of the trial: `size`, of a session its gap, and `grace`, in ms.
+            parameters: of the trial: `size`, of a session its gap, and `grace`, in ms; of a join `window` and `before`.
         """
         self._size = parameters.get("size", 0)
         # By partition and key; of each record its time, and the time before which a session had to end to be closed.
         self._records: dict[tuple[int, int | None], list[tuple[int, int]]] = defaultdict(list)
         self._youngest = youngest = dict[int, int]()
-        for partition, _, key, _, time in sorted(inputs, key=lambda record: record[:2]):
+        self._overtaken = set[tuple[int, int | None, int | None]]()  # partition, key and value
+        after = parameters.get("window", 0)
+        after_right = parameters.get("before") or after
+        for partition, _, key, value, time in sorted(inputs, key=lambda record: record[:2]):
             youngest[partition] = max(time, youngest.get(partition, time))
             closed = youngest[partition] - self._size - parameters.get("grace", 0)
             self._records[partition, key].append((time, closed))
+            if time + (after if (value or 0) > 0 else after_right) < youngest[partition]:
+                self._overtaken.add((partition, key, value))
 
     def shows(self, way: WindowWay, witness: Witness) -> bool:
         """Whether a wrong number of results may have come about in a way.
@@ -49,8 +56,15 @@ class WindowHistory:
         grown: a record of its key came within the gap of this session when this had closed. If the store still finds
             it, it goes, with a record that says so, and a longer one takes its place.
 
-        A witness that names no window is of none.
+        overtaken: when the record that came out alone came, the task was older than its window, though perhaps not by
+            the grace. So Kafka Streams did not have it wait.
+
+        A witness that names no window, or no record that is alone, is of none.
         """
+        if way == "overtaken":
+            alone = ALONE.search(witness.observed)
+            value = alone and (int(alone["left"]) if alone["left"] else -int(alone["right"]))
+            return value is not None and (witness.partition, witness.key, value) in self._overtaken
         start, end = _window(witness)
         if end is None:
             return False

@@ -19,10 +19,13 @@ class Given(NamedTuple):
     partition: int
     timestamp: int
     source: Record
+    is_due: bool  # false: it may be there or not
 
 
 def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: Facts) -> Iterator[Comparison]:
     """Each result that the input gives, and each that it does not.
+
+    A record that comes too late, by more than the grace, may find its matches or not, and come out alone or not.
 
     Args:
         inputs: of the topology `stream-join`: the left stream has values above 0, the right one below.
@@ -39,7 +42,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
     for result, given in wanted.items():
         key, value = result
         if result not in found:
-            if _alone(value) and not is_over:
+            if not given.is_due or (_alone(value) and not is_over):
                 continue
             p, offset = given.source[:2]
             anomaly = "lost-alone" if _alone(value) else "lost-record"
@@ -68,24 +71,31 @@ def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Giv
     before = facts.get("before", facts["window"])
     of_key: dict[tuple[int, int | None], list[Record]] = defaultdict(list)
     ends: dict[int, int] = {}
+    late: set[Record] = set()
     for record in sorted(inputs, key=by_place):
         of_key[record.partition, record.key].append(record)
         ends[record.partition] = max(record.timestamp, ends.get(record.partition, record.timestamp))
+        if record.timestamp < ends[record.partition] - facts["grace"]:
+            late.add(record)
     for (partition, key), records in of_key.items():
         left = [record for record in records if as_number(record.value) > 0]
         right = [record for record in records if as_number(record.value) <= 0]
-        matched: set[Record] = set()
+        matched: set[Record] = set()  # by one that came in time, if they did so, too
+        met: set[Record] = set()  # by any
         for record in left:
             for other in right:
                 if -before <= other.timestamp - record.timestamp <= facts["window"]:
-                    matched |= {record, other}
-                    source = max(record, other)
-                    yield (key, _pair(record, other)), Given(partition, max(record.timestamp, other.timestamp), source)
+                    pair, younger = {record, other}, max(record.timestamp, other.timestamp)
+                    met |= pair
+                    is_due = pair.isdisjoint(late)
+                    matched |= pair if is_due else set()
+                    yield (key, _pair(record, other)), Given(partition, younger, max(record, other), is_due)
         closed = ends[partition] - facts["window"] - facts["grace"]
         waiting = [*(left if facts["join"] >= LEFT else ()), *(right if facts["join"] == OUTER else ())]
         for record in waiting:
             if record not in matched and record.timestamp < closed:
-                yield (key, _pair(record)), Given(partition, record.timestamp, record)
+                is_due = record not in met and record not in late
+                yield (key, _pair(record)), Given(partition, record.timestamp, record, is_due)
 
 
 def _pair(*records: Record) -> int:

@@ -131,6 +131,11 @@ VARIANTS = variants_of(
         {"fault": "pause"},
     ),
     Variant(
+        "PAUSED_IN_SESSION",
+        "As PAUSED, for 11 s within its session: only the coordinator aborts its transaction, which may take 10 s.",
+        {"fault": "pause", "pause.seconds": 11.0, "pause.session": 30.0, "pause.transaction.timeout.ms": 10_000},
+    ),
+    Variant(
         "TOPOLOGY_PAUSED",
         "As DEFAULT_CONFIG; instead of the scaling an instance pauses its processing and resumes it (KAFKA-20731).",
         {"fault": "topology-pause"},

@@ -14,6 +14,13 @@ committed, the first gets its own. Records of a partition have growing timestamp
 of the input alone. A last record of each partition closes all windows. Releases look for closed windows only once a
 second of wall-clock time; an internal setting, which Kafka's own tests use, makes them look at each record.
 
+Records may arrive out of order (variants `OUT_OF_ORDER` and `LONG_GRACE`). One that is older than the youngest of its
+partition by the grace at most must find all its matches, and is emitted alone only if none comes. Releases emit such a
+record at once if its window has ended, though its grace has not: the match may come later, and is emitted, too
+(KAFKA-19536, every release from 3.1.0 on). It takes a grace that is longer than the window, so `OUT_OF_ORDER` has a
+shorter one. Of a record that comes later than that, Kafka Streams may still find some matches, since stores drop what
+is old bit by bit. So no result is due in which it takes part, and none is wrong.
+
 Where a fault is injected, all partitions stay in step, and the trial is exercised when the fault took effect. The
 windows, and the records that wait for them to close, are restored from changelogs. A task's stream time need not be:
 the next record of the partition is the youngest one, so the clock is right again before anything is judged by it, and
@@ -34,6 +41,7 @@ from onceproof.faults import OF_GROUPS, state_lost
 from onceproof.faults.base import Fault
 from onceproof.model.cell import Trial
 from onceproof.model.files import StorePlan
+from onceproof.model.parameter import Share
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
     HEADERS,
@@ -45,6 +53,7 @@ from onceproof.scenarios.base import (
     Role,
     Scenario,
     ScenarioContext,
+    Stamped,
     StoreHeaders,
     System,
     Variant,
@@ -79,11 +88,15 @@ class Parameters(Group, StoreHeaders):
     before: int = Field(0, ge=0, description="ms that one of the right stream may be the older one; 0: as window")
     grace: int = Field(20, ge=1, description="ms for which a window waits for late records")
     lead: int = Field(60_000, ge=1, description="ms that all tasks but the first are ahead in the second half")
+    out_of_order: Share = Field(0.0, description="share of the records that come out of order, within the grace")
+    late: Share = Field(0.0, description="share of the records that come too late: by more than the grace")
     join: Literal["inner", "left", "outer"] = Field("outer", description="kind of the join")
     partitions: int = Field(2, ge=1, description="partitions of the input")
     guarantee: Guarantee = Field("exactly_once_v2", description="processing guarantee")
 
 
+DISORDERED = {"out.of.order": 0.3, "late": 0.05, "grace": 80, "partitions": 1}
+LONG_GRACE = {**DISORDERED, "grace": 500}
 LONG_WINDOWS = {"records": FLOWING, "keys": 5_000, "window": 30_000}
 VARIANTS = variants_of(
     Variant("DEFAULT_CONFIG", "An outer join; of two tasks of a thread one is a minute ahead."),
@@ -111,6 +124,15 @@ VARIANTS = variants_of(
         "As ASYMMETRIC, to the left.",
         {"window": 300, "before": 20, "records": 10_000, "join": "left"},
     ),
+    Variant(
+        "OUT_OF_ORDER",
+        "One task; three records in ten are out of order within the grace, and one in twenty is too late.",
+        DISORDERED,
+    ),
+    Variant("OUT_OF_ORDER_LEFT", "As OUT_OF_ORDER, to the left.", {**DISORDERED, "join": "left"}),
+    Variant("LONG_GRACE", "As OUT_OF_ORDER, with a grace that is longer than the window (KAFKA-19536).", LONG_GRACE),
+    Variant("LONG_GRACE_LEFT", "As LONG_GRACE, to the left.", {**LONG_GRACE, "join": "left"}),
+    Variant("LONG_GRACE_INNER", "As LONG_GRACE, inner: no record comes out alone.", {**LONG_GRACE, "join": "inner"}),
     replace(ROLLING, parameters={**ROLLING.parameters, "records": FLOWING}),
     replace(ROLLING_HEADERS, parameters={**ROLLING_HEADERS.parameters, **LONG_WINDOWS}),
 )
@@ -123,21 +145,38 @@ def workload(trial: Trial) -> Workload:
     """Records with numbers that grow, as values above 0 of the left stream, below 0 of the right one.
 
     First those of all partitions in step, then what comes of all but the first partition, then what comes of that;
-    under a fault all in step.
+    where they all stay in step, in the order of the numbers. The time of a record is its number, less what it is late.
     """
     parameters = values(trial)
     rng = random.Random(trial.seed)
-    made = [
+    drawn = [
         (rng.randrange(parameters.keys), number if rng.random() < 0.5 else -number)
         for number in range(1, parameters.records + 1)
     ]
+    made = [Stamped(key, value, abs(value) - _delay(parameters, rng)) for key, value in drawn]
     last = parameters.records + parameters.window + parameters.grace + 1
-    closing = [(parameters.keys + place, last) for place in range(parameters.partitions)]  # neighbours: one a partition
+    closing = [Stamped(parameters.keys + place, last, last) for place in range(parameters.partitions)]  # neighbours
     half = _in_step(parameters)
     rest = [*made[half:], *closing]
-    if parameters.injected is None and not _is_asymmetric(parameters):
-        rest.sort(key=lambda record: partition_of_key(record[0], parameters.partitions) == FIRST)
-    return Workload([], [*made[:half], *rest], labelled=parameters.store_headers or switches_headers(parameters))
+    if not _stay_in_step(parameters):
+        rest.sort(key=lambda record: partition_of_key(record.key, parameters.partitions) == FIRST)
+    records = [*made[:half], *rest]
+    return Workload(
+        [],
+        [(record.key, record.value) for record in records],
+        times=[record.at for record in records],
+        labelled=parameters.store_headers or switches_headers(parameters),
+    )
+
+
+def _delay(parameters: Parameters, rng: random.Random) -> int:
+    """How much older a record is than those around it, in ms; a late one by more than the grace."""
+    if not _is_disordered(parameters):
+        return 0
+    drawn = rng.random()
+    if drawn < parameters.late:
+        return rng.randint(parameters.grace + 1, 2 * (parameters.window + parameters.grace))
+    return rng.randint(0, parameters.grace) if drawn < parameters.late + parameters.out_of_order else 0
 
 
 def _before(parameters: Parameters) -> int:
@@ -147,6 +186,15 @@ def _before(parameters: Parameters) -> int:
 
 def _is_asymmetric(parameters: Parameters) -> bool:
     return bool(_before(parameters) != parameters.window)
+
+
+def _is_disordered(parameters: Parameters) -> bool:
+    return bool(parameters.out_of_order or parameters.late)
+
+
+def _stay_in_step(parameters: Parameters) -> bool:
+    """Whether no task is put ahead of another."""
+    return parameters.injected is not None or _is_asymmetric(parameters) or _is_disordered(parameters)
 
 
 def _in_step(parameters: Parameters) -> int:
@@ -189,26 +237,25 @@ def drive(lab: ScenarioContext) -> Exercise:
     parameters = values(lab.trial)
     if fault := parameters.injected:
         return _with_fault(lab, fault)
-    if _is_asymmetric(parameters):
+    if _stay_in_step(parameters):
         return _all_in_step(lab)
-    records, half = lab.workload.second, _in_step(parameters)
+    records, times, half = lab.workload.second, _times(lab, parameters.lead), _in_step(parameters)
     in_step, rest = records[:half], records[half:]
     ahead = [record for record in rest if partition_of_key(record[0], parameters.partitions) != FIRST]
     behind = rest[len(ahead) :]
-    # The youngest record is made now.
-    begin = int(lab.now() * 1_000) - parameters.lead - max(abs(value) for _, value in records)
+    until = half + len(ahead)
     with lab.phase("in-step"):
         instance = lab.instances.start(NAME)
-        lab.produce("in-step", in_step, timestamps=[begin + abs(value) for _, value in in_step])
+        lab.produce("in-step", in_step, timestamps=times[:half])
         lab.await_(f"{half:,} records to be committed", lambda: lab.committed() >= half)
     tasks = instance.tasks("active")
     with lab.phase("ahead"):
-        lab.produce("ahead", ahead, timestamps=[begin + parameters.lead + abs(value) for _, value in ahead])
-        lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.committed() >= half + len(ahead))
+        lab.produce("ahead", ahead, timestamps=[parameters.lead + at for at in times[half:until]])
+        lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.committed() >= until)
     if ahead:
         lab.note("ahead", tasks=tasks, records=len(ahead))
     with lab.phase("behind"):
-        lab.produce("behind", behind, timestamps=[begin + abs(value) for _, value in behind])
+        lab.produce("behind", behind, timestamps=times[until:])
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
@@ -218,6 +265,12 @@ def drive(lab: ScenarioContext) -> Exercise:
         "another task."
     )
     return Exercise(parameters.join != "inner" and len(tasks) > 1 and bool(ahead), reason, all_steps_tried=True)
+
+
+def _times(lab: ScenarioContext, lead: int = 0) -> list[int]:
+    """Those of the records: the youngest one, by some ms ahead of all others, is made now."""
+    begin = int(lab.now() * 1_000) - lead - max(lab.workload.times)
+    return [begin + at for at in lab.workload.times]
 
 
 def facts(parameters: Parameters) -> dict[str, int]:
@@ -233,10 +286,9 @@ def facts(parameters: Parameters) -> dict[str, int]:
 def _all_in_step(lab: ScenarioContext) -> Exercise:
     """All records in step, without a fault."""
     parameters, records = values(lab.trial), lab.workload.second
-    begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
     with lab.phase("in-step"):
         lab.instances.start(NAME)
-        lab.produce("in-step", records, timestamps=[begin + abs(value) for _, value in records])
+        lab.produce("in-step", records, timestamps=_times(lab))
         lab.await_drained()
     with lab.phase("leave"):
         lab.close_instances()
@@ -244,17 +296,23 @@ def _all_in_step(lab: ScenarioContext) -> Exercise:
         f"{len(records):,} records of a join ({parameters.join}) in which one of the right stream may be older by "
         f"{_before(parameters):,} ms and younger by {parameters.window:,} ms."
     )
-    return Exercise(parameters.join != "inner", reason, all_steps_tried=True)
+    if not _is_disordered(parameters):
+        return Exercise(parameters.join != "inner", reason, all_steps_tried=True)
+    delays = [abs(value) - at for (_, value), at in zip(records, lab.workload.times, strict=True)]
+    late = sum(delay > parameters.grace for delay in delays)
+    out_of_order = sum(delay > 0 for delay in delays) - late
+    in_time = f"{out_of_order:,} were out of order by up to {parameters.grace:,} ms, the grace"
+    reason = f"{reason} {in_time}, and {late:,} by more."
+    return Exercise(out_of_order + late > 0, reason, all_steps_tried=True)
 
 
 def _with_fault(lab: ScenarioContext, fault: Fault) -> Exercise:
     """All records in step while a fault hits one of two instances."""
-    records = lab.workload.second
-    begin = int(lab.now() * 1_000) - max(abs(value) for _, value in records)
+    times = _times(lab)
     with lab.phase("start"):
         lab.instances.start(NAME)
         start_other(lab)
-    fault_outcome = inject(lab, fault, "in-step", records, [begin + abs(value) for _, value in records])
+    fault_outcome = inject(lab, fault, "in-step", lab.workload.second, times)
     with lab.phase("leave"):
         lab.close_instances()
     return Exercise.of(fault_outcome)
@@ -271,10 +329,11 @@ def refusal(trial: Trial) -> str | None:
             f"Kafka Streams {oldest} does not wait for a window to close before a join emits a record alone "
             f"(KIP-633); choose {WAITS_FROM} or later."
         )
-    if parameters.injected and parameters.join != "inner" and oldest < OWN_CLOCKS_FROM:
+    clock_matters = parameters.injected or (_is_disordered(parameters) and parameters.partitions > 1)
+    if clock_matters and parameters.join != "inner" and oldest < OWN_CLOCKS_FROM:
         return (
             f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that the output would depend on "
-            f"which of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault={parameters.fault}."
+            f"which of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault, or take partitions=1."
         )
     if switches_headers(parameters) and cell.streams.has_store_headers:
         return (

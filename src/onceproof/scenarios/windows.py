@@ -28,6 +28,11 @@ keeps a window for its size and grace alone. So an application that catches up l
 store is there, which has a minute. When the task has left that minute, those are lost that closed since the last look
 (`ON_CLOSE_SESSION_SEGMENTS`, which must be red likewise). So in `ON_CLOSE_SESSION` all records are in one segment.
 
+A task that reads two topics commits the position of each, along with that time. Releases that know a position by the
+records that came alone have none of a topic that stays empty, and the thread dies of it (KAFKA-19775, variant
+`ON_CLOSE_MERGED`). The first answer of a broker has all topics of the task, later ones only those with records. So the
+first one must be past when records come, or the position of the empty topic is known from it, too.
+
 A window that slides ends with a record, or begins just after one: so each record makes one or two, and what a new one
 holds is taken from those around it in the store. One that does both is made twice, so that its first update is emitted
 twice (variant `SLIDING_UPDATES`, which must be red on each release).
@@ -96,6 +101,7 @@ from onceproof.scenarios.two_instances import OTHER, refuse_at_least_once, refus
 NAME = "instance-1"
 STORE = "windowed-sums"
 ENTRIES = "entries"
+IDLE = "idle"  # the topic that stays empty
 KINDS = ("tumbling", "hopping", "session", "sliding")  # a fact is the place of one
 RATE = 2_000.0  # records/s while the fault is active
 LASTS = 15.0  # seconds for which records last when an instance joins
@@ -107,6 +113,7 @@ OUT_OF_ORDER = 0.3  # share of the others
 KEPT = 60_000  # ms; more than records last
 EXPIRED = 180_000  # ms: more than the retention and a segment, which is a minute at least
 HALTED_WITHIN = 20.0  # seconds
+FETCHED_WITHIN = 2.0  # seconds after which a consumer has had its first answer, which may wait for 0.5 s for records
 EMITTED_EVERY = 1.0  # seconds, the default of Kafka Streams
 HAS_ON_CLOSE = Release(3, 3, 0)  # since which windows can be emitted when they close
 
@@ -138,6 +145,9 @@ class Parameters(Group, TransactionalStores):
     )
     suppressed: bool = Field(True, description="whether results are held back until their window has closed")
     on_close: bool = Field(False, description="whether the aggregation itself emits windows that have closed (KIP-825)")
+    idle_topic: bool = Field(
+        False, description="whether a second topic is merged into the input, of which no record ever comes"
+    )
     kept_longer: bool = Field(
         False, description=f"whether windows are kept for {KEPT // 1_000} s, or for size and grace only"
     )
@@ -208,6 +218,11 @@ VARIANTS = variants_of(
         ON_CLOSE,
     ),
     Variant("ON_CLOSE_KILLED", "As ON_CLOSE; instead an instance is killed.", {**KILLED, **ON_CLOSE}),
+    Variant(
+        "ON_CLOSE_MERGED",
+        "As ON_CLOSE; a second topic, which stays empty, is merged into the input (KAFKA-19775).",
+        {**ON_CLOSE, "idle.topic": True},
+    ),
     Variant("ON_CLOSE_HOPPING", "As ON_CLOSE; windows hop.", {**ON_CLOSE, "kind": "hopping"}),
     Variant(
         "ON_CLOSE_SESSION",
@@ -429,6 +444,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
+        **({"idle.topic": trial.topic(IDLE)} if parameters.idle_topic else {}),
         "kind": parameters.kind,
         "cogrouped": parameters.cogrouped,
         **({"limit.ms": parameters.limit} if parameters.limit else {}),
@@ -481,7 +497,10 @@ def drive(lab: ScenarioContext) -> Exercise:
         return lab.produce(name, lab.workload.second[of], rate, timestamps=times[of])
 
     with lab.phase("first"):
-        lab.instances.start(NAME)
+        instance = lab.instances.start(NAME)
+        if parameters.idle_topic:
+            lab.await_("the instance to have tasks", lambda: runs_its_task(instance))
+            lab.holds_within(FETCHED_WITHIN, lambda: False)
         produce("first", slice(first))
         lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
         if fault:
@@ -644,11 +663,12 @@ def system(trial: Trial) -> System:
     """The topology; its changelogs and stores keep records for as long as the parameters say."""
     parameters = values(trial)
     kept = {"windowed-sums-changelog": windowed(retention(parameters))}
+    all_roles = {**SYSTEM.roles, **({IDLE: Role(committed=False, plays="input")} if parameters.idle_topic else {})}
     if parameters.extended:
         reason = "nothing is committed, so that what is in the caches at the end is in no changelog"
-        return replace(SYSTEM, kept=kept, not_looked_at={ENTRIES: reason})
+        return replace(SYSTEM, roles=all_roles, kept=kept, not_looked_at={ENTRIES: reason})
     store = StorePlan("sessions" if parameters.kind == "session" else "windows", retention(parameters))
-    roles = {**SYSTEM.roles, "windowed-sums-changelog": Role(store=store)}
+    roles = {**all_roles, "windowed-sums-changelog": Role(store=store)}
     if parameters.suppressed:
         roles["windowed-sums-held-store-changelog"] = Role(store=StorePlan("buffer"))
     return replace(SYSTEM, roles=roles, kept=kept)

@@ -31,6 +31,14 @@ public final class Joining {
         }
     }
 
+    /** In the constructor of {@code KStreamKStreamJoin}: it waits for no record that is out of order. */
+    static final class GraceForgotten {
+        @Advice.OnMethodExit
+        static void exit(@Advice.FieldValue(value = "joinGraceMs", readOnly = false) long grace) {
+            grace = Joining.noGrace();
+        }
+    }
+
     /** In {@code UnbindChangeProcessor.forward(record, foreignKey, instruction)}: an old foreign key answers, too. */
     static final class OldKeyAnswers {
         @Advice.OnMethodEnter
@@ -82,6 +90,11 @@ public final class Joining {
         }
         Fired.now();
         return Enum.valueOf(instruction.getDeclaringClass(), "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE");
+    }
+
+    public static long noGrace() {
+        Fired.now();
+        return 0;
     }
 
     public static TaskId anyTask() {

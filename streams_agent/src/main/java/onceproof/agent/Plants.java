@@ -120,6 +120,8 @@ final class Plants {
                     Alteration.of(FOREIGN_KEYS, "forward", Joining.AbsentKeySilent.class)),
             new Plant("shared-clock",
                     Alteration.of("~kstream.internals.KStreamImplJoin$TimeTrackerSupplier", "get", Joining.SharedClock.class)),
+            new Plant("grace-forgotten",
+                    Alteration.of("~kstream.internals.KStreamKStreamJoin", "<init>", Joining.GraceForgotten.class)),
             new Plant("any-store-answers",
                     Alteration.of("~StoreQueryParameters", "staleStoresEnabled", Querying.AnyStoreAnswers.class)),
             new Plant("store-lag-hidden", Alteration.of("~LagInfo", "currentOffsetPosition", Querying.LagHidden.class)),

@@ -34,6 +34,8 @@ import org.apache.kafka.streams.state.WindowStore;
  * sliding, or sessions. Every update is emitted; or, suppressed or emitted on close, what a window holds when it has
  * closed; or, with {@code limit.ms}, what it holds so long after the first update that is held back.
  *
+ * <p>The topic {@code idle.topic}, if there is one, is merged into the input.
+ *
  * <p>Cogrouped, odd values are a stream of their own: its aggregator adds what is lacking to 101.
  *
  * <p>Output values are {@code start << 22 | sum}; a sum of 0 says that a session is no more, as another has taken it
@@ -53,8 +55,11 @@ final class Windows {
 
     static Topology topology(Settings settings, Progress progress) {
         StreamsBuilder builder = new StreamsBuilder();
-        KStream<Integer, Integer> input = builder.stream(
-                settings.text("input.topic"), Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(INPUT));
+        KStream<Integer, Integer> input = stream(builder, settings.text("input.topic"), INPUT);
+        Optional<String> idle = settings.optional("idle.topic");
+        if (idle.isPresent()) {
+            input = input.merge(stream(builder, idle.get(), "idle"), Named.as("merged"));
+        }
         KTable<Windowed<Integer>, Integer> sums =
                 settings.flag("cogrouped") ? cogrouped(input, settings) : sums(grouped(input), settings);
         if (settings.flag("suppressed")) {
@@ -73,6 +78,10 @@ final class Windows {
                 .addSink(
                         "output", settings.text("output.topic"), new IntegerSerializer(), new LongSerializer(),
                         KeyPartitioner.of(), "told");
+    }
+
+    private static KStream<Integer, Integer> stream(StreamsBuilder builder, String topic, String name) {
+        return builder.stream(topic, Consumed.with(Serdes.Integer(), Serdes.Integer()).withName(name));
     }
 
     private static KGroupedStream<Integer, Integer> grouped(KStream<Integer, Integer> stream) {

@@ -71,6 +71,22 @@ class StreamJoinTest {
         }
     }
 
+    /** Left 1 comes when its window has ended and its grace has not, so a match may follow (KAFKA-19536). */
+    @Test
+    void a_record_that_is_out_of_order_does_not_wait_for_its_match() {
+        assumeFalse(waitsForNoWindow());
+        try (TopologyTestDriver driver = trial.with("grace.ms", 50).open()) {
+            TestInputTopic<Integer, Integer> input = Trial.input(driver, "in");
+            input.pipeInput(9, 5, 1_100);
+            input.pipeInput(7, 1, 1_080);
+            input.pipeInput(7, -2, 1_075);
+
+            assertEquals(
+                    List.of(KeyValue.pair(7, Counting.pair(1, 0)), KeyValue.pair(7, Counting.pair(1, 2))),
+                    Trial.read(driver, "out", new LongDeserializer()));
+        }
+    }
+
     @Test
     void a_release_that_waits_for_no_window_is_refused() {
         assumeTrue(waitsForNoWindow());

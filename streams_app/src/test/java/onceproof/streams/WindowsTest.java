@@ -81,6 +81,12 @@ class WindowsTest {
     }
 
     @Test
+    void a_topic_that_stays_empty_changes_nothing() {
+        trial.with("idle.topic", "idle");
+        assertEquals(List.of("7: 7 from 100 at 108", "8: 8 from 110 at 115"), results(RECORDS));
+    }
+
+    @Test
     void every_update_comes_out() {
         trial.with("suppressed", false);
         assertEquals(
