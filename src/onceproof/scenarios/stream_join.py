@@ -333,7 +333,7 @@ def refusal(trial: Trial) -> str | None:
     if clock_matters and parameters.join != "inner" and oldest < OWN_CLOCKS_FROM:
         return (
             f"tasks of Kafka Streams {oldest} share a clock (KAFKA-14862), so that the output would depend on "
-            f"which of them an instance has; choose {OWN_CLOCKS_FROM} or later, or leave out fault, or take partitions=1."
+            f"which of them an instance has; choose {OWN_CLOCKS_FROM} or later, leave out fault, or take partitions=1."
         )
     if switches_headers(parameters) and cell.streams.has_store_headers:
         return (
