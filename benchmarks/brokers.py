@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.detection import RUN
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.releases import published_releases
+from onceproof.lab.releases import list_published
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import OnceproofError
@@ -27,15 +27,15 @@ from onceproof.settings import get_settings
 
 def main() -> None:
     """Run the trials and print their rows."""
-    asked = _asked()
-    releases = published_releases(get_settings().installation)
+    asked = _parse_arguments()
+    releases = list_published(get_settings().installation)
     print(f"{'brokers':9} {'seen':40} {'atomicity':>9} {'seconds':>8}")
     rows = [row(release, releases[-1], asked.seed) for release in releases if release.since(Release.parse(asked.first))]
     if not all(rows):
         sys.exit(1)
 
 
-def _asked() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="first", default=str(OLDEST), metavar="RELEASE", help="the first release")
     parser.add_argument("--seed", type=int, default=3, metavar="N")

@@ -134,7 +134,7 @@ def differing(verdicts: Verdicts, undisturbed: Verdicts, *, resumed: bool) -> It
             yield f"{cell} is {verdict}, undisturbed {right}"
 
 
-def lost(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+def find_lost(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     """What was stored, and is gone or another."""
     for name, verdict in before.items():
         if after.get(name) != verdict:
@@ -201,7 +201,7 @@ class Fire:
     def _strike(self, here: Sequence[psutil.Process]) -> Callable[[], None] | None:
         home, blow = self._home, self._struck.blow
         if self._struck.victim == DISK:
-            return _filled(home.path / "ballast")
+            return _fill_disk(home.path / "ballast")
         if self._struck.victim == CLOCK:
             offset = Path(home.environment["FAKETIME_TIMESTAMP_FILE"])
             offset.write_text(f"+{int(offset.read_text()) + HOUR}\n")
@@ -241,7 +241,7 @@ def _thaw(victim: psutil.Process) -> None:
         victim.resume()
 
 
-def _filled(ballast: Path) -> Callable[[], None]:
+def _fill_disk(ballast: Path) -> Callable[[], None]:
     """Fill the disk; returns how to empty it."""
     with suppress(OSError), ballast.open("wb", buffering=0) as file:
         os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(ballast.parent).free)
@@ -277,13 +277,13 @@ def run_once(
     ended = await_end(process, lambda: fire.look(process))
     fire.undo()
     struck.orphans += [*fire.orphans.values(), *left_after(home)]
-    struck.happened, struck.verdicts = _taken_in(struck, home, process.returncode, ended)
+    struck.happened, struck.verdicts = _take_in(struck, home, process.returncode, ended)
     struck.wrong += differing(struck.verdicts, undisturbed, resumed=False)
     failed = any(struck.verdicts.get(cell, Verdict.ERROR) == Verdict.ERROR for cell in undisturbed)
     if failed or home.not_stored():
         _resume(struck, home, undisturbed)
     struck.wrong += [f"{name} is not stored" for name in home.not_stored()]
-    struck.wrong += lost(stored, home.stored())
+    struck.wrong += find_lost(stored, home.stored())
     if struck.orphans:
         struck.wrong.append(f"left: {'; '.join(struck.orphans)}")
     struck.seconds = time.monotonic() - begin
@@ -296,7 +296,7 @@ def _resume(struck: Struck, home: Home, undisturbed: Verdicts) -> None:
     happened, verdicts = _again(struck, home, "--resume", "last")
     if NOTHING_TO_RESUME not in happened:
         struck.resumed = "yes"
-        struck.wrong += lost(finished, home.finished())
+        struck.wrong += find_lost(finished, home.finished())
     else:
         struck.resumed = "anew"
         if struck.verdicts:
@@ -312,10 +312,10 @@ def _again(struck: Struck, home: Home, *arguments: str) -> tuple[str, Verdicts]:
     process = home.start(*arguments)
     ended = await_end(process, lambda: None)
     struck.orphans += left_after(home)
-    return _taken_in(struck, home, process.returncode, ended)
+    return _take_in(struck, home, process.returncode, ended)
 
 
-def _taken_in(struck: Struck, home: Home, code: int, ended: bool) -> tuple[str, Verdicts]:
+def _take_in(struck: Struck, home: Home, code: int, ended: bool) -> tuple[str, Verdicts]:
     """What a command said, and its verdicts."""
     if not ended:
         struck.wrong.append(f"did not end within {ENDS_WITHIN:g} s")
@@ -336,7 +336,7 @@ class Undisturbed:
     seconds: float
 
 
-def undisturbed_run(home: Home) -> Undisturbed:
+def run_undisturbed(home: Home) -> Undisturbed:
     """Run the matrix, and look at the victims."""
     begin, process, seen = time.monotonic(), home.start(*MATRIX), dict[str, tuple[float, float]]()
 
@@ -392,7 +392,7 @@ class Results:
             else:
                 self.rows.append((seed, Struck(**row)))
 
-    def undisturbed(self, run: Callable[[], Undisturbed]) -> Undisturbed:
+    def get_undisturbed(self, run: Callable[[], Undisturbed]) -> Undisturbed:
         """That run, which is made if it is not known."""
         if self._undisturbed is None:
             self._undisturbed = run()
@@ -404,7 +404,7 @@ class Results:
         self.rows.append((seed, struck))
         self._append({"seed": seed, **asdict(struck)})
 
-    def passed(self, seed: int, victim: str, blow: str) -> bool:
+    def has_passed(self, seed: int, victim: str, blow: str) -> bool:
         """Whether the last run of a seed did."""
         of_seed = [struck for known, struck in self.rows if (known, struck.victim, struck.blow) == (seed, victim, blow)]
         return bool(of_seed) and of_seed[-1].moment is not None and not of_seed[-1].wrong
@@ -441,7 +441,7 @@ def faketime() -> Path | None:
     return found[0] if found else None
 
 
-def compiled(folder: Path) -> Path:
+def compile_libfaketime(folder: Path) -> Path:
     """What libfaketime lacks for librdkafka."""
     library = folder / "cnd_timedwait.so"
     source = Path(__file__).with_name("cnd_timedwait.c")
@@ -482,7 +482,7 @@ def home_for(victim: str) -> Iterator[Home]:
             offset.write_text("+0\n")
             (outputs / "sitecustomize.py").write_text(CUSTOM)
             environment = {
-                "LD_PRELOAD": f"{compiled(outputs)}:{faketime()}",
+                "LD_PRELOAD": f"{compile_libfaketime(outputs)}:{faketime()}",
                 "FAKETIME_TIMESTAMP_FILE": str(offset),
                 "FAKETIME_CACHE_DURATION": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
@@ -523,12 +523,12 @@ def main() -> None:
     with ExitStack() as stack:
         plain = stack.enter_context(home_for("command"))
         homes: dict[str, Home] = {}
-        undisturbed = results.undisturbed(lambda: undisturbed_run(plain))
+        undisturbed = results.get_undisturbed(lambda: run_undisturbed(plain))
         text = ", ".join(f"{cell} {verdict}" for cell, verdict in sorted(undisturbed.verdicts.items()))
         print(f"Undisturbed, in {undisturbed.seconds:.0f} s: {text}.\n\n{HEAD}", flush=True)
         for number, seed in enumerate(range(asked.seed, asked.seed + asked.runs), 1):
             victim, blow, _ = draw(seed, blows)
-            if results.passed(seed, victim, blow):
+            if results.has_passed(seed, victim, blow):
                 continue
             if victim in PLACES and victim not in homes:
                 homes[victim] = stack.enter_context(home_for(victim))

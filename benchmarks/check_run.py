@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measuring import measured
+from benchmarks.measuring import measure
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
-from onceproof.spark import compiled_for, spark_environment, submit_command
+from onceproof.spark import choose_compiler, spark_environment, submit_command
 
 COLUMNS = ("analysis", "optimization", "planning", "whole", "nodes", "shuffles", "broadcasts")
 
@@ -31,7 +31,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder, run.run_id)
         link(run, again)
-        took = measured(submit, again, sum(1 for _ in run.trials()))
+        took = measure(submit, again, sum(1 for _ in run.trials()))
     print(f"in all, with the start of Spark: {took.seconds:.1f} s, CPU {took.cpu:.1f} s, {took.memory / 2**30:.1f} GiB")
 
 
@@ -51,7 +51,7 @@ def link(run: RunFolder, again: Path) -> None:
 
 def submit(folder: Path, trials: int) -> None:
     """Run this file by spark-submit, with the settings of a run."""
-    environment = spark_environment(get_settings()) | compiled_for(trials)
+    environment = spark_environment(get_settings()) | choose_compiler(trials)
     subprocess.run(submit_command(__file__, "--check", str(folder)), env=environment, check=True)
 
 

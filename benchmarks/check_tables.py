@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measuring import measured
+from benchmarks.measuring import measure
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.model import matrices
 from onceproof.model.cell import Cell, Trial
@@ -49,9 +49,9 @@ def main() -> None:
             red = write_run(run, cluster, trials, records)
             title = f"{trials} trials of {records:,} records"
             table = Table("what", "seconds", "CPU s", "s a trial", "GiB", title=title)
-            spark = measured(collect_and_check, run)
+            spark = measure(collect_and_check, run)
             assert duplicates_in_spark(run) == red, "Spark did not find the trials with duplicate IDs"
-            peer = measured(consume, run, cluster.client())
+            peer = measure(consume, run, cluster.client())
             assert peer.result == red, "the peer did not find the trials with duplicate IDs"
             for name, took in (("Spark: collect and check", spark), ("consumer and dict", peer)):
                 figures = (f"{took.seconds:.1f}", f"{took.cpu:.1f}", f"{took.seconds / trials:.2f}")
@@ -147,10 +147,10 @@ def consume(run: RunFolder, client: Mapping[str, Any]) -> set[str]:
 
     It answers one of the seven questions that `check` answers, and leaves no table.
     """
-    places = {trial.topic(role): (trial.key, role) for trial in run.driven_trials() for role in ROLES}
+    places = {trial.topic(role): (trial.key, role) for trial in run.list_driven() for role in ROLES}
     keys: dict[str, dict[int, int]] = {trial: {} for trial, _ in places.values()}
     found = set()
-    for message in committed(client, list(places)):
+    for message in consume_committed(client, list(places)):
         trial, role = places[message.topic()]
         key, value = INTEGER.unpack(message.key())[0], INTEGER.unpack(message.value())[0]
         if role == "output" and keys[trial].setdefault(value, key) != key:
@@ -158,7 +158,7 @@ def consume(run: RunFolder, client: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def committed(client: Mapping[str, Any], topics: Collection[str]) -> Iterator[Message]:
+def consume_committed(client: Mapping[str, Any], topics: Collection[str]) -> Iterator[Message]:
     """All committed records of these topics, by a plain consumer."""
     settings = {"isolation.level": "read_committed", "enable.partition.eof": True, "fetch.wait.max.ms": 20}
     consumer = Consumer({**client, **settings, "group.id": "peer", "enable.auto.commit": False})

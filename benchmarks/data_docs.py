@@ -46,7 +46,7 @@ def main() -> None:
             pages = sorted(run.data_docs.parent.glob("validations/*/*/*/*.html"))
             assert len(pages) == results
             paths = (run.data_docs, pages[0])
-            served = [asked(client, path.relative_to(run.path).as_posix()) for path in paths]
+            served = [time_answer(client, path.relative_to(run.path).as_posix()) for path in paths]
         table.add_row(f"{results:,}", f"{built:.1f} s", f"{built / results * 1_000:.0f} ms", *served)
     Console().print(table)
 
@@ -69,7 +69,7 @@ def fill(run: RunFolder, trials: int) -> None:
         pq.write_table(pa.concat_tables(parts), run.table(name) / "part-0.parquet")
 
 
-def asked(client: TestClient, path: str) -> str:
+def time_answer(client: TestClient, path: str) -> str:
     """Milliseconds of an answer."""
     begin = time.perf_counter()
     assert client.get(f"/runs/{RUN}/{path}").status_code == 200

@@ -92,18 +92,18 @@ BROKERS = tuple(map(Release.parse, ("4.2.0", "4.2.1")))
 
 def main() -> None:
     """Run the trials and print what was seen."""
-    asked = _asked(sys.argv[1:])
+    asked = _parse_arguments(sys.argv[1:])
     print(HEAD)
-    with shared_brokers() as (folder, cluster):
-        of_brokers = chain.from_iterable(named(OF_BROKERS, asked.only, broker) for broker in BROKERS)
-        for name, cell in chain(named(CELLS, asked.only), of_brokers):
+    with share_brokers() as (folder, cluster):
+        of_brokers = chain.from_iterable(select_named(OF_BROKERS, asked.only, broker) for broker in BROKERS)
+        for name, cell in chain(select_named(CELLS, asked.only), of_brokers):
             if not asked.scenarios or cell.scenario in asked.scenarios:
                 drawn = [Trial(RUN, cell, number, number) for number in range(1, asked.trials + 1)]
                 print(row(folder, name, drawn, None if needs_own_cluster(drawn[0]) else cluster), flush=True)
 
 
 @contextmanager
-def shared_brokers() -> Iterator[tuple[Path, EmbeddedCluster]]:
+def share_brokers() -> Iterator[tuple[Path, EmbeddedCluster]]:
     """A folder, and brokers for all trials."""
     with tempfile.TemporaryDirectory() as folder:
         cluster = EmbeddedCluster.start(get_settings().installation, BROKER, Path(folder, "cluster"))
@@ -113,7 +113,7 @@ def shared_brokers() -> Iterator[tuple[Path, EmbeddedCluster]]:
             cluster.stop()
 
 
-def named(
+def select_named(
     rows: Sequence[tuple[str, str, str, str | None]], only: str, broker: Release = BROKER
 ) -> Iterator[tuple[str, Cell]]:
     """Cells whose name has a text, with it; a row is scenario, variant, release, and that to restart on."""
@@ -125,7 +125,7 @@ def named(
             yield name, cell
 
 
-def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trials", type=int, nargs="?", default=10)
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")

@@ -26,18 +26,18 @@ class Measured(Generic[T]):
     memory: int  # bytes (PSS): the most that its process and all below it had in memory at once
 
 
-def measured(work: Callable[..., T], *arguments: object) -> Measured[T]:
+def measure(work: Callable[..., T], *arguments: object) -> Measured[T]:
     """Do the work in a process of its own; what this takes to start does not count."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         process = psutil.Process(pool.submit(os.getpid).result())
-        done = pool.submit(_timed, work, *arguments)
+        done = pool.submit(_time, work, *arguments)
         memory = _memory_of(process)
         while not wait([done], timeout=EVERY).done:
             memory = max(memory, _memory_of(process))
         return Measured(*done.result(), memory)
 
 
-def _timed(work: Callable[..., T], *arguments: object) -> tuple[T, float, float]:
+def _time(work: Callable[..., T], *arguments: object) -> tuple[T, float, float]:
     def cpu() -> float:
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -66,7 +66,7 @@ def main() -> None:
     print(f"{mutations} mutations of {len(trials)} clean trials, {healthy} untouched; seed {seed}")
     tallies: dict[str, Tally] = defaultdict(Tally)
     planted = [
-        *itertools.islice(mutated(random.Random(seed)), (seed - 1) * mutations, seed * mutations),
+        *itertools.islice(draw_mutations(random.Random(seed)), (seed - 1) * mutations, seed * mutations),
         *itertools.islice(map(untouched, itertools.cycle(trials)), healthy),
     ]
     vendor = get_settings().artifacts / "data-docs-vendor"
@@ -89,7 +89,7 @@ def main() -> None:
     sys.exit(any(tally.agreed < tally.planted for tally in tallies.values()))
 
 
-def mutated(rng: random.Random) -> Iterator[Mutation]:
+def draw_mutations(rng: random.Random) -> Iterator[Mutation]:
     """Mutations without end: all kinds in turn."""
     turns = [partial(kind, clean) for clean in kept_trials() for kind in kinds(clean)]
     for mutate in itertools.cycle(turns):

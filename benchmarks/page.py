@@ -26,8 +26,8 @@ from onceproof.model.cell import Cell
 from onceproof.page.app import create_app
 from onceproof.page.matrix import Filters, matrix_of
 from onceproof.results.database import CellRow, RunRow, database
-from onceproof.results.history import stored_runs
-from onceproof.results.matrix_query import DEPTH, Dated, Known
+from onceproof.results.history import read_runs
+from onceproof.results.matrix_query import DEPTH, DatedVerdict, KnownVerdicts
 from onceproof.settings import Settings
 
 RUNS, REPEATS = 1_000, 20
@@ -42,7 +42,7 @@ def main() -> None:
         settings = Settings(home=Path(folder))
         fill(settings.database_url, runs)
         client = TestClient(create_app(settings))
-        newest = stored_runs(settings.database_url)[0]
+        newest = read_runs(settings.database_url)[0]
         table = Table("what", "median ms", "slowest ms", title=f"{runs:,} runs of {len(newest.cells)} cells")
         asked: dict[str, Callable[[], Response]] = {
             "the matrix, newest run": lambda: client.get("/"),
@@ -51,8 +51,8 @@ def main() -> None:
         }
         for what, ask in asked.items():
             assert ask().status_code == 200
-            table.add_row(what, *measured(ask))
-        table.add_row("peer: the newest run's view from all runs, not rendered", *measured(lambda: peer(settings)))
+            table.add_row(what, *measure(ask))
+        table.add_row("peer: the newest run's view from all runs, not rendered", *measure(lambda: peer(settings)))
         Console().print(table)
 
 
@@ -80,7 +80,7 @@ def fill(url: str, runs: int) -> None:
             connection.execute(insert(CellRow), cells)
 
 
-def measured(ask: Callable[[], object]) -> tuple[str, str]:
+def measure(ask: Callable[[], object]) -> tuple[str, str]:
     """Median and slowest of the repeats, in milliseconds."""
     times = []
     for _ in range(REPEATS):
@@ -92,13 +92,13 @@ def measured(ask: Callable[[], object]) -> tuple[str, str]:
 
 def peer(settings: Settings) -> object:
     """The same view, from all that is stored."""
-    runs = stored_runs(settings.database_url)
-    past: dict[Cell, list[Dated]] = defaultdict(list)
+    runs = read_runs(settings.database_url)
+    past: dict[Cell, list[DatedVerdict]] = defaultdict(list)
     for run in runs:
         for judged in run.cells:
             if len(past[judged.cell]) < DEPTH:
-                past[judged.cell].append(Dated(run.created, judged))
-    return matrix_of(Known(runs[0].id, runs[0].created, runs[0].matrix, past), Filters())
+                past[judged.cell].append(DatedVerdict(run.created, judged))
+    return matrix_of(KnownVerdicts(runs[0].id, runs[0].created, runs[0].matrix, past), Filters())
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.kafka_tests import Ended, run_class
-from onceproof.campaigns.sensitivity.plantings import Planting, planned, try_planned
+from onceproof.campaigns.sensitivity.plantings import Planting, plan_trials, try_planned
 from onceproof.harness import harness_version
 from onceproof.model.errors import UsageError
 from onceproof.model.matrices import BROKER
@@ -139,7 +139,7 @@ def run_trial_of(job: Job) -> Done:
         with tempfile.TemporaryDirectory() as folder:
             run = RunFolder(Path(folder, "20260101T000000-0000"))
             [trial] = try_planned(
-                get_settings().installation, run, planned(run.run_id, [planting], 1, seed), broker, lambda _: None
+                get_settings().installation, run, plan_trials(run.run_id, [planting], 1, seed), broker, lambda _: None
             )
         if trial.found or not trial.error:
             break

@@ -45,7 +45,7 @@ def main() -> None:
     assert result.get("verdicts"), result
     cells, seconds, tasks = len(result["verdicts"]), result["seconds"], tasks_of(result["run"])
     trials = sum(verdict["trials"] for verdict in result["verdicts"])
-    driven = covered([task for task in tasks if task.name in DRIVING])
+    driven = sum_covered([task for task in tasks if task.name in DRIVING])
     waited = [(task.start - task.scheduled).total_seconds() for task in tasks if task.name not in PATIENT]
     table = Table("what", "seconds", title=f"{cells} cells, {trials} trials, exit {done.returncode}")
     table.add_row("onceproof run: Airflow, trials, Spark, GX, Data Docs", f"{seconds:.0f}")
@@ -67,7 +67,7 @@ def tasks_of(run: str) -> Sequence[Task]:
     return [Task(name, *map(datetime.fromisoformat, times)) for name, *times in rows]
 
 
-def covered(tasks: Sequence[Task]) -> float:
+def sum_covered(tasks: Sequence[Task]) -> float:
     """For how many seconds at least one of the tasks ran."""
     seconds, until = 0.0, datetime.min
     for task in sorted(tasks, key=lambda task: task.start):

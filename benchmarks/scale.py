@@ -27,9 +27,17 @@ import pyarrow.dataset as ds
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.check_tables import BROKER, INTEGER, PARTITIONS, committed, enumerate_keys, prepare, transactional
+from benchmarks.check_tables import (
+    BROKER,
+    INTEGER,
+    PARTITIONS,
+    consume_committed,
+    enumerate_keys,
+    prepare,
+    transactional,
+)
 from benchmarks.check_tables import ROLES as TOPICS
-from benchmarks.measuring import Measured, measured
+from benchmarks.measuring import Measured, measure
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.model.cell import Trial
 from onceproof.model.record import Record
@@ -80,7 +88,7 @@ def main() -> None:
             finally:
                 cluster.stop()
     Console(width=120).print(table_of(figures))
-    for sentence in judged(figures):
+    for sentence in judge_figures(figures):
         print(sentence)
 
 
@@ -108,7 +116,7 @@ def readings(filled: Filled, readers: Readers) -> dict[str, Measured[Balance]]:
     for name, reader in readers.items():
         if name == EQUAL and filled.records > IN_MEMORY:
             continue
-        taken[name] = took = measured(reader, filled)
+        taken[name] = took = measure(reader, filled)
         text = f"{took.seconds:.1f} s, {took.cpu:.1f} s of CPU, {took.memory / 2**30:.2f} GiB"
         print(f"{name}: {text}", file=sys.stderr)
         if took.result != filled.planted:
@@ -128,7 +136,7 @@ def with_lists(filled: Filled) -> Balance:
     """One pass over all topics, and the checks of the independent reader."""
     roles = {filled.trial.topic(role): role for role in TOPICS}
     records: dict[str, list[Record]] = {role: [] for role in TOPICS}
-    for message in committed(filled.client, roles):
+    for message in consume_committed(filled.client, roles):
         place, sent = (message.partition(), message.offset()), message.timestamp()[1]
         records[roles[message.topic()]].append(decode_record(*place, message.key(), message.value(), timestamp=sent))
     witnesses = check_enumerator(records, {"partitions": PARTITIONS}).witnesses
@@ -140,7 +148,7 @@ def with_a_dict(filled: Filled) -> Balance:
     """One pass over input and output, and a dict that counts by key."""
     balance: dict[int, int] = {}
     signs = {filled.trial.topic("output"): 1, filled.trial.topic("input"): -1}
-    for message in committed(filled.client, signs):
+    for message in consume_committed(filled.client, signs):
         [key] = INTEGER.unpack(message.key())
         balance[key] = balance.get(key, 0) + signs[message.topic()]
     return {key: number for key, number in balance.items() if number}
@@ -201,7 +209,7 @@ def table_of(figures: Figures) -> Table:
     return table
 
 
-def judged(figures: Figures) -> Iterator[str]:
+def judge_figures(figures: Figures) -> Iterator[str]:
     """Sentences about the figures of ours."""
     for (less, before), (more, after) in pairwise(figures.items()):
         grew, times = after[OURS].seconds / before[OURS].seconds, more / less

@@ -25,7 +25,7 @@ from typing import Any
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search.log import ExplorationFolder, Tried, read_lines
-from onceproof.campaigns.search.verbs import asked_for, explore
+from onceproof.campaigns.search.verbs import ask_for, explore
 
 HEAD = "| target | schedules | found | minutes | median | trials | median |\n|---|---|---|---|---|---|---|"
 
@@ -121,7 +121,7 @@ def search(target: Target, seed: int, minutes: float, *, uniform: bool) -> Searc
             uniform=uniform,
             plant=target.name if target.plant else None,
         )
-        asked = asked_for(request, target.streams, folder.path.name, seed)
+        asked = ask_for(request, target.streams, folder.path.name, seed)
 
         def look(_phase: str) -> None:
             if any(map(target.is_shown_by, read_lines(folder.log_file))):
@@ -141,13 +141,13 @@ def row(target: Target, way: str, searched: Sequence[Searched], minutes: float) 
         f"{target.name} on {target.streams}",
         way,
         f"{sum(found)}/{len(searched)}",
-        *_listed(taken, found, ".1f"),
-        *_listed([search.trials for search in searched], found, "g"),
+        *_list_values(taken, found, ".1f"),
+        *_list_values([search.trials for search in searched], found, "g"),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _listed(values: Sequence[float], found: Sequence[bool], form: str) -> tuple[str, str]:
+def _list_values(values: Sequence[float], found: Sequence[bool], form: str) -> tuple[str, str]:
     """The values, and their median; those without success (`> VALUE`) count as longer than any other."""
     texts = [f"{value:{form}}" if there else f"> {value:g}" for value, there in zip(values, found, strict=True)]
     ranked = sorted(value if there else math.inf for value, there in zip(values, found, strict=True))

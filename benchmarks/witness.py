@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 
-from benchmarks.detection import RUN, named, shared_brokers
+from benchmarks.detection import RUN, select_named, share_brokers
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.trial import run_trial
 from onceproof.lab.witness import witness
@@ -20,7 +20,7 @@ from onceproof.model.cell import Trial
 from onceproof.model.files import TrialPlan
 from onceproof.model.published import NEWEST
 from onceproof.model.run_folder import TrialFolder
-from onceproof.pipeline.steps import published_here
+from onceproof.pipeline.steps import read_published_here
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -55,15 +55,15 @@ CELLS = (
 
 def main() -> None:
     """Run the trials and print what the driver says."""
-    asked = _asked()
+    asked = _parse_arguments()
     print(f"{'cell':48} {'alike':8} {'keys':>7} {'same release':>13} {'newest':>7} {'trial s':>8} {'replays s':>10}")
-    with shared_brokers() as (folder, cluster):
-        for name, cell in named(CELLS, asked.only):
+    with share_brokers() as (folder, cluster):
+        for name, cell in select_named(CELLS, asked.only):
             trial = Trial(RUN, cell, asked.seed, asked.seed)
             print(row(name, trial, TrialFolder(folder / trial.key), cluster), flush=True)
 
 
-def _asked() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="TEXT", help="cells whose name has this text")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
@@ -76,7 +76,7 @@ def row(name: str, trial: Trial, folder: TrialFolder, cluster: EmbeddedCluster) 
     if outcome.failed:
         return f"{name:48} not compared: {outcome.failed}"
     begin = time.monotonic()
-    newest = published_here().resolve(NEWEST)
+    newest = read_published_here().resolve(NEWEST)
     releases = [trial.cell.restart_on or trial.cell.streams, newest]
     reported = witness(get_settings().installation, TrialPlan.read(folder.trial_file), cluster, folder, releases)
     seconds = time.monotonic() - begin

@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from onceproof.campaigns.application import verbs
 from onceproof.campaigns.requests import ApplicationRequest
-from onceproof.model.cell import drawn_from
+from onceproof.model.cell import draw_seed
 from onceproof.model.errors import ExitCode, OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import application_service
@@ -47,7 +47,7 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {folder}")
     run = RunFolder(get_settings().runs / run_id)
     try:
-        request, seed = ApplicationRequest.of_params(params), drawn_from(run_id)
+        request, seed = ApplicationRequest.of_params(params), draw_seed(run_id)
         if service := get_settings().application_service:
             request = verbs.resolve_releases(folder, request)
             answer = application_service.run_application(service, run, folder, request, seed)

@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.campaigns.bisection import verbs
 from onceproof.campaigns.requests import BisectRequest
-from onceproof.model.cell import drawn_from
+from onceproof.model.cell import draw_seed
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.environment import of_the_lab
@@ -33,7 +33,7 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     run_id = new_run_id(dag_run.run_after, dag_run.run_id)
     try:
         run = RunFolder(get_settings().runs / run_id)
-        search = verbs.search_for(BisectRequest.of_params(params), seed=drawn_from(run_id))
+        search = verbs.search_for(BisectRequest.of_params(params), seed=draw_seed(run_id))
         print(verbs.as_table(verbs.bisect(run, search), search.title))
         return str(run.bisection_file)
     except OnceproofError as error:

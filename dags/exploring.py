@@ -24,7 +24,7 @@ from pendulum.tz.local_timezone import get_local_timezone
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
-from onceproof.model.cell import drawn_from
+from onceproof.model.cell import draw_seed
 from onceproof.model.errors import OnceproofError
 from onceproof.pipeline import steps
 from onceproof.settings import get_settings
@@ -57,18 +57,18 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     run_id = steps.new_run_id(dag_run.run_after, night)
     try:
         request = ExploreRequest.of_params(params)
-        root, drawn = get_settings().explorations, drawn_from(run_id)
+        root, drawn = get_settings().explorations, draw_seed(run_id)
         folder, asked = verbs.search_of(root, night, request, streams, run_id, drawn)
-        before = folder.spent_before(night)
+        before = folder.sum_spent_before(night)
 
-        def left() -> float:
+        def compute_left() -> float:
             since, now = dag_run.run_after.astimezone(), datetime.now().astimezone()
             return verbs.seconds_left(request, folder.spent - before, since, now)
 
-        if (seconds := left()) > 0:
+        if (seconds := compute_left()) > 0:
             folder.begin(night)
             verbs.explore(folder, asked, min(seconds, verbs.SLICE), named=bool(request.scenario))
-        if left() > 0:
+        if compute_left() > 0:
             return PokeReturnValue(is_done=False)
         found = verbs.complaint(folder, before)
     except OnceproofError as error:

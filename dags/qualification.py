@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.campaigns.qualification import verbs
 from onceproof.campaigns.requests import QualifyRequest
-from onceproof.model.cell import drawn_from
+from onceproof.model.cell import draw_seed
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.environment import of_the_lab
@@ -49,7 +49,7 @@ def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
     run = RunFolder(get_settings().runs / run_id)
     try:
-        found = verbs.qualify(run, QualifyRequest.of_params(params), streams, drawn_from(run_id))
+        found = verbs.qualify(run, QualifyRequest.of_params(params), streams, draw_seed(run_id))
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None
     if complaint := verbs.complaint(found):

@@ -49,7 +49,7 @@ from onceproof.pipeline import alerting, steps
 from onceproof.pipeline.environment import of_the_lab
 from onceproof.pipeline.request import RunRequest
 from onceproof.settings import get_settings
-from onceproof.spark import compiled_for, connector_jars, spark_environment
+from onceproof.spark import choose_compiler, connector_jars, spark_environment
 
 RUN = "{{ ti.xcom_pull('plan') }}"  # a template, because an argument would draw an arrow from `plan` to every task
 # Continues whatever became of single cells, but not if there is no plan.
@@ -192,7 +192,7 @@ class CollectAndCheck(SparkSubmitOperator):
         run = RunFolder(Path(self.application_args[-1]))
         with one_sentence():
             require_spark()
-        self.env_vars = spark_environment(get_settings()) | compiled_for(sum(1 for _ in run.trials()))
+        self.env_vars = spark_environment(get_settings()) | choose_compiler(sum(1 for _ in run.trials()))
         self.application_args = ["--owner", str(os.getpid()), *self.application_args]
         if read_json(run.run_file).get("connection") is None:
             super().execute(context)

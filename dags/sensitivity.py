@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from onceproof.campaigns.requests import SensitivityRequest
 from onceproof.campaigns.sensitivity import verbs
-from onceproof.model.cell import drawn_from
+from onceproof.model.cell import draw_seed
 from onceproof.model.errors import OnceproofError
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.environment import of_the_lab
@@ -43,7 +43,7 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     run_id = new_run_id(dag_run.run_after, f"{dag_run.run_id} {streams}")
     try:
         run = RunFolder(get_settings().runs / run_id)
-        asked = verbs.sense_for(SensitivityRequest.of_params(params), streams, seed=drawn_from(run_id))
+        asked = verbs.sense_for(SensitivityRequest.of_params(params), streams, seed=draw_seed(run_id))
         answer = verbs.sense(run, asked)
     except OnceproofError as error:
         raise AirflowFailException(str(error)) from None

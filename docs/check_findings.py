@@ -25,7 +25,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
-from onceproof.lab.artifacts import remembered, replay_class_path
+from onceproof.lab.artifacts import read_remembered, replay_class_path
 from onceproof.lab.java import FAST_START
 from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
 from onceproof.model.errors import HarnessError
@@ -141,7 +141,7 @@ def tools(profile: str = "pytest") -> list[Path]:
     """
     pom = FINDINGS / "pom.xml"
     out = HERE.artifacts / f"findings-{profile}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:8]}.classpath"
-    if jars := remembered(out):
+    if jars := read_remembered(out):
         return jars
     options = (f"-Dkafka={NEWEST if profile == 'kafka' else AFFECTED}", f"-P{profile}", f"-Dmdep.outputFile={out}")
     answer = maven(
@@ -149,7 +149,7 @@ def tools(profile: str = "pytest") -> list[Path]:
     )
     if not answer.succeeded:
         raise HarnessError(answer.reason)
-    return remembered(out)
+    return read_remembered(out)
 
 
 def launcher() -> list[Path]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.lab.comparing import compare_releases, net_of
-from onceproof.lab.releases import published_releases
-from onceproof.model.compared import Comparison
+from onceproof.lab.releases import list_published
+from onceproof.model.compared import TopologyComparison
 from onceproof.model.release import Release
 from onceproof.scenarios.net import OPTIMIZED
 from onceproof.settings import get_settings
@@ -26,7 +26,7 @@ NAMED = 3  # topologies
 def main(names: list[str]) -> None:
     """Compare each release with the next one."""
     settings = get_settings()
-    releases = list(map(Release.parse, names)) or published_releases(settings.installation)
+    releases = list(map(Release.parse, names)) or list_published(settings.installation)
     kept: list[dict[str, Any]] = json.loads(FILE.read_text()) if FILE.exists() else []
     known = {(row["before"], row["after"]) for row in kept}
     for pair in reversed(list(pairwise(releases))):  # the newest first
@@ -48,16 +48,16 @@ def main(names: list[str]) -> None:
         FILE.write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def _alike(comparisons: tuple[Comparison, ...]) -> list[list[Comparison]]:
+def _alike(comparisons: tuple[TopologyComparison, ...]) -> list[list[TopologyComparison]]:
     """Those with grave changes, with which the same becomes of them side by side; the most first."""
-    groups: dict[object, list[Comparison]] = defaultdict(list)
+    groups: dict[object, list[TopologyComparison]] = defaultdict(list)
     for comparison in comparisons:
         if comparison.grave:
             groups[comparison.alike].append(comparison)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _row(alike: list[Comparison]) -> dict[str, Any]:
+def _row(alike: list[TopologyComparison]) -> dict[str, Any]:
     return {
         "topologies": len(alike),
         "optimized": all(comparison.name.endswith(OPTIMIZED) for comparison in alike),

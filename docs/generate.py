@@ -191,7 +191,7 @@ def _parameter(name: str, parameter: Parameter) -> str:
 
 def scenarios() -> str:
     """Every scenario with its variants and parameters."""
-    of_faults = {name for fault in FAULTS.values() for name in fault.parameters.described()}
+    of_faults = {name for fault in FAULTS.values() for name in fault.parameters.describe()}
     parts = []
     for scenario in SCENARIOS.values():
         parts.append(f"## {scenario.name}")
@@ -237,7 +237,7 @@ def faults() -> str:
         since = f" It needs Kafka Streams {fault.since} or later." if fault.since else ""
         brokers = f" It needs {fault.nodes} brokers or more." if fault.nodes > 1 else ""
         parts.append(paragraph(f"The scenario must have this: {literal(fault.needs)}.{since}{brokers}"))
-        parts.append(bullets(_parameter(name, parameter) for name, parameter in fault.parameters.described().items()))
+        parts.append(bullets(_parameter(name, parameter) for name, parameter in fault.parameters.describe().items()))
     return page(
         "Faults and scenarios",
         "`onceproof trial SCENARIO --fault NAME` injects a fault. A dot says that the scenario allows the fault with "

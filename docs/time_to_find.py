@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from onceproof.campaigns.fuzz.grammar import Case, draw
-from onceproof.campaigns.fuzz.known import Cause, causes_in, explained
+from onceproof.campaigns.fuzz.known import IssueEffect, causes_in, explain
 from onceproof.campaigns.fuzz.relational import Difference, Judged, judge
 from onceproof.lab.lane import Lane
 from onceproof.model.release import Release
@@ -22,7 +22,7 @@ from onceproof.settings import get_settings
 NEVER = float("inf")
 
 
-def could_strike(cause: Cause, case: Case) -> bool:
+def could_strike(cause: IssueEffect, case: Case) -> bool:
     """Whether a case has what the cause needs."""
     struck = cause.struck(case, case.steps)
     return bool(struck) and cause.avoided(case, struck) != case
@@ -43,7 +43,7 @@ def first_reds(lane: Lane, seed: int, cases: int, *, uniform: bool) -> dict[str,
         case = draw(seed, number, lane.release, uniform=uniform)
         open_ones = (cause for cause in causes if not found.keys() >= set(cause.shows.values()))
         if any(could_strike(cause, case) for cause in open_ones) and (judged := run(case)).differences:
-            for key in explained(case, judged, causes, run).keys:
+            for key in explain(case, judged, causes, run).keys:
                 found.setdefault(key, number + 1)
     return found
 

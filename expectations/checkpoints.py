@@ -66,7 +66,7 @@ def validate(run: RunFolder, vendor: Path) -> Outcomes:
     """
     for old in (run.data_docs.parent, run.validations):
         shutil.rmtree(old, ignore_errors=True)
-    trials = _checked_trials(run)
+    trials = _select_checked(run)
     suites = {trial.key: suites_of(TrialPlan.read(run.trial(trial).trial_file).promises) for trial in trials}
     with TemporaryDirectory(prefix="validated-", dir=run.path) as results:
         outcomes = _in_shares(run, trials, suites, Path(results))
@@ -127,9 +127,9 @@ def _require_pages(run: RunFolder, results: int) -> None:
         raise HarnessError(f"Of {results} pages of the Data Docs {results - pages} were not drawn: the log says why.")
 
 
-def _checked_trials(run: RunFolder) -> list[Trial]:
+def _select_checked(run: RunFolder) -> list[Trial]:
     unreadable = read_json(run.table("errors.json"))
-    return [trial for trial in run.driven_trials() if trial.key not in unreadable]
+    return [trial for trial in run.list_driven() if trial.key not in unreadable]
 
 
 def _context(run: RunFolder, results: Path) -> Any:

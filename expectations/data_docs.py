@@ -39,7 +39,7 @@ def localise(site: Path, vendor: Path) -> None:
     used: set[str] = set()
     for page in site.rglob("*.html"):
         to_vendor = "../" * (len(page.relative_to(site).parts) - 1) + VENDOR
-        text = localised(page.read_text(), to_vendor, used)
+        text = localise_page(page.read_text(), to_vendor, used)
         page.write_text(text.replace("Data asset: None", f"Data asset: {html.escape(page.stem.partition('-')[2])}"))
     for path in used:
         target = site / VENDOR / path
@@ -50,7 +50,7 @@ def localise(site: Path, vendor: Path) -> None:
             shutil.copytree(webjars / Path(path).parents[1] / "webfonts", fonts, dirs_exist_ok=True)
 
 
-def localised(page: str, to_vendor: str, used: set[str]) -> str:
+def localise_page(page: str, to_vendor: str, used: set[str]) -> str:
     """The page with local scripts and styles; `used` gains their paths within the WebJars."""
 
     def local(tag: re.Match[str]) -> str:

@@ -34,7 +34,7 @@ def _rank(column: str) -> tuple[int, str]:
     return (ORDER.index(column) if column in ORDER else len(ORDER), column)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """GX puts a table's texts into its pages as they are, and a text may come from a log."""
     return "—" if value is None else html.escape(str(value))
 
@@ -56,7 +56,7 @@ class _ShowingRows(Expectation):
             RenderedTableContent(
                 content_block_type="table",
                 header_row=columns,
-                table=[[_shown(row[name]) for name in columns] for row in rows],
+                table=[[_show(row[name]) for name in columns] for row in rows],
                 styling={"body": {"classes": ["table", "table-bordered", "table-sm", "mt-3"]}},
             )
         ]

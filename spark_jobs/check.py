@@ -28,9 +28,9 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     """Write the tables of every trial that was collected."""
     tables.drop(run_folder, *tables.CHECKED)
     unreadable = tables.read_errors(run_folder)
-    trials = [trial for trial in run_folder.driven_trials() if trial.key not in unreadable]
+    trials = [trial for trial in run_folder.list_driven() if trial.key not in unreadable]
     facts = {trial.key: Outcome.read(run_folder.trial(trial).outcome_file).facts for trial in trials}
-    stated = in_memory(spark, stated_trials(run_folder, facts), checks.TRIALS)
+    stated = in_memory(spark, state_trials(run_folder, facts), checks.TRIALS)
     records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
     records = as_far_as(READ, records, facts)
     logs = segments_of(spark, run_folder, trials, records, stated)
@@ -40,9 +40,9 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
     shared = [frame.persist() for frame in (*checked.shared, *logs.shared)]
     made = {**checked.tables, "transactions": logs.transactions}
     for table in tables.CHECKED:
-        rows = named(made[table], stated)
+        rows = name_trials(made[table], stated)
         if table == "comparisons":
-            rows = rows.unionByName(named(logs.comparisons, stated)).unionByName(observed)
+            rows = rows.unionByName(name_trials(logs.comparisons, stated)).unionByName(observed)
         elif table == "findings":  # reading the comparisons again is quicker than making them again
             rows = rows.unionByName(comparison_findings(tables.read(spark, run_folder, "comparisons")))
         tables.write(run_folder, table, rows.select(*tables.columns_of(table)))
@@ -50,14 +50,16 @@ def check(spark: SparkSession, run_folder: RunFolder) -> None:
         frame.unpersist()
 
 
-def stated_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+def state_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
     """The rows of `checks.TRIALS`, from the facts of each trial by its key."""
     rows = []
     for number, (key, known) in enumerate(facts.items()):
         folder = run_folder.trial(key)
         plan = TrialPlan.read(folder.trial_file)
         dumps, entry_dumps = folder.dumps(), folder.entry_dumps()
-        stated = checks.stated(key, number, plan.check, plan.partitions, known, dumps, entry_dumps, plan.byte_stores)
+        stated = checks.state_trial(
+            key, number, plan.check, plan.partitions, known, dumps, entry_dumps, plan.byte_stores
+        )
         rows.append(stated)
     return rows
 
@@ -87,16 +89,16 @@ def segments_of(
     keys = [trial.key for trial in trials if run_folder.trial(trial).segments_file.exists()]
     if not keys:
         made = ("transactions", "comparisons")
-        transactions, comparisons = (in_memory(spark, [], tables.numbered(name)) for name in made)
+        transactions, comparisons = (in_memory(spark, [], tables.number_trials(name)) for name in made)
         return Segments(transactions, comparisons, ())
     plans = {key: TrialPlan.read(run_folder.trial(key).trial_file).roles for key in keys}
     roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role.committed]
     wanted = f.broadcast(in_memory(spark, roles, "name string, role string"))
-    entries = checks.numbered(tables.read_segments(spark, run_folder, keys), stated)
+    entries = checks.number_trials(tables.read_segments(spark, run_folder, keys), stated)
     undecoded = [{**c, "name": c["trial"]} for c in tables.read_corrupt(run_folder)]
     places = in_memory(spark, undecoded, "name string, role string, partition int, offset long")
     seen = records.unionByName(places, allowMissingColumns=True).join(wanted, ["name", "role"])
-    return check_segments(entries, checks.numbered(seen, stated), stated)
+    return check_segments(entries, checks.number_trials(seen, stated), stated)
 
 
 def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
@@ -111,7 +113,7 @@ def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str
     return rows
 
 
-def named(rows: DataFrame, trials: DataFrame) -> DataFrame:
+def name_trials(rows: DataFrame, trials: DataFrame) -> DataFrame:
     """Rows with the trial's name in place of its number."""
     names = f.broadcast(trials.select("trial", "name"))
     return rows.join(names, "trial").drop("trial").withColumnRenamed("name", "trial")

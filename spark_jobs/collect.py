@@ -27,9 +27,9 @@ from onceproof.model.cell import Trial
 from onceproof.model.client_properties import SERVERS, ClientProperties
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
-from onceproof.model.run_folder import Dump, RunFolder, read_contents
+from onceproof.model.run_folder import RunFolder, StoreDump, read_contents
 from spark_jobs import tables
-from spark_jobs.transforms.kafka import decoded, faults
+from spark_jobs.transforms.kafka import decode_messages, faults
 
 ANSWER_SECONDS = 15
 # What stores held: `tables.RECORDS` without the role, which is the name of the folder.
@@ -96,7 +96,7 @@ def copy_clusters(
     errors: dict[str, str] = {}
     corrupt: list[dict[str, Any]] = []
     clusters: dict[str, list[Trial]] = {}
-    for trial in run_folder.driven_trials():
+    for trial in run_folder.list_driven():
         clusters.setdefault(run_folder.cluster_of(trial), []).append(trial)
     for name, on_broker in clusters.items():
         file = run_folder.cluster_file(name)
@@ -198,7 +198,7 @@ def copy_topics(
     isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")
     faulty_topics = f.collect_set(f.when(f.col("fault").isNotNull(), f.col("topic")))
-    messages = decoded(read_topics(spark, brokers, [topic.name for topic in topics], isolation), named)
+    messages = decode_messages(read_topics(spark, brokers, [topic.name for topic in topics], isolation), named)
     records = messages.observe(faulty, faulty_topics.alias("topics")).where(f.col("fault").isNull())
     (
         tables.in_few_files(records.select(*tables.RECORDS.names))
@@ -208,13 +208,15 @@ def copy_topics(
     )
     if not (again := faulty.get["topics"]):
         return []
-    return [row.asDict() for row in faults(decoded(read_topics(spark, brokers, again, isolation), named)).collect()]
+    return [
+        row.asDict() for row in faults(decode_messages(read_topics(spark, brokers, again, isolation), named)).collect()
+    ]
 
 
 def copy_contents(run_folder: RunFolder, draft: Path) -> None:
     """Append what stores held to the draft: role `<store>-contents`, `offset` the number of the entry in its store."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for trial in run_folder.driven_trials():
+    for trial in run_folder.list_driven():
         for role, *place in read_contents(run_folder.trial(trial).contents):
             entry = dict(zip(("partition", "offset", "key", "value"), place, strict=True))
             rows[role].append({**entry, "trial": trial.key})
@@ -227,9 +229,9 @@ def copy_dumps(run_folder: RunFolder, draft: Path) -> None:
 
     As bytes it is in the role `<store>-entries`.
     """
-    dumps: dict[str, list[tuple[str, int, Dump]]] = defaultdict(list)
-    entries: dict[str, list[tuple[str, int, Dump]]] = defaultdict(list)
-    for trial in run_folder.driven_trials():
+    dumps: dict[str, list[tuple[str, int, StoreDump]]] = defaultdict(list)
+    entries: dict[str, list[tuple[str, int, StoreDump]]] = defaultdict(list)
+    for trial in run_folder.list_driven():
         folder = run_folder.trial(trial)
         for all_, of_trial in ((dumps, folder.dumps()), (entries, folder.entry_dumps())):
             for number, dump in enumerate(of_trial):
@@ -240,7 +242,7 @@ def copy_dumps(run_folder: RunFolder, draft: Path) -> None:
         append(draft, f"{store}-entries", (read_entries(*dump) for dump in of_store))
 
 
-def read_entries(trial: str, number: int, dump: Dump) -> pa.Table:
+def read_entries(trial: str, number: int, dump: StoreDump) -> pa.Table:
     """The entries of a dump as bytes, in the form of records."""
     same = {"partition": dump.partition, "offset": number, "key": None, "value": None, "trial": trial}
     rows = [
@@ -255,7 +257,7 @@ def read_entries(trial: str, number: int, dump: Dump) -> pa.Table:
     return pa.Table.from_pylist(rows, HELD)
 
 
-def read_dump(trial: str, number: int, dump: Dump) -> pa.Table:
+def read_dump(trial: str, number: int, dump: StoreDump) -> pa.Table:
     """The entries of a dump, in the form of records."""
     if not dump.file.stat().st_size:
         return HELD.empty_table()

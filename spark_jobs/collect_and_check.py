@@ -61,7 +61,7 @@ def session(run_folder: RunFolder) -> Iterator[SparkSession]:
 
 def settings(run_folder: RunFolder) -> dict[str, Any]:
     """Settings of the session in addition to those of `spark.conf`: what many records shuffle would fill a disk."""
-    outcomes = (Outcome.read(run_folder.trial(trial).outcome_file) for trial in run_folder.driven_trials())
+    outcomes = (Outcome.read(run_folder.trial(trial).outcome_file) for trial in run_folder.list_driven())
     compress = sum(outcome.produced.records for outcome in outcomes) > MANY
     return dict.fromkeys(("spark.shuffle.compress", "spark.shuffle.spill.compress"), "true") if compress else {}
 

@@ -42,7 +42,7 @@ def make_ahead(run_folder: RunFolder, perform: Perform, sleep: Callable[[float],
             continue
         before = left
         ended = [
-            trial for trial in run_folder.driven_trials() if trial.key not in tried and run_folder.can_be_read(trial)
+            trial for trial in run_folder.list_driven() if trial.key not in tried and run_folder.can_be_read(trial)
         ]
         new = {TrialPlan.read(run_folder.trial(trial).trial_file).check for trial in ended} - topologies
         if not (new or len(ended) >= TOGETHER):
@@ -77,7 +77,7 @@ def excerpt(run_folder: RunFolder, trials: Sequence[Trial]) -> RunFolder:
 
 def complete(run_folder: RunFolder, made: Iterable[RunFolder], perform: Perform) -> None:
     """Make what is in no part yet, at once if it is little, and of all of it the tables of the run."""
-    driven = run_folder.driven_trials()
+    driven = run_folder.list_driven()
     keys = {trial.key for trial in driven}
     parts = [part for part in made if {trial.key for trial in part.trials()} <= keys]
     there = {trial.key for part in parts for trial in part.trials()}

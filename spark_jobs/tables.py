@@ -87,7 +87,7 @@ def columns_of(table: str) -> list[str]:
     return [column.split()[0] for column in CHECKED[table].split(", ")]
 
 
-def numbered(table: str) -> str:
+def number_trials(table: str) -> str:
     """Columns of a table while the checks make it, with types: with the trial's number in place of its name."""
     return CHECKED[table].replace("trial string", "trial int", 1)
 

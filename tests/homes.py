@@ -160,7 +160,7 @@ class Home:
         """Digests of the outcomes of trials that say something."""
         found = {}
         for file in self.path.glob("runs/*/trials/*/outcome.json"):
-            if (outcome := Outcome.known(file)) and outcome.says_something:
+            if (outcome := Outcome.read_known(file)) and outcome.says_something:
                 found[str(file)] = hashlib.sha256(file.read_bytes()).hexdigest()
         return found
 

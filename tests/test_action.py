@@ -13,7 +13,7 @@ import yaml
 from typer.main import get_command
 
 from onceproof.cli import app
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.judged import Judgement
 from tests.published import keep_list
 from tests.specimens.files import an_app_answer, on_release
@@ -152,7 +152,7 @@ def test_each_release_of_an_application_that_is_not_green_is_annotated(call):
         on_release(streams="4.2.2", restart_on="4.3.1", judgement=Judgement.INCONCLUSIVE, reason="Not exercised."),
         on_release(streams="4.4.0", judgement=Judgement.GREEN),
     ]
-    answer = json.loads(json.dumps(encoded(an_app_answer(*releases))))
+    answer = json.loads(json.dumps(encode(an_app_answer(*releases))))
     assert list(call.of_application(answer)) == [
         "::error title=4.1.2 red::5%25 of sums | are%0Awrong",
         "::warning title=4.2.2 to 4.3.1 inconclusive::Not exercised.",

@@ -167,16 +167,16 @@ class Toy(FaultRun):
     def apply(self) -> str:
         return "nobody"
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         return True
 
     def heal(self) -> None:
         pass
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         return True
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         return {"seen": True}, [], "It struck nobody."
 
 

@@ -21,8 +21,8 @@ from benchmarks.chaos import (
     Undisturbed,
     differing,
     draw,
+    find_lost,
     has_no_owner,
-    lost,
     strays,
     until_struck,
 )
@@ -55,7 +55,7 @@ def test_a_verdict_that_says_something_must_be_the_undisturbed_one(expected, res
 
 def test_what_was_stored_must_be_there_and_the_same():
     before = {"a": "known", "b": "fixed", "c": "clean"}
-    assert list(lost(before, {"a": "known", "b": "clean", "d": "known"})) == [
+    assert list(find_lost(before, {"a": "known", "b": "clean", "d": "known"})) == [
         "b was fixed and is clean",
         "c was clean and is gone",
     ]
@@ -172,22 +172,22 @@ def test_what_was_told_must_be_stored(tmp_path):
 def test_results_are_gone_on_with_and_what_failed_is_repeated_and_remembered(tmp_path):
     file, made = tmp_path / "results", Undisturbed(RIGHT, {"spark": 80.0}, 100.0)
     first = Results(file)
-    assert first.undisturbed(lambda: made) == made
+    assert first.get_undisturbed(lambda: made) == made
     assert first.pace(made) == 1.0
     first.add(14, Struck("spark", "SIGKILL", None, seconds=50.0))  # too late
     assert first.pace(made) == 0.5
     first.add(14, Struck("spark", "SIGKILL", 1.0, resumed="yes", seconds=60.0))
     first.add(15, Struck("spark", "SIGSTOP", 1.0, wrong=["left: java"], orphans=["java"], seconds=70.0))
     again = Results(file)
-    assert again.undisturbed(lambda: pytest.fail("it is known")) == made
+    assert again.get_undisturbed(lambda: pytest.fail("it is known")) == made
     assert again.rows == first.rows
     assert again.pace(made) == 0.5  # the others were resumed, or failed
-    assert again.passed(14, "spark", "SIGKILL")
-    assert not again.passed(14, "task", "SIGKILL")  # with another --only
-    assert not again.passed(15, "spark", "SIGSTOP")
-    assert not again.passed(16, "broker", "SIGKILL")
+    assert again.has_passed(14, "spark", "SIGKILL")
+    assert not again.has_passed(14, "task", "SIGKILL")  # with another --only
+    assert not again.has_passed(15, "spark", "SIGSTOP")
+    assert not again.has_passed(16, "broker", "SIGKILL")
     again.add(15, Struck("spark", "SIGSTOP", 1.0, seconds=80.0))
-    assert Results(file).passed(15, "spark", "SIGSTOP")
+    assert Results(file).has_passed(15, "spark", "SIGSTOP")
     assert list(Results(file).summary()) == [
         "| spark | SIGKILL | 1 | 0 | 1 | 0 | 0 | 0 | 60 |",
         "| spark | SIGSTOP | 2 | 2 | 0 | 0 | 1 | 1 | 75 |",

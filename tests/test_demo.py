@@ -34,7 +34,7 @@ def act(run, streams="3.4.0", exercised=True, **found):
 
 def shown_by(one):
     console = Console(record=True, width=80)
-    for part in one.shown():
+    for part in one.show():
         console.print(part, soft_wrap=isinstance(part, str))
     return console.export_text()
 

@@ -28,8 +28,8 @@ from onceproof.cli import applications, terminal
 from onceproof.cli.fuzzing import print_fuzzed
 from onceproof.cli.trials import _print_trial
 from onceproof.model.files import Outcome
-from onceproof.model.json_file import encoded, read_json, write_json
-from onceproof.model.judged import Control, Judgement, Output
+from onceproof.model.json_file import encode, read_json, write_json
+from onceproof.model.judged import Judgement, Output, PlantedControl
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.app import create_app
 from onceproof.page.exports import annotations, report_of, vote, write_junit, write_summary
@@ -285,7 +285,7 @@ def test_the_action_writes_the_same_structure(call):
     def made(text: str) -> tuple[list[list[str]], list[str]]:
         asked = {"headline": text, "against": [{"text": text}], "to_do": [{"text": text}], "exit_code": 1}
         result = on_release(judgement=Judgement.RED, reason=text, advice=text)
-        answer = {**encoded(an_app_answer(result)), "fault": "pause"}
+        answer = {**encode(an_app_answer(result)), "fault": "pause"}
         summaries = ["\n".join(call.advice(asked)), "\n".join(call.application(answer))]
         commands = [*call.of_advice(asked), *call.of_application(answer)]
         assert not UNSEEN.search("".join([*summaries, *commands]))
@@ -346,7 +346,10 @@ def test_what_the_command_prints_has_no_markup_of_others(capsys):
         advice=MARKUP,
         outputs={MARKUP: Output(MARKUP, ignored=(MARKUP,))},
         not_looked_at={MARKUP: MARKUP},
-        controls=(Control("batch-lost", 2, {MARKUP: (MARKUP,)}, "b"), Control("record-twice", 1, {}, "c", MARKUP)),
+        controls=(
+            PlantedControl("batch-lost", 2, {MARKUP: (MARKUP,)}, "b"),
+            PlantedControl("record-twice", 1, {}, "c", MARKUP),
+        ),
         vacuous={MARKUP: (MARKUP,)},
     )
     applications._print(shown)

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from onceproof import harness
+from onceproof.model.json_file import write_json
 from tests import net
 from tests.conftest import ROOT
+from tests.track_record import MOST_DAYS
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
@@ -78,8 +80,8 @@ def test_a_trial_is_due_until_it_has_passed_with_these_sources(tmp_path):
 
 def test_a_trial_that_passed_long_ago_is_due_and_others_stay_noted(tmp_path):
     record = tmp_path / "net.json"
-    old = (NOW - timedelta(days=net.MOST_DAYS, seconds=1)).isoformat()
-    net.write_json(record, {"crash": {"digest": "1", "passed": old}})
+    old = (NOW - timedelta(days=MOST_DAYS, seconds=1)).isoformat()
+    write_json(record, {"crash": {"digest": "1", "passed": old}})
     assert net.is_due("crash", "1", record, NOW)
     assert not net.is_due("crash", "1", record, NOW - timedelta(seconds=2))
     other = net.NetRecord(record)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.measuring import Measured, measured
-from benchmarks.scale import EQUAL, MEMORY, OURS, PEER, READERS, fill, judged, readings, with_a_dict
+from benchmarks.measuring import Measured, measure
+from benchmarks.scale import EQUAL, MEMORY, OURS, PEER, READERS, fill, judge_figures, readings, with_a_dict
 from onceproof.lab.cluster import EmbeddedCluster
 
 
@@ -17,26 +17,26 @@ def took(seconds: float, memory: int = 2**30) -> Measured[Mapping[int, int]]:
 
 def test_growth_memory_and_the_plain_consumer_are_judged():
     good = {10**6: {OURS: took(20), PEER: took(21)}, 10**7: {OURS: took(100), PEER: took(210)}}
-    assert list(judged(good)) == [
+    assert list(judge_figures(good)) == [
         "1,000,000 to 10,000,000 records, 10 times as many: 5.0 times as long, linear.",
         "Memory: 1.00 GiB at most, within 8 GiB.",
         "1,000,000 records: 1.0 times as long as consumer and dict, faster.",
         "10,000,000 records: 0.5 times as long as consumer and dict, faster.",
     ]
     bad = {10**6: {OURS: took(20), PEER: took(2)}, 2 * 10**6: {OURS: took(51, MEMORY + 2**30), PEER: took(4)}}
-    assert list(judged(bad)) == [
+    assert list(judge_figures(bad)) == [
         "1,000,000 to 2,000,000 records, 2 times as many: 2.5 times as long, MORE THAN LINEAR.",
         "Memory: 9.00 GiB at most, MORE THAN 8 GiB.",
         "1,000,000 records: 10.0 times as long as consumer and dict, NOT FASTER.",
         "2,000,000 records: 12.8 times as long as consumer and dict, NOT FASTER.",
     ]
     equal = {10**6: {OURS: took(20), EQUAL: took(40), PEER: took(21)}}
-    assert "1,000,000 records: 0.5 times as long as consumer, all questions, faster." in judged(equal)
-    assert len(list(judged({10**4: {OURS: took(20), PEER: took(1)}}))) == 1, "of few records the start is all"
+    assert "1,000,000 records: 0.5 times as long as consumer, all questions, faster." in judge_figures(equal)
+    assert len(list(judge_figures({10**4: {OURS: took(20), PEER: took(1)}}))) == 1, "of few records the start is all"
 
 
 def test_work_is_measured_in_a_process_of_its_own():
-    measurement = measured(sum, range(3 * 10**7))
+    measurement = measure(sum, range(3 * 10**7))
     assert measurement.result == sum(range(3 * 10**7))
     assert measurement.cpu > 0
     assert measurement.memory > 2**20

@@ -14,7 +14,7 @@ from onceproof import statistics
 from onceproof.statistics import (
     MANY,
     _chances,
-    _needed,
+    _count_needed,
     control_trials,
     greens_needed,
     is_too_few,
@@ -321,14 +321,14 @@ def test_where_each_trial_is_red_all_of_them_are():
 
 def test_a_control_of_which_many_trials_were_green_does_not_ask_itself_too_deeply(monkeypatch):
     monkeypatch.setattr(statistics, "RATES", [0.01, 0.5, 1.0])
-    _needed.cache_clear()
+    _count_needed.cache_clear()
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 60)
     try:
         assert greens_needed(1, 100, 0.9) >= 1
     finally:
         sys.setrecursionlimit(before)
-        _needed.cache_clear()
+        _count_needed.cache_clear()
 
 
 def test_a_control_has_a_trial_even_if_no_green_stands_on_it():

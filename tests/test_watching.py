@@ -9,7 +9,7 @@ from watchfiles import Change
 
 from onceproof import cli
 from onceproof.campaigns.application import verbs
-from onceproof.cli.watching import _Named, rounds, watched
+from onceproof.cli.watching import _Named, list_watched, rounds
 from onceproof.model.errors import HarnessError, UsageError
 from tests.specimens.files import an_app_answer, on_release
 
@@ -37,7 +37,7 @@ def test_it_runs_at_once_and_when_a_source_changes_also_during_a_round(words):
 
 def test_what_is_watched_is_what_the_file_names(words, tmp_path):
     folder, source = words
-    assert watched(folder) == [folder / "onceproof.toml", folder / "src"]
+    assert list_watched(folder) == [folder / "onceproof.toml", folder / "src"]
     is_wanted = _Named([folder / "onceproof.toml", folder / "src"])
     assert is_wanted(Change.modified, str(source))
     assert is_wanted(Change.modified, str(folder / "onceproof.toml"))
@@ -58,12 +58,12 @@ topic = "out"
     jar = tmp_path / "target" / "shop.jar"
     jar.parent.mkdir()
     jar.touch()
-    assert watched(tmp_path) == [tmp_path / "onceproof.toml", jar]
+    assert list_watched(tmp_path) == [tmp_path / "onceproof.toml", jar]
 
 
 def test_of_a_file_that_cannot_be_read_the_next_change_may_be_the_remedy(tmp_path):
     (tmp_path / "onceproof.toml").write_text("no TOML")
-    assert watched(tmp_path) == [tmp_path / "onceproof.toml"]
+    assert list_watched(tmp_path) == [tmp_path / "onceproof.toml"]
 
 
 def test_what_cannot_be_watched_ends_it_with_a_sentence(words, monkeypatch):

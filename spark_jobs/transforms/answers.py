@@ -97,8 +97,8 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
                 observed=f.when(~has_deletion & ~has_answer, f.lit("neither")).otherwise(
                     f.concat_ws(
                         ", ",
-                        _published("deletion", "records-changelog", "deletion"),
-                        _published("answer", "output", "answer"),
+                        _describe_published("deletion", "records-changelog", "deletion"),
+                        _describe_published("answer", "output", "answer"),
                     )
                 ),
             )
@@ -106,5 +106,5 @@ def compare_published(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
 
 
-def _published(noun: str, role: str, offset: str) -> Column:
+def _describe_published(noun: str, role: str, offset: str) -> Column:
     return f.when(f.col(offset).isNotNull(), f.concat(f.lit(f"{noun} "), text_of_place(role, offset=offset)))

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from onceproof.model.files import StorePlan
-from onceproof.model.run_folder import Dump
+from onceproof.model.run_folder import StoreDump
 from spark_jobs.transforms import contents, enumerator
 from spark_jobs.transforms.answers import compare_answers, compare_published
 from spark_jobs.transforms.contents import Log
@@ -32,16 +32,16 @@ ENUMERATOR = "enumerator"  # has its own tables in addition to its promises
 Facts = Mapping[str, int]
 
 
-def _cached(facts: Facts) -> bool:
+def _is_cached(facts: Facts) -> bool:
     return bool(facts.get("cached", 1))
 
 
 def _of_enumerator(facts: Facts) -> list[Log]:
     logs = [
         Log("output-order", "output", judged="nothing", counted=True),
-        Log("changelog", "ids-changelog", "first", "nothing", folded=_cached(facts), counted=True),
+        Log("changelog", "ids-changelog", "first", "nothing", folded=_is_cached(facts), counted=True),
     ]
-    if not _cached(facts):
+    if not _is_cached(facts):
         logs.append(Log("changelog", "counter-changelog", "first", "nothing", key=0, counted=True))
     return logs
 
@@ -49,12 +49,12 @@ def _of_enumerator(facts: Facts) -> list[Log]:
 def _of_counting(facts: Facts) -> list[Log]:
     return [
         Log("output-order", "output", judged="number", counted=True),
-        Log("changelog", "last-changelog", folded=_cached(facts), beside="output", history=True),
+        Log("changelog", "last-changelog", folded=_is_cached(facts), beside="output", history=True),
     ]
 
 
 def _of_dedup(facts: Facts) -> list[Log]:
-    cached, punctuated = _cached(facts), bool(facts.get("punctuated"))
+    cached, punctuated = _is_cached(facts), bool(facts.get("punctuated"))
     return [
         Log("output-order", "output", "first", counted=True),
         Log(
@@ -69,7 +69,7 @@ def _of_dead_letters(facts: Facts) -> list[Log]:
 
 
 def _of_deleter(facts: Facts) -> list[Log]:
-    folded = _cached(facts) or bool(facts.get("downstream"))
+    folded = _is_cached(facts) or bool(facts.get("downstream"))
     return [
         Log("output-order", "output", "delete", "answer", counted=True),
         Log("changelog", "records-changelog", judged="change", folded=folded, history=True),
@@ -86,7 +86,7 @@ def _of_outbox(_: Facts) -> list[Log]:
 def _of_scans(facts: Facts) -> list[Log]:
     return [
         Log("output-order", "output", "delete", "nothing", counted=True),
-        Log("changelog", "records-changelog", judged="change", folded=_cached(facts), history=True),
+        Log("changelog", "records-changelog", judged="change", folded=_is_cached(facts), history=True),
     ]
 
 
@@ -130,7 +130,7 @@ CHECKS = {
     "two-topics": Check(("time-order",), lambda _: []),
     "values": Check(
         ("deliveries", "transactions", "stores"),
-        lambda facts: [Log("changelog", "values-changelog", folded=_cached(facts), counted=True, history=True)],
+        lambda facts: [Log("changelog", "values-changelog", folded=_is_cached(facts), counted=True, history=True)],
         delivered="values-changelog",
     ),
     "windows": Check(("windows", "entries"), lambda _: []),
@@ -160,14 +160,14 @@ TRIALS = (
 )
 
 
-def stated(
+def state_trial(
     name: str,
     number: int,
     check: str,
     partitions: int,
     facts: Facts,
-    dumps: Sequence[Dump] = (),
-    entry_dumps: Sequence[Dump] = (),
+    dumps: Sequence[StoreDump] = (),
+    entry_dumps: Sequence[StoreDump] = (),
     entry_stores: Mapping[str, StorePlan] | None = None,
 ) -> dict[str, Any]:
     """A row of `TRIALS`.
@@ -197,7 +197,7 @@ def stated(
     }
 
 
-def _row(dump: Dump) -> dict[str, Any]:
+def _row(dump: StoreDump) -> dict[str, Any]:
     return {name: getattr(dump, name) for name in ("store", "partition", "task_type", "offset", "title")}
 
 
@@ -222,17 +222,17 @@ def check(records: DataFrame, trials: DataFrame) -> Checked:
     present = {row["check"] for row in looked_at}
     promised = {promise for row in looked_at for promise in row["promises"]}
     own, counts, shared = check_enumerator(records, trials.where(f.col("check") == ENUMERATOR))
-    comparisons = [contents.compare_contents(numbered(records, trials), trials, present)]
+    comparisons = [contents.compare_contents(number_trials(records, trials), trials, present)]
     if present - {ENUMERATOR}:
         others = trials.where(f.col("check") != ENUMERATOR)
-        deliveries = count_deliveries(numbered(records, others))
+        deliveries = count_deliveries(number_trials(records, others))
         comparisons.append(compare_deliveries(deliveries, trials.where(makes("deliveries"))))
         counts = counts.unionByName(count(deliveries, others))
         shared = (*shared, deliveries)
     for promise, compare in PROMISES.items():
         if promise in promised:
             promising = trials.where(makes(promise))
-            comparisons.append(compare(numbered(records, promising), promising))
+            comparisons.append(compare(number_trials(records, promising), promising))
     return Checked(
         tables={**own, "comparisons": reduce(DataFrame.unionByName, comparisons), "counts": counts}, shared=shared
     )
@@ -243,7 +243,7 @@ def makes(promise: str) -> Column:
     return f.array_contains("promises", promise)
 
 
-def numbered(records: DataFrame, trials: DataFrame) -> DataFrame:
+def number_trials(records: DataFrame, trials: DataFrame) -> DataFrame:
     """The records of these trials, with the trial's number in place of its name.
 
     A trial's name has some 50 characters; without it the rows, all of which are moved and sorted, are a third as long.
@@ -255,7 +255,7 @@ def check_enumerator(
     records: DataFrame, trials: DataFrame
 ) -> tuple[dict[str, DataFrame], DataFrame, tuple[DataFrame, ...]]:
     """Check trials of the topology `enumerator`. In: as `check`. Out: its tables, its counts, the frames they share."""
-    integers = numbered(records, trials).withColumn("value", f.col("value").cast("int"))
+    integers = number_trials(records, trials).withColumn("value", f.col("value").cast("int"))
     of_keys = enumerator.keys(integers, trials)
     assigned = enumerator.assign(integers, of_keys)
     of_ids = enumerator.identities(assigned)

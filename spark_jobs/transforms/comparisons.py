@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from spark_jobs import tables
 
-COMPARISONS = tables.numbered("comparisons")
+COMPARISONS = tables.number_trials("comparisons")
 
 
 def in_memory(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:

@@ -82,10 +82,12 @@ def compare_contents(records: DataFrame, trials: DataFrame, checks: Collection[s
 
     In: trials with `logs`, `facts` and `check`, one of `checks`. Out: as the table `comparisons`.
     """
-    records = replayed(records, trials, checks)
+    records = replay_inputs(records, trials, checks)
     spark = records.sparkSession
     logs = logs_of(trials)
-    looked_at = {row["log"]: row for row in fingerprinted(records, logs).collect()} if logs else {}  # one row per topic
+    looked_at = (
+        {row["log"]: row for row in compare_fingerprints(records, logs).collect()} if logs else {}
+    )  # one row per topic
     well = [
         {**log, "place": log["role"], "comparisons": looked_at[log["log"]]["comparisons"], **WELL}
         for log in logs
@@ -109,7 +111,7 @@ GIVEN: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 }
 
 
-def replayed(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:
+def replay_inputs(records: DataFrame, trials: DataFrame, checks: Collection[str]) -> DataFrame:
     """The records, of which inputs that are joined or grouped are what they give.
 
     Each topology by itself: one behind the other, they would have each query read the records a hundred times.
@@ -143,26 +145,26 @@ def logs_of(trials: DataFrame) -> Logs:
     return [{"log": number, **row.asDict()} for number, row in enumerate(stated.collect())]
 
 
-def grouped(logs: Logs, *names: str) -> Iterator[tuple[Any, Logs]]:
+def group_logs(logs: Logs, *names: str) -> Iterator[tuple[Any, Logs]]:
     """The logs, grouped by their values in these columns, which come with each group."""
     same = itemgetter(*names)
     return ((of, list(alike)) for of, alike in groupby(sorted(logs, key=same), same))
 
 
-def fingerprinted(records: DataFrame, logs: Logs) -> DataFrame:
+def compare_fingerprints(records: DataFrame, logs: Logs) -> DataFrame:
     """Each topic compared with what the replay gives.
 
     Out: log, comparisons LONG (records that are or should be there), differs BOOLEAN.
     """
     spark = records.sparkSession
     wanted, found = [], []
-    for (is_folded, replay), alike in grouped(logs, "folded", "replay"):
+    for (is_folded, replay), alike in group_logs(logs, "folded", "replay"):
         causes = inputs_of(records, in_memory(spark, alike, LOGS))
         rows = first_prints(causes) if replay == "first" else prints(causes)
         wanted.append(fingerprints(rows, "wanted", in_order=not is_folded))
-    for is_folded, alike in grouped(logs, "folded"):
+    for is_folded, alike in group_logs(logs, "folded"):
         of_roles = records.where(f.col("role").isin({log["role"] for log in alike}))  # no other files are read
-        rows = prints(written(of_roles, in_memory(spark, alike, LOGS)))
+        rows = prints(find_written(of_roles, in_memory(spark, alike, LOGS)))
         found.append(fingerprints(rows, "found", in_order=not is_folded))
     number = {side: f.coalesce(f.sum(side), f.lit(0)) for side in ("wanted", "found")}
     return (
@@ -233,7 +235,7 @@ def inputs_of(records: DataFrame, logs: DataFrame) -> DataFrame:
     )
 
 
-def caused(inputs: DataFrame) -> DataFrame:
+def find_causes(inputs: DataFrame) -> DataFrame:
     """The records that the replay of the input gives for each log.
 
     In: what `inputs_of` gives. Out: the same, the partition as home, the offset as source.
@@ -246,7 +248,7 @@ def caused(inputs: DataFrame) -> DataFrame:
     )
 
 
-def written(records: DataFrame, logs: DataFrame) -> DataFrame:
+def find_written(records: DataFrame, logs: DataFrame) -> DataFrame:
     """The records of each log.
 
     Out: the columns of the log, partition, key, offset, value LONG as it is judged, raw LONG as it is, gone BOOLEAN (a
@@ -287,7 +289,7 @@ def breaches(records: DataFrame, logs: Logs, *, few: bool) -> DataFrame:
     Out: as the table `comparisons`.
     """
     stated = in_memory(records.sparkSession, logs, LOGS)
-    wanted, found = caused(inputs_of(records, stated)), written(records, stated)
+    wanted, found = find_causes(inputs_of(records, stated)), find_written(records, stated)
     sides, tasks = unite_sides(wanted, found, count_beside(records, stated)), TASKS
     if not few:
         differing = keys_that_differ(wanted, found).localCheckpoint()
@@ -351,18 +353,18 @@ def find_disordered(wanted: DataFrame, found: DataFrame) -> DataFrame:
     Out: as `find_breaches`.
     """
     wanted = wanted.withColumn("partition", f.col("home"))
-    wanted, found = (scoped(side.where("not folded and exactly_once")) for side in (wanted, found))
+    wanted, found = (scope(side.where("not folded and exactly_once")) for side in (wanted, found))
     before = f.lag("source").over(Window.partitionBy("log", "partition").orderBy("offset"))
-    pairs = paired(wanted, found).where("partition = home").withColumn("behind", before).where("source < behind")
+    pairs = pair(wanted, found).where("partition = home").withColumn("behind", before).where("source < behind")
     return describe_disorder(pairs)
 
 
-def scoped(rows: DataFrame) -> DataFrame:
+def scope(rows: DataFrame) -> DataFrame:
     """Records or causes with the partition in which they are numbered; -1: in all of them together."""
     return rows.withColumn("scope", f.when(f.col("own_key").isNotNull(), f.col("partition")).otherwise(f.lit(-1)))
 
 
-def paired(wanted: DataFrame, found: DataFrame) -> DataFrame:
+def pair(wanted: DataFrame, found: DataFrame) -> DataFrame:
     """The n-th record of each key with its n-th cause, of keys with as many records as causes. In: with a scope.
 
     Out: log, key, role, home, source, partition, offset.

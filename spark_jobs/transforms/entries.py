@@ -31,7 +31,7 @@ def compare_entries(records: DataFrame, trials: DataFrame) -> DataFrame:
     stores = trials.select("trial", f.explode("entry_stores").alias("of")).select("trial", "of.*")
     said = changes(records, dumps, f.broadcast(stores))
     begins = said.groupBy(*CHANGELOG).agg(begin().alias("begin"))
-    due = known(said.where(f"not {VERSIONS}")).unionByName(versions(said.where(VERSIONS), begins))
+    due = fold_known(said.where(f"not {VERSIONS}")).unionByName(versions(said.where(VERSIONS), begins))
     of_dump = dumps.select("dump", *CHANGELOG)
     due, begins = (
         due.join(of_dump, list(CHANGELOG)),
@@ -127,7 +127,7 @@ def changes(records: DataFrame, dumps: DataFrame, stores: DataFrame) -> DataFram
     )
 
 
-def known(said: DataFrame) -> DataFrame:
+def fold_known(said: DataFrame) -> DataFrame:
     """The content of changelogs.
 
     In: as `changes` gives it. Out: trial, store, partition, end, shown STRING (the key, without what stores do not

@@ -230,7 +230,7 @@ def findings(of_keys: DataFrame, suspected: DataFrame, logs: DataFrame) -> DataF
         duplicate_ids(suspected),
         unstable_ids(suspected),
         wrong_ids(suspected),
-        miscounted(of_keys),
+        find_miscounted(of_keys),
         counter_regressions(logs),
         changelog_mismatches(logs),
     ]
@@ -332,7 +332,7 @@ def wrong_ids(suspected: DataFrame) -> DataFrame:
     )
 
 
-def miscounted(of_keys: DataFrame) -> DataFrame:
+def find_miscounted(of_keys: DataFrame) -> DataFrame:
     """One witness for each key with fewer records out than in, with more, or with any that was not sent at all.
 
     In: what `keys` gives. Out: as `findings`.

@@ -6,7 +6,7 @@ from pyspark.sql import functions as f
 from onceproof.model.files import WITH_INTEGERS
 
 
-def decoded(messages: DataFrame, topics: DataFrame) -> DataFrame:
+def decode_messages(messages: DataFrame, topics: DataFrame) -> DataFrame:
     """Messages of the run's topics with their keys and values as integers.
 
     In: messages (topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, value BINARY,
@@ -111,7 +111,7 @@ def fault_of(column: str, bytes_: Column, behind: Column | None = None, suffix: 
 def faults(messages: DataFrame) -> DataFrame:
     """The messages that cannot be decoded.
 
-    In: what `decoded` gives. Out: trial, role, partition, offset, fault STRING: what is wrong.
+    In: as `decode_messages` returns them. Out: trial, role, partition, offset, fault STRING: what is wrong.
     """
     places = ("trial", "role", "partition", "offset")
     return messages.where(f.col("fault").isNotNull()).select(*places, "fault").orderBy(*places)

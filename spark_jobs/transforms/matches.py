@@ -35,8 +35,8 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
         has_ended().alias("is_over"),
     )
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()
-    alone = (_left(f.col("value")) == 0) | (_right(f.col("value")) == 0)
-    both = given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(known), "trial")
+    alone = (_is_left(f.col("value")) == 0) | (_right(f.col("value")) == 0)
+    both = find_given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(known), "trial")
     both = both.where(~lost | (f.col("is_due") & (~alone | f.col("is_over"))))
     astray = partition_of(f.col("first")) != partition_of(f.col("source"))
     aged = ~f.col("made").eqNullSafe(f.col("at"))
@@ -75,7 +75,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
 
 
-def given(records: DataFrame, trials: DataFrame) -> DataFrame:
+def find_given(records: DataFrame, trials: DataFrame) -> DataFrame:
     """The results of the input: pairs within the window, and records that are alone when their window has closed.
 
     Out: trial, key, value LONG (`left << 32 | right`), at LONG (ms), source LONG (place of the younger record), is_due
@@ -130,7 +130,7 @@ def given(records: DataFrame, trials: DataFrame) -> DataFrame:
     ).unionByName(alone.select("trial", "key", f.col("gives").alias("value"), "at", "source", "is_due"))
 
 
-def _left(value: Column) -> Column:
+def _is_left(value: Column) -> Column:
     return f.shiftright(value, 32)
 
 
@@ -139,5 +139,5 @@ def _right(value: Column) -> Column:
 
 
 def _text(value: Column) -> Column:
-    numbers = [f.when(n == 0, f.lit("nothing")).otherwise(n.cast("string")) for n in (_left(value), _right(value))]
+    numbers = [f.when(n == 0, f.lit("nothing")).otherwise(n.cast("string")) for n in (_is_left(value), _right(value))]
     return f.concat_ws(" with ", *numbers)

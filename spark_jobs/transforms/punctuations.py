@@ -26,12 +26,12 @@ def compare_punctuations(records: DataFrame, trials: DataFrame) -> DataFrame:
             has_ended().alias("ended"),
         )
     )
-    inputs = timed(records, stated)
+    inputs = time_records(records, stated)
     expected = due(inputs)
-    return released(records, inputs, expected).unionByName(left(records, expected))
+    return find_released(records, inputs, expected).unionByName(find_left(records, expected))
 
 
-def timed(records: DataFrame, stated: DataFrame) -> DataFrame:
+def time_records(records: DataFrame, stated: DataFrame) -> DataFrame:
     """Each record of the input, with the time that its task then has.
 
     Out: as the records, with what is stated; made, now (the time of the task), due LONG (ms).
@@ -68,7 +68,7 @@ def due(inputs: DataFrame) -> DataFrame:
     )
 
 
-def released(records: DataFrame, inputs: DataFrame, expected: DataFrame) -> DataFrame:
+def find_released(records: DataFrame, inputs: DataFrame, expected: DataFrame) -> DataFrame:
     """How each record was emitted."""
     outputs = records.where(f.col("role") == "output").select("trial", "key", place().alias("place"), "value")
     both = outputs.join(expected, ["trial", "key"], "full")
@@ -128,7 +128,7 @@ def _columns() -> list[Column]:
     )
 
 
-def left(records: DataFrame, expected: DataFrame) -> DataFrame:
+def find_left(records: DataFrame, expected: DataFrame) -> DataFrame:
     """The records in a buffer at the end, though they had been due and were emitted."""
     kept = (
         records.where(f.col("role") == "buffer-changelog")

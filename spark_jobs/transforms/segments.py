@@ -73,7 +73,7 @@ def transactions(
         .select("trial", "role", "when", "once", "fixed_key", "judged", "punctuated")
     )
     positions = _positions(batches, parts)
-    pairs = _pairs(_due(positions, records, wanted), _written(seen, parts, wanted))
+    pairs = _pairs(_due(positions, records, wanted), _count_written(seen, parts, wanted))
     judged = f.broadcast(wanted.select("trial", "role").distinct().withColumn("judged", f.lit(True)))
     of_parts = (
         parts.join(tallied.drop("begin"), list(PART), "left")
@@ -92,7 +92,7 @@ COUNTS = ("due", "written", "missing", "foreign")
 _PLACED = (*TRANSACTION, "decided", *LOG[1:], "place", "first_offset", "marker_offset", "outcome", "records", "visible")
 
 
-def seen_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataFrame:
+def see_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataFrame:
     """The records, each with the part of a transaction (see `PART`) that it belongs to: number -1 if to none.
 
     Producer and number are null if no batch of the log holds the record.
@@ -111,7 +111,7 @@ def tally(seen: DataFrame) -> DataFrame:
     )
 
 
-def numbered(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
+def number_parts(entries: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The parts of transactions that producers wrote, each numbered within its log; and those parts, with the
     decisions.
 
@@ -240,7 +240,7 @@ def _due(positions: DataFrame, records: DataFrame, wanted: DataFrame) -> DataFra
     )
 
 
-def _written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
+def _count_written(seen: DataFrame, parts: DataFrame, wanted: DataFrame) -> DataFrame:
     """The effects that each committed transaction has, as `_due`, the offset that of what was written.
 
     It lacks what a punctuator wrote, which no input causes.
@@ -476,8 +476,8 @@ def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) ->
 
     In: see the module; trials (trial INT, check STRING, facts MAP<STRING, LONG>).
     """
-    batches, numbers = numbered(entries)
-    seen = seen_in(entries, batches, records)
+    batches, numbers = number_parts(entries)
+    seen = see_in(entries, batches, records)
     tallied = tally(seen)
     parts, pairs = transactions(batches, numbers, seen, tallied, records, trials)
     compared = (

@@ -30,9 +30,11 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
     )
     claimed = dumps.withColumnRenamed("offset", "end")
     looked_at = (
-        claimed.join(printed(folded(records, claimed).where("value is not null"), *CHANGELOG), list(CHANGELOG), "left")
+        claimed.join(
+            fingerprint_tables(fold(records, claimed).where("value is not null"), *CHANGELOG), list(CHANGELOG), "left"
+        )
         .withColumnRenamed("print", "due")
-        .join(printed(entries, "trial", "dump"), ["trial", "dump"], "left")
+        .join(fingerprint_tables(entries, "trial", "dump"), ["trial", "dump"], "left")
         .select(
             *("trial", "dump", "partition", "title"),
             f.coalesce("print.records", f.lit(0)).alias("entries"),
@@ -49,7 +51,7 @@ def compare_stores(records: DataFrame, trials: DataFrame) -> DataFrame:
     return well.unionByName(breaches(wrong, records, entries))
 
 
-def folded(records: DataFrame, dumps: DataFrame) -> DataFrame:
+def fold(records: DataFrame, dumps: DataFrame) -> DataFrame:
     """The tables that the changelogs make up to the offsets `end` which stores claim.
 
     Out: trial, store, partition, end, key, value LONG (null where a tombstone came last), changelog_offset LONG.
@@ -65,7 +67,7 @@ def folded(records: DataFrame, dumps: DataFrame) -> DataFrame:
     )
 
 
-def printed(entries: DataFrame, *of: str) -> DataFrame:
+def fingerprint_tables(entries: DataFrame, *of: str) -> DataFrame:
     """The fingerprint of the entries (key, value) of each table, with the columns `of`, and `print`."""
     return entries.groupBy(*of).agg(fingerprint(f.xxhash64("key", "value")).alias("print"))
 
@@ -74,7 +76,7 @@ def breaches(dumps: DataFrame, records: DataFrame, entries: DataFrame) -> DataFr
     """One comparison for each key in which these stores differ from their changelogs. As the table `comparisons`."""
     of_key = ["trial", "dump", "key"]
     due = (
-        folded(records, dumps)
+        fold(records, dumps)
         .join(dumps.select(*CHANGELOG, "dump"), list(CHANGELOG))
         .select(*of_key, f.col("value").alias("expected"), "changelog_offset")
     )

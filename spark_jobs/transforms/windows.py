@@ -26,7 +26,7 @@ def compare_windows(records: DataFrame, trials: DataFrame) -> DataFrame:
     """
     trials = trials.where(fact("kind").isNotNull())  # else the drive failed at once: nothing is known of its windows
     stated = f.broadcast(trials.select("trial", *(fact(name).alias(name) for name in FACTS)))
-    both = due(records, stated).join(came_out(records, stated), list(WINDOW), "full")
+    both = due(records, stated).join(collect_results(records, stated), list(WINDOW), "full")
     given, there = f.col("given"), f.coalesce("there", f.array())
     number = f.size(there)
     wanted = f.when(f.col("why").isNotNull(), f.lit(0)).otherwise(f.size(given))
@@ -104,7 +104,7 @@ def _words(update: Column) -> Column:
     return f.concat(total, f.lit(" at "), update["made"].cast("string"))
 
 
-def came_out(records: DataFrame, stated: DataFrame) -> DataFrame:
+def collect_results(records: DataFrame, stated: DataFrame) -> DataFrame:
     """The results of each window. Out: WINDOW, there ARRAY<STRUCT<place, sum, made: LONG>> in order."""
     made = f.unix_millis("timestamp")
     results = (
@@ -144,7 +144,7 @@ def due(records: DataFrame, stated: DataFrame) -> DataFrame:
         .withColumn("closed", f.max("at").over(in_order) - kept)
     )
     ends = inputs.groupBy("trial", "partition").agg(f.max("closed").alias("closed"))
-    updates = held_back(
+    updates = hold_back(
         of_times(inputs.where(~f.col("kind").isin(SESSION, SLIDING)))
         .unionByName(of_sessions(inputs.where(f.col("kind") == SESSION)))
         .unionByName(of_slides(inputs.where(f.col("kind") == SLIDING))),
@@ -239,7 +239,7 @@ def of_slides(inputs: DataFrame) -> DataFrame:
     )
 
 
-def held_back(updates: DataFrame, inputs: DataFrame) -> DataFrame:
+def hold_back(updates: DataFrame, inputs: DataFrame) -> DataFrame:
     """The updates, and whether each is emitted.
 
     With a limit each waits until its task is so many ms older than it. One that comes meanwhile takes its place.
@@ -296,7 +296,9 @@ def of_sessions(inputs: DataFrame) -> DataFrame:
     return (
         inputs.groupBy("trial", "partition", "key")
         .agg(f.array_sort(f.collect_list(record)).alias("in_order"))
-        .select("trial", "key", f.posexplode(f.aggregate("in_order", begin, _joined, lambda done: done["updates"])))
+        .select(
+            "trial", "key", f.posexplode(f.aggregate("in_order", begin, _join_sessions, lambda done: done["updates"]))
+        )
         .select(
             "trial",
             "key",
@@ -310,7 +312,7 @@ def of_sessions(inputs: DataFrame) -> DataFrame:
     )
 
 
-def _joined(so_far: Column, record: Column) -> Column:
+def _join_sessions(so_far: Column, record: Column) -> Column:
     """The sessions of a key and their updates, when a record has begun one or joined those that are near."""
     at, gap = record["at"], record["size"]
 

@@ -20,7 +20,7 @@ from onceproof.model.files import Outcome, Reading
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.model.timeline import proved_returns, read_timeline
+from onceproof.model.timeline import find_proved_returns, read_timeline
 from onceproof.page.report import write_trials
 from onceproof.page.timeline.bands import Band, task_bands
 
@@ -74,9 +74,9 @@ def tell(
             for trial in trials:
                 title = f"Kafka Streams {trial.cell.streams}"
                 with progress(title) as report:
-                    act = played(trial, run, cluster, report)
+                    act = play(trial, run, cluster, report)
                 out.print(Text(title, "bold"))
-                for part in act.shown():
+                for part in act.show():
                     out.print(part, soft_wrap=isinstance(part, Text))
                 out.print()
                 acts.append(act)
@@ -122,10 +122,10 @@ class Act:
         if not self.is_red or any(self.reading.unexplained.values()):
             return ()
         cell = self.trial.cell
-        there = (issue for issue in registry().concerned(cell, self.reading.anomalies) if issue.key != ISSUE)
+        there = (issue for issue in registry().find_concerned(cell, self.reading.anomalies) if issue.key != ISSUE)
         return tuple(issue.key for issue in there if issue.is_incidental(cell))
 
-    def shown(self) -> Iterator[RenderableType]:
+    def show(self) -> Iterator[RenderableType]:
         """The anomalies seen, and the journey of a task by the assignments."""
         anomalies = self.reading.anomalies
         if self.is_red:
@@ -141,7 +141,7 @@ class Act:
             yield Text(f"  The fault did not take effect: {self.outcome.reason}")
             return
         events = read_timeline(self.folder.timeline)
-        journey = max(proved_returns(events), key=lambda proof: proof.elsewhere)
+        journey = max(find_proved_returns(events), key=lambda proof: proof.elsewhere)
         yield Text(
             f"  Task {journey.task} left a thread, stayed there as a standby while another thread processed "
             f"{journey.elsewhere:,} of its records, and came back:"
@@ -158,7 +158,7 @@ def ending(bad: Act, good: Act) -> ExitCode:
     return ExitCode.OK if bad.is_red and good.outcome.exercised else ExitCode.INCONCLUSIVE
 
 
-def played(trial: Trial, run: RunFolder, cluster: Cluster, report: Report) -> Act:
+def play(trial: Trial, run: RunFolder, cluster: Cluster, report: Report) -> Act:
     """Run the trial; a second time if the first was no evidence.
 
     Raises:

@@ -70,14 +70,14 @@ class Sources:
             UsageError: there is no such scenario.
         """
         allowed = [FAULTS.modules[fault.name] for fault in scenario(name).faults]
-        return self._imported([module_of(name), *allowed]) | self.of_all
+        return self._find_imported([module_of(name), *allowed]) | self.of_all
 
     @cached_property
     def of_all(self) -> set[Path]:
         """Those of trials of any scenario."""
         alone = {*map(module_of, _all()), *FAULTS.modules.values()}  # each counts where it is meant
         java = (file for name in JAVA for file in _files(self.project / name / "src" / "main"))
-        return self._imported(LAB, without=alone) | {self.package / name for name in BESIDE} | {*java}
+        return self._find_imported(LAB, without=alone) | {self.package / name for name in BESIDE} | {*java}
 
     def digest(self, files: Iterable[Path]) -> str:
         """Eight digits that change with the logic of a file, or with its place."""
@@ -88,7 +88,7 @@ class Sources:
             digest.update(_digest(file, logic_only=self._is_registry(file)))
         return digest.hexdigest()[:8]
 
-    def _imported(self, modules: Iterable[str], without: Iterable[str] = ()) -> set[Path]:
+    def _find_imported(self, modules: Iterable[str], without: Iterable[str] = ()) -> set[Path]:
         """The files of modules, and of all that they import of their rooms, but not by way of a registry."""
         files, seen, left = set[Path](), {*without}, [*modules]
         while left:

@@ -131,7 +131,7 @@ class Settings(BaseSettings):
 
     @field_validator("prefix")
     @classmethod
-    def _told_apart(cls, prefix: str) -> str:
+    def _check_prefix(cls, prefix: str) -> str:
         if reason := refuse_prefix(prefix):
             raise ValueError(reason)
         return prefix

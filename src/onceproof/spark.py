@@ -72,20 +72,20 @@ def spark_environment(settings: Settings, environ: Mapping[str, str] = os.enviro
     """The environment in which spark-submit finds itself, our packages and Java, on top of `environ`."""
     environment = {
         "SPARK_LOCAL_IP": environ.get("SPARK_LOCAL_IP", settings.host),
-        "PATH": _prepended(str(Path(sys.executable).parent), environ.get("PATH", os.defpath)),
-        "PYTHONPATH": _prepended(f"{settings.project / 'src'}:{settings.project}", environ.get("PYTHONPATH", "")),
+        "PATH": _prepend(str(Path(sys.executable).parent), environ.get("PATH", os.defpath)),
+        "PYTHONPATH": _prepend(f"{settings.project / 'src'}:{settings.project}", environ.get("PYTHONPATH", "")),
     }
     if (java := Path(settings.java)).is_absolute():
         environment["JAVA_HOME"] = str(java.resolve().parents[1])  # Spark knows no other way
     return environment
 
 
-def compiled_for(trials: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def choose_compiler(trials: int, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The options of spark-submit for so many trials: a compiler that fits."""
     if trials > FEW:
         return {}
     return {"SPARK_SUBMIT_OPTS": f"{QUICKLY_COMPILED} {environ.get('SPARK_SUBMIT_OPTS', '')}".rstrip()}
 
 
-def _prepended(first: str, rest: str) -> str:
+def _prepend(first: str, rest: str) -> str:
     return f"{first}:{rest}" if rest else first

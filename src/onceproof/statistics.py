@@ -57,16 +57,16 @@ def greens_needed(red: int, counted: int, risk: float) -> int:
     if not 0 < red <= counted:
         return MANY
     for more in range(counted, red, -1):
-        _needed(more, counted, risk)  # which is kept, so that it does not ask itself for hundreds of them
-    return _needed(red, counted, risk)[0]
+        _count_needed(more, counted, risk)  # which is kept, so that it does not ask itself for hundreds of them
+    return _count_needed(red, counted, risk)[0]
 
 
 @cache
-def _needed(red: int, counted: int, risk: float) -> tuple[int, list[float]]:
+def _count_needed(red: int, counted: int, risk: float) -> tuple[int, list[float]]:
     """The greens that a number of reds of at least 1 asks for, and for each rate, with what probability a bug is missed
     by that number of reds or a larger one.
     """
-    greens, missed = _needed(red + 1, counted, risk) if red < counted else (1, [0.0] * len(RATES))
+    greens, missed = _count_needed(red + 1, counted, risk) if red < counted else (1, [0.0] * len(RATES))
     seen = _chances(red, counted)
     while greens < MANY:
         now = [m + s * (1 - rate) ** greens for m, s, rate in zip(missed, seen, RATES, strict=True)]

@@ -33,7 +33,7 @@ README = (ROOT / "README.md").read_text()
 def advise(tmp_path, monkeypatch):
     """The command, in this process, over the test's own home, with nothing in the atlas."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
-    monkeypatch.setattr(shipped, "shipped", lambda: ())
+    monkeypatch.setattr(shipped, "read_shipped", lambda: ())
     get_settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(cli.app, ["advise", *arguments])
     get_settings.cache_clear()
@@ -63,7 +63,7 @@ def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_kn
 
 
 def test_the_readme_shows_what_is_printed(advise, monkeypatch):
-    monkeypatch.setattr(shipped, "shipped", lambda: read_atlas(shipped.EVIDENCE))
+    monkeypatch.setattr(shipped, "read_shipped", lambda: read_atlas(shipped.EVIDENCE))
     [shown] = re.findall(
         r"^\$ \.venv/bin/onceproof advise 3\.9\.1 4\.4\.0\n( .*?)^```", README, re.MULTILINE | re.DOTALL
     )
@@ -123,7 +123,7 @@ def test_what_cannot_be_asked_is_one_sentence(advise, arguments, said):
 
 def test_only_for_a_release_that_nothing_names_maven_is_asked(tmp_path, monkeypatch):
     url, asked = f"sqlite:///{tmp_path}/none.db", []
-    monkeypatch.setattr(asking, "published_releases", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
+    monkeypatch.setattr(asking, "list_published", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
     asking.check_releases([Release.parse("3.9.1"), Release.parse("4.3.1")], url, HERE)
     assert asked == []
     asking.check_releases([Release.parse("4.4.0")], url, HERE)
@@ -182,7 +182,7 @@ def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp
 def test_a_fresh_machine_answers_with_what_is_shipped(advise, monkeypatch):
     cell = Cell("scan", "DEFAULT_CONFIG", Release.parse("3.5.0"), Release.parse("4.4.0"))
     current, older = harness_version("scan"), "0.0.1+00000000"
-    monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=current),))
+    monkeypatch.setattr(shipped, "read_shipped", lambda: (measured_as("clean", cell, harness=current),))
     output = json.loads(advise("3.4.1", "3.5.0", "--json").stdout)
     [found] = output["measured"]
     assert (found["by"], found["is_current"]) == (
@@ -190,7 +190,7 @@ def test_a_fresh_machine_answers_with_what_is_shipped(advise, monkeypatch):
         True,
     )
     assert not [gap for gap in output["not_looked_at"] if gap["what"] == "3.5.0: scan"]
-    monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("clean", cell, harness=older),))
+    monkeypatch.setattr(shipped, "read_shipped", lambda: (measured_as("clean", cell, harness=older),))
     printed = advise("3.4.1", "3.5.0").stdout
     assert "1 verdict is by an earlier harness" in printed
     assert "The present harness in scan. An earlier one, which may have found less, judged 1 cell." in printed

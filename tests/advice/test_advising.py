@@ -7,17 +7,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from onceproof.advice.advice import Answer, Kind
-from onceproof.advice.advising import OwnRun, Question, advise, better_targets, lacking
+from onceproof.advice.advice import SourceKind, UpgradeAnswer
+from onceproof.advice.advising import OwnRun, UpgradeQuestion, advise, better_targets, lacking
 from onceproof.advice.asking import own_runs, requests
 from onceproof.model.application import FEATURES, Application
 from onceproof.model.cell import Cell
-from onceproof.model.compared import Change, Comparison, Effect
+from onceproof.model.compared import ChangeEffect, TopologyChange, TopologyComparison
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Planted
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.judged import Judgement
-from onceproof.model.known_issues import Registry, parse_registry, registry
+from onceproof.model.known_issues import IssueRegistry, parse_registry, registry
 from onceproof.model.matrix import expand
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -40,7 +40,7 @@ STATELESS = Application(
 
 def question(current, target, measured=(), application=None):
     way = (Release.parse(current), Release.parse(target))
-    return Question(*way, registry(), CATALOGUE, measured, application, RELEASES)
+    return UpgradeQuestion(*way, registry(), CATALOGUE, measured, application, RELEASES)
 
 
 def own_run(streams, judgement="green", restart=None, fault="instance-kill"):
@@ -74,7 +74,7 @@ def test_what_an_application_of_ones_own_showed_is_evidence(runs, against):
 def test_the_answer_waits_for_a_run_of_it_on_the_target():
     needed = {gap.what for gap in advice_with().not_looked_at if gap.is_needed}
     assert needed == {"4.3.1: your application"}
-    assert advice_with().answer is not Answer.NOTHING
+    assert advice_with().answer is not UpgradeAnswer.NOTHING
     looked_at = advice_with(own_run("4.3.1"), own_run("3.9.1", restart="4.3.1")).not_looked_at
     assert not [gap for gap in looked_at if "your application" in gap.what]
     [gap, _] = [gap for gap in advice_with(own_run("4.3.1", "inconclusive")).not_looked_at if "your appl" in gap.what]
@@ -141,7 +141,7 @@ needs = {{}}
 """
 
 
-def few_issues() -> Registry:
+def few_issues() -> IssueRegistry:
     """A registry of seven issues, by their numbers."""
     affected: dict[int, Any] = {
         1: ("restarted", ("3.0.0", "3.4.0"), ("4.1.0", "4.1.1")),
@@ -231,13 +231,13 @@ def test_what_is_lacking_fills_the_gaps(one, other):
     cells = all_of(str(one), str(other))
     filled = question(str(one), str(other), cells)
     assert lacking(filled) == []
-    assert advise(filled).answer is (Answer.SOMETHING if advise(filled).against else Answer.NOTHING)
+    assert advise(filled).answer is (UpgradeAnswer.SOMETHING if advise(filled).against else UpgradeAnswer.NOTHING)
 
 
 def test_nothing_known_against_it_is_0_and_not_looked_at_is_3():
     assert advise(question("3.4.1", "3.5.0")).exit_code == 3
     advice = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0")))
-    assert (advice.answer, advice.exit_code) == (Answer.NOTHING, 0)
+    assert (advice.answer, advice.exit_code) == (UpgradeAnswer.NOTHING, 0)
     assert advice.headline == "3.4.1 to 3.5.0: nothing known against it; 1 known issue applies on the way."
     without = Application({"grouped_tables": (False,)})
     reported = advise(question("3.4.1", "3.5.0", all_of("3.4.1", "3.5.0", without), without))
@@ -303,8 +303,8 @@ def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
     assert any(sentence in against.text for against in advice.against)
     close = next(one for one in advice.to_do if one.text.startswith("Close the application cleanly"))
     assert [(source.kind, source.name) for source in close.sources][:2] == [
-        (Kind.ISSUE, "KAFKA-20685"),
-        (Kind.CELL, "crash-DEFAULT_CONFIG-s3.9.1-r4.3.1-b3.9.2"),
+        (SourceKind.ISSUE, "KAFKA-20685"),
+        (SourceKind.CELL, "crash-DEFAULT_CONFIG-s3.9.1-r4.3.1-b3.9.2"),
     ]
 
 
@@ -409,7 +409,7 @@ def test_an_unexplained_red_on_the_target_is_against_it_even_if_an_earlier_harne
 
 def test_the_sentence_of_an_error_which_is_about_this_machine_is_not_told():
     failed = said(a_cell("quota", "3.5.0"), "error", sentence="/home/me/broker died")
-    assert "/home/me" not in str(encoded(advise(question("3.4.1", "3.5.0", [failed]))))
+    assert "/home/me" not in str(encode(advise(question("3.4.1", "3.5.0", [failed]))))
 
 
 def test_an_at_least_once_application_hears_of_its_own_cells_only():
@@ -471,12 +471,12 @@ def test_brokers_that_are_to_blame_are_told_to_whom_they_concern():
 
 
 def test_what_changes_of_the_topology_of_ones_own_application_is_against_it():
-    lost = Change("store", "store kept is gone", (Effect.LOSES,))
-    noted = Change("processors", "a filter is merged", ())
-    asked = replace(question("3.9.1", "4.3.1"), topology=Comparison("app", (noted, lost)))
+    lost = TopologyChange("store", "store kept is gone", (ChangeEffect.LOSES,))
+    noted = TopologyChange("processors", "a filter is merged", ())
+    asked = replace(question("3.9.1", "4.3.1"), topology=TopologyComparison("app", (noted, lost)))
     advice = advise(asked)
     [against] = [said for said in advice.against if said.text.startswith("Your topology")]
     assert against.text == "Your topology changes: store kept is gone (state is lost)."
     assert any(said.text.startswith("Your topology changes. A rolling deployment cannot keep") for said in advice.to_do)
-    same = advise(replace(asked, topology=Comparison("app", (noted,))))
+    same = advise(replace(asked, topology=TopologyComparison("app", (noted,))))
     assert not any(said.text.startswith("Your topology") for said in (*same.against, *same.to_do))

@@ -1,6 +1,6 @@
 """What cells use and look at is what their scenarios configure and promise."""
 
-from onceproof.advice.uses import features_of, needs_of, never_used, promises_looked_at, unused
+from onceproof.advice.uses import features_of, find_unused, needs_of, never_used, promises_looked_at
 from onceproof.model.application import FEATURES
 from onceproof.model.promise import PROMISES
 from onceproof.scenarios import CATALOGUE
@@ -49,7 +49,9 @@ def test_only_under_exactly_once_the_log_is_looked_at():
 
 def test_some_scenario_has_each_feature_and_one_alone_lacks_what_the_others_are_for():
     assert never_used() == {}
-    alone = unused({name: FEATURES[name].values for name in ("joins", "stores")}, [("as-of-join", "DEFAULT_CONFIG")])
+    alone = find_unused(
+        {name: FEATURES[name].values for name in ("joins", "stores")}, [("as-of-join", "DEFAULT_CONFIG")]
+    )
     assert alone == {
         "joins": ("stream-stream", "stream-global-table", "table-table", "foreign-key"),
         "stores": ("in-memory",),

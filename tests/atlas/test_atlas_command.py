@@ -106,7 +106,7 @@ def test_what_is_no_atlas_is_refused(onceproof, tmp_path):
 
 
 def test_a_shard_of_a_matrix_is_estimated(onceproof, monkeypatch):
-    monkeypatch.setattr("onceproof.pipeline.steps.published_here", lambda: KNOWN)
+    monkeypatch.setattr("onceproof.pipeline.steps.read_published_here", lambda: KNOWN)
     monkeypatch.setattr("onceproof.pipeline.estimate._check_releases", lambda expansion: None)
     parts = [
         json.loads(onceproof("run", "--matrix", "atlas", "--dry-run", "--json", "--shard", shard).stdout)
@@ -121,7 +121,7 @@ def test_a_shard_of_a_matrix_is_estimated(onceproof, monkeypatch):
 
 
 def test_the_history_of_a_cell_has_what_is_shipped(onceproof, monkeypatch):
-    monkeypatch.setattr(shipped, "shipped", lambda: (measured_as("known"), measured_as("clean", a_cell("3.4.1"))))
+    monkeypatch.setattr(shipped, "read_shipped", lambda: (measured_as("known"), measured_as("clean", a_cell("3.4.1"))))
     [cell] = json.loads(onceproof("history", "--cell", "3.4.0", "--json").stdout)["cells"]
     assert [(one["verdict"], one["run"]) for one in cell["verdicts"]] == [("known", "20261101T021500-aaaa")]
     assert "✘" in onceproof("history", "--cell", "3.4.0").stdout
@@ -139,7 +139,7 @@ def test_a_package_without_its_evidence_says_so(tmp_path, monkeypatch):
     shutil.copy(shipped.EVIDENCE, copy)
     assert read_atlas(copy) == read_atlas(shipped.EVIDENCE)
     monkeypatch.setattr(shipped, "EVIDENCE", tmp_path / "gone.sqlite")
-    shipped.shipped.cache_clear()
+    shipped.read_shipped.cache_clear()
     with pytest.raises(UsageError, match="There is no atlas"):
-        shipped.shipped()
-    shipped.shipped.cache_clear()
+        shipped.read_shipped()
+    shipped.read_shipped.cache_clear()

@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from onceproof.atlas.plan import Shard, known_published, possible_cells, sharded
+from onceproof.atlas.plan import Shard, possible_cells, read_published, select_shard
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import OF_BROKERS, registry
 from onceproof.model.matrices import MATRICES, parse_matrices
@@ -29,7 +29,7 @@ def cells():
 
 
 def test_every_scenario_has_its_default_and_a_variant_for_each_known_issue():
-    named = MATRICES["atlas"].named()
+    named = MATRICES["atlas"].list_named()
     assert named.keys() == CATALOGUE.keys()
     for scenario, offer in CATALOGUE.items():
         provoking = {issue.provoked[scenario][0] for issue in registry().issues if issue.provoked.get(scenario)}
@@ -72,7 +72,7 @@ def test_shards_are_all_of_it_and_each_cell_once(cells, of):
 
 def test_a_shard_is_a_matrix_of_its_own_cells(cells):
     request = exact(Request("atlas", trials=2), lambda: KNOWN, registry(), CATALOGUE)
-    own = sharded(request, Shard(2, 5))
+    own = select_shard(request, Shard(2, 5))
     assert list(expand(own, CATALOGUE).cells) == Shard(2, 5).cells(cells)
     assert (expand(own, CATALOGUE).trials, expand(own, CATALOGUE).plants) == (2, 1)
 
@@ -80,7 +80,7 @@ def test_a_shard_is_a_matrix_of_its_own_cells(cells):
 def test_a_shard_without_a_cell_is_refused():
     request = exact(Request("atlas", scenarios=("scan",)), lambda: KNOWN, registry(), CATALOGUE)
     with pytest.raises(UsageError, match="shard 2/2 of the matrix atlas has no cell"):
-        sharded(request, Shard(2, 2))
+        select_shard(request, Shard(2, 2))
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/3", "4/3", "1/0", "-1/3", "1/3/5", "a/b", "1/99999", "٢/٣"])
@@ -98,12 +98,12 @@ def test_the_next_line_is_that_of_each_line(axes):
 
 def test_where_one_release_was_resolved_and_maven_was_never_asked_the_others_are_known_by_the_registry(tmp_path):
     installation = Settings(home=tmp_path, maven="no-such-maven").installation
-    never_used = known_published(installation)
+    never_used = read_published(installation)
     cells = possible_cells(installation)
     installation.artifacts.mkdir(parents=True)
     (tmp_path / "a.jar").touch()
     (installation.artifacts / "kafka-streams-4.3.0.classpath").write_text(str(tmp_path / "a.jar"))
-    known = known_published(installation)
+    known = read_published(installation)
     assert known.releases == never_used.releases
     assert "resolved here" in known.source
     assert possible_cells(installation) == cells

@@ -10,14 +10,14 @@ from onceproof import cli
 from onceproof.atlas import shipped
 from onceproof.harness import harness_versions
 from onceproof.model.errors import UsageError
-from onceproof.model.known_issues import Registry, registry
+from onceproof.model.known_issues import IssueRegistry, registry
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.page.badge import COLOURS, Badge
 from onceproof.settings import get_settings
 from tests.specimens.atlas import a_cell, measured_as
 
-RELEASE, NONE = Release(3, 4, 0), Registry((), ())
+RELEASE, NONE = Release(3, 4, 0), IssueRegistry((), ())
 KNOWN = f"{sum(issue.is_in(RELEASE) for issue in registry().issues)} known issues"
 
 
@@ -51,7 +51,7 @@ def onceproof(tmp_path, monkeypatch):
         measured_as("clean", a_cell("3.4.0", scenario="scan"), harness=harness_versions()["scan"]),
         measured_as("clean", a_cell("3.4.0", scenario="crash")),  # by an earlier harness, which counts
     )
-    monkeypatch.setattr(shipped, "shipped", lambda: cells)
+    monkeypatch.setattr(shipped, "read_shipped", lambda: cells)
     get_settings.cache_clear()
     yield lambda *arguments: CliRunner().invoke(cli.app, ["badge", *map(str, arguments)])
     get_settings.cache_clear()

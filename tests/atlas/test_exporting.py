@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from onceproof.atlas.exporting import EVENTS, append, exported
+from onceproof.atlas.exporting import EVENTS, append, export
 from onceproof.atlas.file import read_atlas, write_atlas
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
@@ -63,7 +63,7 @@ def run(tmp_path):
 
 
 def test_a_verdict_comes_with_what_it_rests_on(run):
-    red, green = exported([run]).measurements
+    red, green = export([run]).measurements
     assert (red.cell, red.commit, red.harness, red.machine) == (RED, "abc1234", "0.1.0+aaaa", "Linux, Java 17")
     assert (red.trials, red.exercised, red.red, dict(red.anomalies)) == (1, 1, 1, {"duplicate-id": 1})
     assert [one.key for one in red.witnesses] == [0, 1, 2]  # a few
@@ -77,22 +77,22 @@ def test_a_red_comes_with_the_timeline_of_a_red_trial_without_samples(run):
     file = run.trial(Trial(RUN, RED, 1, 5)).timeline
     sampled = {"t": 1500, "source": "i", "event": "progress", "processed": []}
     file.write_text("".join(f"{json.dumps(event)}\n" for event in (*TIMELINE, sampled)))
-    red, green = exported([run]).measurements
+    red, green = export([run]).measurements
     assert red.timeline == tuple(sorted(TIMELINE, key=lambda event: event["t"]))
     assert green.timeline == ()
     file.write_text("".join(f"{json.dumps(TIMELINE[0])}\n" for _ in range(EVENTS + 1)))
-    assert exported([run]).measurements[0].timeline == ()  # too many for a picture
+    assert export([run]).measurements[0].timeline == ()  # too many for a picture
 
 
 def test_nothing_of_the_machine_comes_along(run, tmp_path):
     file = tmp_path / "atlas.sqlite"
-    write_atlas(file, exported([run]).measurements)
+    write_atlas(file, export([run]).measurements)
     assert str(tmp_path).encode() not in file.read_bytes()
     assert read_atlas(file)[0].sentence.startswith("1 duplicate-id in [run]/trials/x")
 
 
 def test_what_says_nothing_about_a_published_release_is_left_out(run):
-    left_out = exported([run]).left_out
+    left_out = export([run]).left_out
     assert {what.partition(" ")[2] for what in left_out} == {BROKEN.key, BUILT.key, CLAIMED.key}
     assert left_out[f"{RUN} {BROKEN.key}"].startswith("the harness failed")
 
@@ -102,14 +102,14 @@ def test_trials_of_two_harnesses_are_of_neither(run):
     run.add_trial(trial)
     replace(an_outcome(trial), harness="0.1.0+bbbb", machine="Linux, Java 17").write(run.trial(trial).outcome_file)
     a_reading().write(run.trial(trial).reader_file)
-    [red] = [one for one in exported([run]).measurements if one.cell == RED]
+    [red] = [one for one in export([run]).measurements if one.cell == RED]
     assert red.harness == "0.1.0+aaaa and 0.1.0+bbbb"
     assert red.machine == "Linux, Java 17"
 
 
 def test_a_run_is_added_to_an_atlas_once_and_the_first_one_makes_it(run, tmp_path):
     file = tmp_path / "nightly.sqlite"
-    assert append(file, run).left_out.keys() == exported([run]).left_out.keys()
+    assert append(file, run).left_out.keys() == export([run]).left_out.keys()
     first = read_atlas(file)
     assert [one.cell for one in first] == [RED, GREEN]
     append(file, run)
@@ -140,4 +140,4 @@ def test_a_file_that_is_no_atlas_stays_as_it_is(run, tmp_path):
 def test_a_damaged_run_is_an_error(run):
     run.verdicts_file.write_text("[{}]")
     with pytest.raises(HarnessError, match="incomplete or damaged"):
-        exported([run])
+        export([run])

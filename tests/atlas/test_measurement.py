@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from onceproof.atlas.comparing import coverage, differences, is_worse
-from onceproof.atlas.measurement import merged, standing, thinned
+from onceproof.atlas.measurement import merge, standing, thin_out
 from onceproof.model.errors import UsageError
 from tests.specimens.atlas import EARLIER, NOW, THEN, a_cell, measured_as
 
@@ -15,19 +15,19 @@ CELL = a_cell()
 def test_a_red_is_not_replaced_by_a_later_green():
     red, green, later = measured_as("known", day=1), measured_as("clean", day=2), measured_as("clean", day=3)
     for order in permutations((red, green, later)):
-        assert thinned(order) == (red, later)
+        assert thin_out(order) == (red, later)
         assert standing(order, NOW) == {CELL: red}
 
 
 def test_undecided_stays_only_where_nothing_decided():
     open_, open_later, green = measured_as("inconclusive"), measured_as("inconclusive", day=2), measured_as("clean")
-    assert thinned([open_, open_later]) == (open_later,)
-    assert thinned([green, open_later]) == (green,)
+    assert thin_out([open_, open_later]) == (open_later,)
+    assert thin_out([green, open_later]) == (green,)
 
 
 def test_each_harness_has_its_own_and_the_present_one_stands():
     old, now = measured_as("known", harness=EARLIER, day=2), measured_as("clean")
-    assert thinned([old, now]) == (now, old)
+    assert thin_out([old, now]) == (now, old)
     assert standing([old, now], NOW)[CELL] == now
     assert standing([old, now], THEN)[CELL] == old
 
@@ -40,13 +40,13 @@ def test_what_decided_earlier_stands_before_what_did_not():
 def test_a_merge_is_the_same_whichever_comes_first():
     one = (measured_as("known"), measured_as("clean", a_cell("3.4.1")))
     other = (measured_as("clean", day=2), measured_as("known"))
-    assert merged(one, other) == merged(other, one)
-    assert len(merged(one, other)) == 3
+    assert merge(one, other) == merge(other, one)
+    assert len(merge(one, other)) == 3
 
 
 def test_one_run_cannot_have_two_verdicts_of_a_cell():
     with pytest.raises(UsageError, match=r"contradict each other about enumerator-.*known and clean"):
-        merged([measured_as("known")], [measured_as("clean")])
+        merge([measured_as("known")], [measured_as("clean")])
 
 
 def kinds(old, new):

@@ -2,18 +2,18 @@
 
 import pytest
 
-from onceproof.campaigns.application.controls import broke, vacuous
-from onceproof.model.judged import Control
+from onceproof.campaigns.application.controls import list_broken, vacuous
+from onceproof.model.judged import PlantedControl
 
 MADE = {"out": {"differential": False, "unique": False}, "sums": {"differential": False}}
 
 
-def control(plant: str, **broken: tuple[str, ...]) -> Control:
-    return Control(plant, 1, broken, "folder")
+def control(plant: str, **broken: tuple[str, ...]) -> PlantedControl:
+    return PlantedControl(plant, 1, broken, "folder")
 
 
 def test_what_is_broken_is_told_by_topic():
-    assert broke({"out": {"unique": True, "differential": True}, "sums": {"differential": False}}) == {
+    assert list_broken({"out": {"unique": True, "differential": True}, "sums": {"differential": False}}) == {
         "out": ("differential", "unique")
     }
 
@@ -21,8 +21,8 @@ def test_what_is_broken_is_told_by_topic():
 @pytest.mark.parametrize(
     ("controls", "left"),
     [
-        ([Control("never-fired", 0, {}, "a")], {}),
-        ([Control("ended-it", 1, {}, "a", "thread-died")], {}),
+        ([PlantedControl("never-fired", 0, {}, "a")], {}),
+        ([PlantedControl("ended-it", 1, {}, "a", "thread-died")], {}),
         ([], {"out": ("differential", "unique"), "sums": ("differential",)}),
         ([control("batch-lost", out=("differential",))], {"out": ("unique",), "sums": ("differential",)}),
         ([control("a", out=("differential", "unique")), control("b", sums=("differential",))], {}),

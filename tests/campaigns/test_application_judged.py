@@ -13,9 +13,9 @@ from typer.main import get_command
 
 from onceproof.campaigns.application.advice import RUN_ALONE, STRIKE_HARDER, advice_on_red
 from onceproof.campaigns.application.run import (
-    Asked,
+    ReleaseTrials,
     _Done,
-    _judged,
+    _judge,
     _run,
     agenda_of,
     not_run,
@@ -29,7 +29,7 @@ from onceproof.model.causes import Cause
 from onceproof.model.cell import FAULT, Cell
 from onceproof.model.errors import ExitCode
 from onceproof.model.files import FaultOutcome, Planted, Reading
-from onceproof.model.judged import Control, Explaining, Judgement, Output
+from onceproof.model.judged import Explaining, Judgement, Output, PlantedControl
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -44,7 +44,7 @@ OUTPUTS = {"out": Output("records")}
 
 def judged(outcome=None, witnesses=(), promises=("differential",)):
     found = Findings(1, 1, 1, 0, list(witnesses), dict.fromkeys(promises, 1))
-    return _judged(
+    return _judge(
         _Done(TRIAL, outcome or an_outcome(TRIAL), Reading.of(found, found.anomalies), "folder"),
         "under the fault",
         OUTPUTS,
@@ -77,7 +77,7 @@ def test_a_green_of_a_crash_that_had_nothing_to_forget_says_how_to_make_it_harde
 
 
 def test_where_the_machine_stood_still_each_time_nothing_is_known(tmp_path):
-    asked = Asked(RunFolder(tmp_path), TRIAL.cell, 1, 1, {})
+    asked = ReleaseTrials(RunFolder(tmp_path), TRIAL.cell, 1, 1, {})
     result = not_run(asked, "The machine stood still in each of 3 attempts: 2.1 s (driver)")
     assert (result.judgement, result.exercised, result.advice) == (Judgement.INCONCLUSIVE, False, RUN_ALONE)
 
@@ -91,12 +91,12 @@ def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_appl
         return an_outcome(trial, void="The machine stood still." if len(tried) == 1 else None)
 
     monkeypatch.setattr("onceproof.campaigns.application.run.run_trial", run_trial)
-    asked = Asked(RunFolder(tmp_path / TRIAL.run), TRIAL.cell, 1, 1, {FAULT: "pause"})
+    asked = ReleaseTrials(RunFolder(tmp_path / TRIAL.run), TRIAL.cell, 1, 1, {FAULT: "pause"})
     unused: Any = None  # by the trial above
-    done = _run(asked, asked.undisturbed(1), unused, agenda_of([asked], print))
+    done = _run(asked, asked.make_undisturbed(1), unused, agenda_of([asked], print))
     assert len({*tried}) == len(dict(tried)) == 2
     assert (done.trial.application_id, Path(done.folder).name) == tried[-1]
-    assert (done.trial.seed, done.trial.parameters) == (1, asked.undisturbed(1).parameters)
+    assert (done.trial.seed, done.trial.parameters) == (1, asked.make_undisturbed(1).parameters)
 
 
 def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkeypatch):
@@ -111,8 +111,10 @@ def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkey
         return an_outcome(trial)
 
     monkeypatch.setattr("onceproof.campaigns.application.run.run_trial", run_trial)
-    asked = Asked(RunFolder(tmp_path / TRIAL.run), replace(TRIAL.cell, scenario=SCENARIO.name), 1, 1, {FAULT: "pause"})
-    monkeypatch.setattr("onceproof.campaigns.application.run._replayed_on", lambda _: set())
+    asked = ReleaseTrials(
+        RunFolder(tmp_path / TRIAL.run), replace(TRIAL.cell, scenario=SCENARIO.name), 1, 1, {FAULT: "pause"}
+    )
+    monkeypatch.setattr("onceproof.campaigns.application.run._select_replayed", lambda _: set())
     unused: Any = None  # by the trial above
     brokers: Any = SimpleNamespace(of=lambda _: nullcontext([unused]))
     result = run_on_release(unused, asked, brokers, agenda_of([asked], print))
@@ -250,7 +252,7 @@ def test_what_to_do_about_a_red_is_said(fields, advice):
             "--seed 1",
         ),
         (
-            an_app_answer(on_release(controls=(Control("batch-lost", 1, {}, "b"),)), parameters={}),
+            an_app_answer(on_release(controls=(PlantedControl("batch-lost", 1, {}, "b"),)), parameters={}),
             "onceproof app run folder/shop --streams 4.3.1 --fault pause --broker 3.9.2 --seed 1 --controls",
         ),
     ],
@@ -273,12 +275,16 @@ def test_the_command_of_a_trial_repeats_it(fault, roll_to, set_):
     restart_on = Release.parse(roll_to) if roll_to else None
     cell = Cell("app", "DEFAULT_CONFIG", Release.parse("4.1.2"), Release.parse("3.9.1"), restart_on)
     parameters = {**set_, "application": "/any/my app", "fault": fault}
-    asked = Asked(RunFolder(Path(a_run_id())), cell, 1, 7, parameters, "put-lost")
-    trials = [asked.undisturbed(1), asked.disturbed("oracle.json"), asked.planted(4, "oracle.json", "record-twice")]
+    asked = ReleaseTrials(RunFolder(Path(a_run_id())), cell, 1, 7, parameters, "put-lost")
+    trials = [
+        asked.make_undisturbed(1),
+        asked.make_disturbed("oracle.json"),
+        asked.make_control(4, "oracle.json", "record-twice"),
+    ]
     for trial in trials:
         repeated, options = _asked_by(trial.command)
         assert options["folder"] == Path("/any/my app")
-        found = [repeated.undisturbed(1), repeated.disturbed("oracle.json")]
+        found = [repeated.make_undisturbed(1), repeated.make_disturbed("oracle.json")]
         # A trial without the fault is the same whether it is one of the oracle's or comes after it.
         alike = [(one.cell, one.plant, _configured(one)) for one in found]
         assert (trial.cell, trial.plant, _configured(trial)) in alike
@@ -304,4 +310,4 @@ def _asked_by(command):
         "app", "DEFAULT_CONFIG", Release.parse(options["streams"][0]), Release.parse(options["broker"]), restart_on
     )
     parameters = {**own, "application": str(options["folder"])}
-    return Asked(RunFolder(Path(a_run_id())), cell, 1, options["seed"], parameters, options["plant_"]), options
+    return ReleaseTrials(RunFolder(Path(a_run_id())), cell, 1, options["seed"], parameters, options["plant_"]), options

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.campaigns.application.promises import excused, is_changed_by_restart, judge_without_fault
+from onceproof.campaigns.application.promises import find_excuse, is_changed_by_restart, judge_without_fault
 from onceproof.model.files import Declared, Reading, TopicPlan
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
@@ -59,7 +59,7 @@ def judged(tmp_path):
         vars(judge)["changed"] = is_changed_by_restart(run.trial(trials[0]), oracle)
         found = judge_without_fault(run, trials, oracle)
         assert [Reading.read(run.trial(trial).reader_file) for trial in trials] == found  # it is written down, too
-        return found, excused(run.trial(trials[0]), oracle)
+        return found, find_excuse(run.trial(trials[0]), oracle)
 
     return judge
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from onceproof import cli
-from onceproof.cli.schemas import Published, schema
+from onceproof.cli.schemas import SchemaName, schema
 from onceproof.lab import applications
 from onceproof.lab.applications import check_topology, uses_on
 from onceproof.lab.artifacts import streams_class_path
@@ -24,7 +24,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.scenarios.declared import Application, application_of
+from onceproof.scenarios.declared import DeclaredApplication, application_of
 from tests.conftest import HERE, stood_still, undisturbed
 from tests.published import NEWEST
 
@@ -49,7 +49,7 @@ def app_run(folder, *options):
         done = CliRunner().invoke(cli.app, ["app", "run", str(folder), *options, "--json"])
         assert isinstance(done.exception, SystemExit | None), done.exception
         answer = json.loads(done.stdout)
-        Draft202012Validator(schema(Published.APP_RUN)).validate(answer)
+        Draft202012Validator(schema(SchemaName.APP_RUN)).validate(answer)
         return done.exit_code, answer["releases"]
 
     return undisturbed(attempt, void=lambda ended: stood_still(release["reason"] for release in ended[1]))
@@ -618,7 +618,7 @@ def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(exampl
 def test_init_writes_an_application(tmp_path):
     done = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
     assert done.exit_code == 0, done.output
-    assert Application.read(tmp_path / "mine").declares.class_ == "wordcount.WordCount"
+    assert DeclaredApplication.read(tmp_path / "mine").declares.class_ == "wordcount.WordCount"
     again = CliRunner().invoke(cli.app, ["app", "init", str(tmp_path / "mine")])
     assert isinstance(again.exception, UsageError)
     assert str(again.exception) == f"{tmp_path / 'mine'} is not empty; name another folder."
@@ -894,13 +894,13 @@ def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
     phase = '\n[[phase]]\nstart = 2\nsources = ["later"]\nclass = "wordcount.{}"\n'
     file.write_text(text + phase.format("Latter"))
     with pytest.raises(UsageError, match=rf"on Kafka Streams {NEWEST}, from start 2 on: .* no class wordcount\.Latter"):
-        check_topology(HERE, Application.read(folder), NEWEST)
+        check_topology(HERE, DeclaredApplication.read(folder), NEWEST)
     (later / "Later.java").write_text(source.replace("WordCount", "Later").replace('"counts"', '"sums"'))
     file.write_text(text + phase.format("Later"))
     with pytest.raises(UsageError, match=r"from start 2 on: its topology has no counts among its sinks \(sums\)"):
-        check_topology(HERE, Application.read(folder), NEWEST)
+        check_topology(HERE, DeclaredApplication.read(folder), NEWEST)
     (later / "Later.java").write_text(source.replace("WordCount", "Later"))
-    check_topology(HERE, Application.read(folder), NEWEST)
+    check_topology(HERE, DeclaredApplication.read(folder), NEWEST)
 
 
 @pytest.mark.night

@@ -237,7 +237,7 @@ def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, mo
         return run_trial(trial, folder, None)
 
     monkeypatch.setattr(bisection, "run_alone", run_there)
-    monkeypatch.setattr(bisection, "lent", lambda external_cluster, _: external_cluster)
+    monkeypatch.setattr(bisection, "lend", lambda external_cluster, _: external_cluster)
     monkeypatch.setattr(bisection, "check_access", lambda *arguments: checked.append(arguments))
     found: dict[str, Any] = bisect(cardboard, search_for(asked(**{"from": "3.4.0"}), seed=7), external=brokers)
     assert found["sure"]

@@ -55,7 +55,7 @@ def test_it_begins_when_the_last_records_are_on_their_way(folders, monkeypatch):
         early.run_is_over()
 
     monkeypatch.setattr(early, "_input", look)
-    hear = early.heard(reports.append)
+    hear = early.watch_report(reports.append)
     for phase in ("first", "restart", "flow"):
         hear(phase)
     assert not early._flows.is_set()

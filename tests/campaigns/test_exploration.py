@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.campaigns.search.schedules import Draws, Grammar, Schedule, Story
-from onceproof.model.decoding import decoded
+from onceproof.campaigns.search.schedules import DrawableParameters, Draws, Grammar, Schedule
+from onceproof.model.decoding import decode
 from tests.present import present
 
 
@@ -31,7 +31,7 @@ def refuse(variant, settings):
     return "no" if whole.get("fault") == "pause" and whole.get("guarantee") == "alos" else None
 
 
-SHOP = Story(
+SHOP = DrawableParameters(
     "shop",
     {
         "caching": (True, False),
@@ -45,7 +45,7 @@ SHOP = Story(
     refuse,
     {"keys": 1},
 )
-PLAIN = Story("plain", {})
+PLAIN = DrawableParameters("plain", {})
 GRAMMAR = Grammar({"shop": SHOP, "plain": PLAIN})
 SEEDS = st.integers(0, 2**32)
 
@@ -73,7 +73,7 @@ def test_what_is_drawn_can_be_run_and_follows_from_the_seed(scenario, seed):
     assert is_whole(drawn)
     assert drawn.scenario == scenario
     assert drawn == GRAMMAR.draw(scenario, random.Random(seed))
-    assert decoded(Schedule, drawn.to_dict()) == drawn
+    assert decode(Schedule, drawn.to_dict()) == drawn
 
 
 def test_every_value_is_drawn():
@@ -91,7 +91,7 @@ def test_a_schedule_is_named_by_the_variant_that_says_most_of_it():
 
 
 def test_a_scenario_of_which_nothing_else_can_be_run_is_drawn_as_it_is():
-    only = Story("shop", SHOP.domains, refuse=lambda _, settings: "no" if settings else None)
+    only = DrawableParameters("shop", SHOP.domains, refuse=lambda _, settings: "no" if settings else None)
     assert Grammar({"shop": only}).draw("shop", random.Random(1)).summary == "shop DEFAULT_CONFIG"
 
 
@@ -136,8 +136,8 @@ def test_each_scenario_begins_as_it_is_by_default():
     assert {schedule.scenario for schedule in search(20, uniform=True)[:6]} == {"plain", "shop"}
 
 
-SMALL = Story("small", {"caching": (True, False)})
-LARGE = Story("large", dict.fromkeys("abcdefgh", (True, False)))
+SMALL = DrawableParameters("small", {"caching": (True, False)})
+LARGE = DrawableParameters("large", dict.fromkeys("abcdefgh", (True, False)))
 
 
 @pytest.mark.parametrize("seed", range(5))

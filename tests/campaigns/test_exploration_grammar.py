@@ -27,7 +27,7 @@ def test_each_schedule_is_a_trial_that_can_be_run(name):
         scenario(name).validate(trial)
         assert trial.cell.restart_on is None
         fault_name = scenario(name).values(trial).get("fault", "none")
-        of_others = {p for fault in FAULTS.values() if fault.name != fault_name for p in fault.parameters.described()}
+        of_others = {p for fault in FAULTS.values() if fault.name != fault_name for p in fault.parameters.describe()}
         assert not of_others & dict(schedule.parameters).keys()
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.campaigns.search import explorer
-from onceproof.campaigns.search.log import Asked
+from onceproof.campaigns.search.log import SearchRequest
 from onceproof.cli import terminal
 from onceproof.lab import releases
 from onceproof.model.release import Release
@@ -21,7 +21,7 @@ def explore(tmp_path, monkeypatch):
     """Continues a search that was begun; returns what is printed, and the exit code."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     get_settings.cache_clear()
-    begun = Asked(
+    begun = SearchRequest(
         run="20260101T000000-0001",
         streams="4.3.1",
         broker="3.9.1",
@@ -37,7 +37,7 @@ def explore(tmp_path, monkeypatch):
     def run(answer, *options):
         monkeypatch.setattr(explorer.Explorer, "explore", lambda _, *how: asked.append(how) or answer)
         monkeypatch.setattr(terminal.out, "_width", 500)
-        monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0")])
+        monkeypatch.setattr(releases, "list_published", lambda _: [Release.parse("4.3.0")])
         done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--minutes", "2", *options])
         assert asked[-1][0] == 120
         return done.stdout, done.exit_code
@@ -79,13 +79,13 @@ def test_a_search_that_is_under_way_can_be_told_to_bisect(explore):
     output, _ = explore(an_exploration(findings=(a_finding(releases=a_bisection()),)), "--bisect")
     assert "  The first bad release is 4.1.0, the last good one before it 4.0.1; the last bad one is 4.3.1, " in output
     [file] = get_settings().explorations.glob("*/exploration.json")
-    assert Asked.read(file).bisect
+    assert SearchRequest.read(file).bisect
     assert "It is in" not in explore(an_exploration())[0]
-    assert Asked.read(file).bisect  # what was asked once stays asked
+    assert SearchRequest.read(file).bisect  # what was asked once stays asked
 
 
 def test_a_planted_bug_is_not_bisected(explore):
     [file] = get_settings().explorations.glob("*/exploration.json")
-    replace(Asked.read(file), plant="no-abort").write(file)
+    replace(SearchRequest.read(file), plant="no-abort").write(file)
     done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--bisect"])
     assert "no-abort is only in the release that it is planted into" in str(done.exception)

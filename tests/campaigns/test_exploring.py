@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from onceproof.campaigns.search.explorer import BROKEN, Explorer, SharedBrokers, begun, grammar_of, held, last_of
-from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding, read_lines
-from onceproof.campaigns.search.schedules import Grammar, Story
+from onceproof.campaigns.search.explorer import BROKEN, Explorer, SharedBrokers, grammar_of, hold, last_of, read_request
+from onceproof.campaigns.search.log import ExplorationFolder, Finding, SearchRequest, read_lines
+from onceproof.campaigns.search.schedules import DrawableParameters, Grammar
 from onceproof.lab.external_brokers import needs_own_cluster
-from onceproof.model.coverage import reached
+from onceproof.model.coverage import name_reached
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import Tally
@@ -22,12 +22,12 @@ from tests.present import present
 from tests.specimens.files import a_reading, an_outcome
 
 DOMAINS = {"caching": (True, False), "stores": ("rocksdb", "in-memory"), "fault": ("none", "pause")}
-ENUMERATOR = Grammar({"enumerator": Story("enumerator", DOMAINS)})
+ENUMERATOR = Grammar({"enumerator": DrawableParameters("enumerator", DOMAINS)})
 
 
 def asked(**fields):
     fields = {"streams": "4.3.1", "scenarios": ("enumerator",), "uniform": False, "plant": None, **fields}
-    return Asked(run="20260101T000000-0001", broker="3.9.1", seed=1, harness="h", **fields)
+    return SearchRequest(run="20260101T000000-0001", broker="3.9.1", seed=1, harness="h", **fields)
 
 
 def showing(anomalies, explained=False):
@@ -109,14 +109,15 @@ def test_a_search_that_was_cut_short_goes_on_as_if_it_had_not_been(tmp_path):
 
 def test_what_scenarios_reach_is_counted_apart(tmp_path):
     names = ("enumerator", "multirunner")
-    grammar = Grammar({name: Story(name, DOMAINS) for name in names})
+    grammar = Grammar({name: DrawableParameters(name, DOMAINS) for name in names})
     bench, folder = Decreed(), ExplorationFolder(tmp_path / asked().run)
     folder.path.mkdir()
     search = Explorer(folder, asked(scenarios=names), grammar, bench, lambda _: None, lambda: bench.time)
     coverage = search.explore(300).coverage
     lines = read_lines(folder.log_file)
     apart = [
-        {item for line in lines if line.schedule.scenario == name for item in reached(line.marks)} for name in names
+        {item for line in lines if line.schedule.scenario == name for item in name_reached(line.marks)}
+        for name in names
     ]
     assert coverage == sum(map(len, apart)) > len(set().union(*apart)) > 0
 
@@ -323,7 +324,7 @@ def test_a_release_that_refuses_the_schedule_is_not_tried(tmp_path):
     folder.path.mkdir()
     bench, grammar = (
         Decreed(shows),
-        Grammar({"enumerator": Story("enumerator", {"group.protocol": ("classic", "streams")})}),
+        Grammar({"enumerator": DrawableParameters("enumerator", {"group.protocol": ("classic", "streams")})}),
     )
     request = replace(asked(), broker="4.3.1")
     search = Explorer(folder, request, grammar, bench, lambda _: None, lambda: bench.time, RELEASES)
@@ -355,7 +356,7 @@ def test_brokers_that_die_after_a_trial_take_nothing_of_it_along(tmp_path, monke
     monkeypatch.setattr("onceproof.campaigns.search.explorer.Topics", Dead)
     monkeypatch.setattr(bench, "_serving", lambda: given)
     monkeypatch.setattr(bench, "stop", lambda: stopped.append(True))
-    with bench._lent(a_trial("4.3.1")) as brokers:
+    with bench._lend(a_trial("4.3.1")) as brokers:
         assert brokers is given
     assert stopped == [True]  # the next trial gets others
 
@@ -539,7 +540,7 @@ def test_in_a_simulated_world_a_search_reaches_what_its_trials_do(tmp_path):
     clock = count()
     folder = ExplorationFolder(tmp_path / "20260101T000000-0001")
     folder.path.mkdir()
-    grammar = Grammar({"enumerator": Story("enumerator", {"fault": ("none", "pause")})})
+    grammar = Grammar({"enumerator": DrawableParameters("enumerator", {"fault": ("none", "pause")})})
     search = Explorer(folder, asked(), grammar, bench, lambda _: None, lambda: next(clock))
     exploration = search.explore(14)
     assert exploration.exercised > 0
@@ -562,17 +563,17 @@ def test_the_last_search_is_the_one_that_goes_on(tmp_path):
 def test_a_search_of_another_version_does_not_go_on(tmp_path):
     folder = ExplorationFolder(tmp_path / "s")
     with pytest.raises(UsageError, match="is no search to continue"):
-        begun(folder)
+        read_request(folder)
     asked().write(folder.asked_file)
     with pytest.raises(UsageError, match="was begun by h, and this is"):
-        begun(folder)
+        read_request(folder)
 
 
 def test_two_cannot_go_on_with_one_search(tmp_path):
     folder = ExplorationFolder(tmp_path / "s")
-    with held(folder), pytest.raises(UsageError, match="The search s is under way"), held(folder):
+    with hold(folder), pytest.raises(UsageError, match="The search s is under way"), hold(folder):
         pass
-    with held(folder):
+    with hold(folder):
         pass
 
 
@@ -611,7 +612,7 @@ def test_scenarios_without_a_parameter_that_is_set_are_left_out():
 def test_a_known_issue_is_found_on_brokers_that_trials_share(tmp_path):
     folder = ExplorationFolder(tmp_path / "20260101T000000-0001")
     folder.path.mkdir()
-    join = Grammar({"scan": Story("scan", {"partitions": (2, 1)})})
+    join = Grammar({"scan": DrawableParameters("scan", {"partitions": (2, 1)})})
     bench = SharedBrokers(HERE, Release.parse("3.9.1"), folder.path)
     clock = count(step=5)
     try:

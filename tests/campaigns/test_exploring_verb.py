@@ -11,8 +11,8 @@ import pytest
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import explorer
-from onceproof.campaigns.search.log import Asked, ExplorationFolder, Log
-from onceproof.campaigns.search.verbs import asked_for, complaint, explore, search_of, seconds_left
+from onceproof.campaigns.search.log import ExplorationFolder, SearchLog, SearchRequest
+from onceproof.campaigns.search.verbs import ask_for, complaint, explore, search_of, seconds_left
 from onceproof.lab import agent, artifacts, java, releases
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
@@ -48,7 +48,7 @@ def lab(home, monkeypatch):
     monkeypatch.setattr(artifacts, "check_published", lambda *_: None)
     monkeypatch.setattr(artifacts, "streams_class_path", lambda *_: None)
     monkeypatch.setattr(explorer, "require_toxiproxy", lambda *_: None)  # or draws would depend on this machine
-    monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("4.3.0"), Release.parse("4.3.1")])
+    monkeypatch.setattr(releases, "list_published", lambda _: [Release.parse("4.3.0"), Release.parse("4.3.1")])
     benches: list[Any] = []  # the class first, then each bench
 
     class Bench(Decreed):
@@ -69,13 +69,13 @@ def lab(home, monkeypatch):
 
 
 def test_what_is_asked_follows_from_the_request(lab):
-    asked = asked_for(request(), "4.3.1", RUN, seed=7)
+    asked = ask_for(request(), "4.3.1", RUN, seed=7)
     assert (asked.run, asked.streams, asked.scenarios, asked.seed) == (RUN, "4.3.1", ("enumerator",), 7)
     assert (asked.uniform, asked.plant, asked.bisect) == (False, None, False)
-    assert asked_for(request(**{"seed": 0}), "4.3.1", RUN, seed=7).seed == 0
-    assert asked_for(request(**{"set": ["nodes=3"]}), "4.3.1", RUN, seed=7).settings == ("nodes=3",)
-    assert asked_for(request(**{"set": None}), "4.3.1", RUN, seed=7).settings == ()
-    every = asked_for(request(**{"scenario": []}), "4.3.1", RUN, seed=7).scenarios
+    assert ask_for(request(**{"seed": 0}), "4.3.1", RUN, seed=7).seed == 0
+    assert ask_for(request(**{"set": ["nodes=3"]}), "4.3.1", RUN, seed=7).settings == ("nodes=3",)
+    assert ask_for(request(**{"set": None}), "4.3.1", RUN, seed=7).settings == ()
+    every = ask_for(request(**{"scenario": []}), "4.3.1", RUN, seed=7).scenarios
     assert "enumerator" in every
     assert "quota" not in every
 
@@ -89,7 +89,7 @@ def test_what_is_asked_follows_from_the_request(lab):
 )
 def test_what_cannot_be_searched_is_a_sentence(lab, folder, bad, said):
     with pytest.raises(UsageError, match=said):
-        asked_for(request(**bad), "4.3.1", RUN, seed=7)
+        ask_for(request(**bad), "4.3.1", RUN, seed=7)
     assert not folder.path.exists()
 
 
@@ -102,7 +102,7 @@ def test_what_cannot_be_searched_is_a_sentence(lab, folder, bad, said):
 )
 def test_what_no_scenario_can_be_set_to_is_a_sentence(lab, folder, bad, said):
     with pytest.raises(UsageError, match=said):
-        explore(folder, asked_for(request(**{"set": [bad]}), "4.3.1", RUN, seed=7), 50, lambda _: None)
+        explore(folder, ask_for(request(**{"set": [bad]}), "4.3.1", RUN, seed=7), 50, lambda _: None)
     assert not folder.path.exists()
 
 
@@ -112,13 +112,13 @@ def test_a_plant_must_fit_the_release(lab, monkeypatch):
 
     monkeypatch.setattr(agent, "check_plantable", refuse)
     with pytest.raises(UsageError, match="It does not fit"):
-        asked_for(request(**{"plant": "no-abort"}), "4.3.1", RUN, seed=7)
+        ask_for(request(**{"plant": "no-abort"}), "4.3.1", RUN, seed=7)
 
 
 def test_a_search_goes_on_as_it_was_begun(lab, folder):
     first = explore(folder, asked_in(folder, request(), seed=7), 50, lambda _: None)
     asked = asked_in(folder, request(**{"scenario": []}), seed=8)
-    assert asked == Asked.read(folder.asked_file)
+    assert asked == SearchRequest.read(folder.asked_file)
     assert asked.seed == 7
     exploration = explore(folder, asked, 50, lambda _: None)
     assert (first.trials, exploration.trials) == (5, 10)
@@ -143,12 +143,12 @@ def test_sigterm_stops_the_brokers_and_keeps_the_lines(lab, folder):
     with pytest.raises(KeyboardInterrupt):
         explore(folder, asked_in(folder, request(), seed=7), 600, lambda _: None)
     assert lab[1].stopped
-    assert len(Log(folder.log_file).lines) == 2
+    assert len(SearchLog(folder.log_file).lines) == 2
 
 
 def test_nobody_else_is_at_the_same_search(lab, folder):
     asked = asked_in(folder, request(), seed=7)
-    with explorer.held(folder), pytest.raises(UsageError, match="is under way"):
+    with explorer.hold(folder), pytest.raises(UsageError, match="is under way"):
         explore(folder, asked, 50, lambda _: None)
 
 
@@ -159,7 +159,7 @@ def night(folder, name, run, drawn=7, **params):
     """Search in a night; returns the run of its search, the seconds before it, and what it came to."""
     found, asked = search_of(folder.path.parent, name, request(**params), "4.3.1", run, drawn)
     found.begin(name)
-    return found.path.name, found.spent_before(name), explore(found, asked, 50, lambda _: None)
+    return found.path.name, found.sum_spent_before(name), explore(found, asked, 50, lambda _: None)
 
 
 def test_a_night_goes_on_with_the_search_of_the_last_one(lab, folder):
@@ -192,7 +192,7 @@ def test_what_another_version_has_searched_is_left(lab, folder, monkeypatch):
 
 
 def test_a_search_that_no_night_asked_for_is_left(lab, folder):
-    explore(folder, asked_for(request(), "4.3.1", RUN, 7), 50, lambda _: None)
+    explore(folder, ask_for(request(), "4.3.1", RUN, 7), 50, lambda _: None)
     assert night(folder, "tuesday", LATER)[:2] == (LATER, 0)
 
 

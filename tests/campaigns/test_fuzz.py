@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from onceproof.campaigns.fuzz.fuzzing import Compares, Fuzzed, Fuzzer, Nearest, begun
+from onceproof.campaigns.fuzz.fuzzing import Compares, Fuzzed, Fuzzer, Nearest, read_begun
 from onceproof.campaigns.fuzz.grammar import (
     BEGIN,
     BY_TASKS,
@@ -19,16 +19,16 @@ from onceproof.campaigns.fuzz.grammar import (
     SOURCES,
     VERSIONED,
     Case,
-    Kind,
-    Record,
+    InputRecord,
     Step,
+    StepKind,
     draw,
     smaller,
     topics_of,
 )
 from onceproof.campaigns.fuzz.printing import unit_test
-from onceproof.campaigns.fuzz.relational import Model, compared, judge
-from onceproof.campaigns.fuzz.tickets import tried
+from onceproof.campaigns.fuzz.relational import Model, compare, judge
+from onceproof.campaigns.fuzz.tickets import try_releases
 from onceproof.lab.coverage import Branch
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
 from onceproof.model.release import Release
@@ -50,7 +50,7 @@ def a_case(*steps: Step, records: str) -> Case:
     for line in records.strip().splitlines():
         topic, assigned, at = line.split()
         key, _, value = assigned.partition("=")
-        read.append(Record(topic, BEGIN + int(at), key, None if value == "null" else value))
+        read.append(InputRecord(topic, BEGIN + int(at), key, None if value == "null" else value))
     return Case(steps, tuple(read))
 
 
@@ -65,7 +65,7 @@ def put_out(case: Case) -> dict[str, list[tuple[int, str, str | None, int | None
     model = Model(case)
     outputs: dict[str, list[tuple[int, str, str | None, int | None]]] = {}
     for leaf in case.leaves:
-        if leaf.makes is Kind.STREAM:
+        if leaf.makes is StepKind.STREAM:
             outputs[leaf.name] = [(e.timestamp, e.key, e.value, e.place) for e in model.stream(leaf.name).events]
         else:
             outputs[leaf.name] = [
@@ -160,13 +160,13 @@ def test_a_case_that_takes_its_records_in_order_keeps_them_so_when_it_is_shrunk(
 
 def test_a_case_is_read_back_as_it_was_written():
     for case in draw_300():
-        assert Case.decoded(json.loads(json.dumps(case.encoded))) == case
+        assert Case.decode(json.loads(json.dumps(case.encoded))) == case
 
 
 def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
     for case in draw_300()[:100]:
         for one in smaller(case):
-            made: dict[str, Kind] = {}
+            made: dict[str, StepKind] = {}
             for step in one.steps:
                 assert step.is_source or all(name in made for name in step.operands), f"{case}\n\n{one}"
                 made[step.name] = step.makes
@@ -384,8 +384,8 @@ def test_a_stream_is_judged_by_all_its_records_and_two_releases_by_each_other():
     assert judge(case, {"s": twice}, NEWEST).kinds == ()
     assert judge(case, {"s": once}, NEWEST).kinds == ("missing",)
     assert judge(case, {"s": [*once, (BEGIN, "a", "x|1", None)]}, NEWEST).kinds == ("header",)
-    assert [one.kind for one in compared(case, {"s": twice}, {"s": once})] == ["differs"]
-    assert compared(case, {"s": twice}, {"s": twice}) == ()
+    assert [one.kind for one in compare(case, {"s": twice}, {"s": once})] == ["differs"]
+    assert compare(case, {"s": twice}, {"s": twice}) == ()
 
 
 # --- fuzzing ---------------------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ class Meant:
         self.bug = bug
 
     def run(self, case: Mapping[str, Any]) -> dict[str, Any]:
-        one = Case.decoded(case)
+        one = Case.decode(case)
         if self.bug == STALE:
             return {"outputs": {**put_out(one), **_stale(one)}}
         if self.bug in one.operations and self.bug == "sessions":
@@ -441,7 +441,7 @@ def test_a_release_without_a_bug_is_green(tmp_path):
 
 def test_what_was_searched_is_counted_by_operation_and_setting_and_goes_on(tmp_path):
     before = fuzzed(tmp_path, Meant("filterTable"), 200)
-    done = fuzzed(tmp_path, Meant("filterTable"), 200, state=begun(tmp_path, "last", "h"))
+    done = fuzzed(tmp_path, Meant("filterTable"), 200, state=read_begun(tmp_path, "last", "h"))
     drawn = [draw(1, number, NEWEST) for number in range(done.cases)]
     for name in ("foreignKeyJoin", "filterTable", "2 tasks by a schedule", "processing.guarantee=exactly_once_v2"):
         assert done.searched[name].cases == sum(name in (*case.operations, *case.settings) for case in drawn)
@@ -458,7 +458,7 @@ def test_a_bug_is_found_and_shrunk_to_what_it_takes(tmp_path):
     done = fuzzed(tmp_path, Meant("filterTable"), 400)
     assert done.exit_code is ExitCode.ANOMALY
     smallest = min(done.findings, key=lambda finding: len(finding.case))
-    case = Case.decoded(json.loads((tmp_path / "r/findings" / str(smallest.number) / "case.json").read_text()))
+    case = Case.decode(json.loads((tmp_path / "r/findings" / str(smallest.number) / "case.json").read_text()))
     assert len(case.steps) == 2
     assert len(case.records) == 1
     assert (tmp_path / "r/findings/1/app/onceproof.toml").exists()
@@ -491,9 +491,9 @@ def test_a_finding_has_the_nearest_green_case_and_the_branches_that_differ(tmp_p
     page = (tmp_path / "r/findings/1/finding.md").read_text()
     assert "| line of Kafka Streams 4.4.0 | runs what the other case does not |\n" in page
     assert "| `Joined.process:7` | the red case |\n| `Joined.process:8` | the green case |\n" in page
-    tried(done, [NEWEST], lambda _: nullcontext(bench), lambda _: None)
+    try_releases(done, [NEWEST], lambda _: nullcontext(bench), lambda _: None)
     assert "| `Joined.process:9` | each of them |\n" in (tmp_path / "r/findings/1/ticket.md").read_text()
-    assert begun(tmp_path, "last", "h") == done
+    assert read_begun(tmp_path, "last", "h") == done
 
 
 def test_a_finding_without_a_nearest_green_case_says_why(tmp_path):
@@ -538,15 +538,15 @@ def test_a_case_that_throws_is_red_and_so_is_one_that_another_release_sees_other
 
 def test_a_fuzzing_goes_on_where_it_was_and_only_by_what_began_it(tmp_path):
     before = fuzzed(tmp_path, Meant("filterTable"), 200)
-    state = begun(tmp_path, "last", "h")
+    state = read_begun(tmp_path, "last", "h")
     assert state == before
     after = fuzzed(tmp_path, Meant("filterTable"), 200, state=state)
     assert after.cases > before.cases
     assert after.findings[: len(before.findings)]
     with pytest.raises(UsageError, match="draws or judges otherwise"):
-        begun(tmp_path, "r", "another")
+        read_begun(tmp_path, "r", "another")
     with pytest.raises(UsageError, match="There is no fuzzing"):
-        begun(tmp_path, "other", "h")
+        read_begun(tmp_path, "other", "h")
 
 
 def test_a_finding_gets_a_ticket_with_the_releases_that_have_it(tmp_path):
@@ -559,7 +559,7 @@ def test_a_finding_gets_a_ticket_with_the_releases_that_have_it(tmp_path):
         times.append(release)
         yield Meant() if release in line[:3] else Meant("filterTable")
 
-    done = tried(found, [NEWEST, *line, OLDER], opened, lambda _: None)
+    done = try_releases(found, [NEWEST, *line, OLDER], opened, lambda _: None)
     assert sorted(times) == [OLDER, *(line[at] for at in (0, 2, 3, 4)), NEWEST]  # each once, and one was not needed
     plain = [finding for finding in done.findings if "versioned" not in finding.case]
     red = {"3.4.0": "red", "3.9.3": "red", "3.9.4": "red", "4.4.0": "red"}
@@ -572,7 +572,7 @@ def test_a_finding_gets_a_ticket_with_the_releases_that_have_it(tmp_path):
 
 def test_what_only_differs_from_another_release_gets_no_ticket(tmp_path):
     found = fuzzed(tmp_path, Meant(), 400, other=Meant("filterTable"))
-    done = tried(found, [NEWEST], lambda _: nullcontext(Meant()), lambda _: None)
+    done = try_releases(found, [NEWEST], lambda _: nullcontext(Meant()), lambda _: None)
     assert done == found
     assert not list(tmp_path.rglob("ticket.md"))
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.campaigns.fuzz import verbs
-from onceproof.campaigns.fuzz.fuzzing import Known
+from onceproof.campaigns.fuzz.fuzzing import KnownCase
 from onceproof.lab import releases
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -19,7 +19,7 @@ from tests.specimens.files import a_fuzzing
 def fuzz(tmp_path, monkeypatch):
     """Fuzzes with a decreed answer; returns what is printed, and the exit code."""
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
-    monkeypatch.setattr(releases, "published_releases", lambda _: [Release.parse("3.9.0"), Release.parse("3.9.1")])
+    monkeypatch.setattr(releases, "list_published", lambda _: [Release.parse("3.9.0"), Release.parse("3.9.1")])
     get_settings.cache_clear()
 
     def fuzz(*words: str, **told: object) -> tuple[str, int]:
@@ -50,7 +50,7 @@ def test_without_a_finding_it_says_so_and_what_was_not_judged(fuzz):
 
 
 def test_a_known_issue_is_named_and_counted(fuzz):
-    known = Known(issue="KAFKA-16407", case_number=7, cases=8, after=1.5, reds=3, case="s0 = burst in0")
+    known = KnownCase(issue="KAFKA-16407", case_number=7, cases=8, after=1.5, reds=3, case="s0 = burst in0")
     printed, code = fuzz("--streams", "3.9.1", findings=(), issues=(known,))
     assert code == 0
     assert "known: KAFKA-16407 (3 red, the first one case 7, after 2 s)" in printed

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, SHORT, VERSIONED, Case, Record, Step
-from onceproof.campaigns.fuzz.known import CAUSES, causes_in, explained
+from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, SHORT, VERSIONED, Case, InputRecord, Step
+from onceproof.campaigns.fuzz.known import CAUSES, causes_in, explain
 from onceproof.campaigns.fuzz.relational import Difference, Judged, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
@@ -24,8 +24,8 @@ def red(kind: str = "unexpected", topic: str = "j", shown: str = "a = a|0/a|0") 
     return Judged((Difference(topic, kind, shown),))
 
 
-def rows(*values: str | None) -> tuple[Record, ...]:
-    return (Record("others", BEGIN, "a", "a|0"), *(Record("rows", BEGIN, "a", value) for value in values))
+def rows(*values: str | None) -> tuple[InputRecord, ...]:
+    return (InputRecord("others", BEGIN, "a", "a|0"), *(InputRecord("rows", BEGIN, "a", value) for value in values))
 
 
 def red_if(is_red: Callable[[Case], bool], judged: Judged) -> Callable[[Case], Judged]:
@@ -49,27 +49,27 @@ def test_every_cause_is_of_the_registry_and_every_issue_that_fuzz_has_found_has_
 
 def test_a_stale_result_is_known_by_what_its_updates_have_to_be():
     case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
-    known = explained(case, red(), causes_in(NEWEST), red_if(same_key, red()))
+    known = explain(case, red(), causes_in(NEWEST), red_if(same_key, red()))
     assert (known.keys, known.judged, known.case.records[-1].value) == ((SAME_KEY,), GREEN, "z|1")
     inserted = Case((LEFT, RIGHT, INNER), rows("a|0", ";z|1"))
-    assert explained(inserted, red(), causes_in(NEWEST), red_if(is_burst, red())).keys == (INSERT,)
+    assert explain(inserted, red(), causes_in(NEWEST), red_if(is_burst, red())).keys == (INSERT,)
 
 
 def test_a_release_without_the_issue_does_not_have_it_explained():
     case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
-    known = explained(case, red(), causes_in(BEFORE), red_if(same_key, red()))
+    known = explain(case, red(), causes_in(BEFORE), red_if(same_key, red()))
     assert SAME_KEY not in known.keys
     null = Case((LEFT, RIGHT, INNER), rows("|0", "a|1"))
     without_result = red_if(lambda case: any(r.value == "|0" for r in case.records), red("missing"))
-    assert explained(null, red("missing"), causes_in(BEFORE), without_result).keys == ("KAFKA-16407",)
-    assert explained(null, red("missing"), causes_in(NEWEST), without_result).keys == ()
+    assert explain(null, red("missing"), causes_in(BEFORE), without_result).keys == ("KAFKA-16407",)
+    assert explain(null, red("missing"), causes_in(NEWEST), without_result).keys == ()
 
 
 def test_a_stale_result_becomes_a_wrong_one_behind_a_group_also_if_that_is_joined_again():
     group = Step("g", "group", ("j",), STORE)
     again = Step("k", "foreignKeyJoin", ("r", "g"), {"left": False, **STORE})
     case, judged = Case((LEFT, RIGHT, INNER, group, again), rows("a|0", "z|0;z|1")), red("wrong", "k")
-    assert explained(case, judged, causes_in(NEWEST), red_if(same_key, judged)).keys == (SAME_KEY,)
+    assert explain(case, judged, causes_in(NEWEST), red_if(same_key, judged)).keys == (SAME_KEY,)
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_a_stale_result_becomes_a_wrong_one_behind_a_group_also_if_that_is_joine
 )
 def test_what_the_issue_cannot_give_stays_red(steps, judged):
     case = Case(steps, rows("a|0", "z|0;z|1"))
-    known = explained(case, judged, causes_in(NEWEST), red_if(same_key, judged))
+    known = explain(case, judged, causes_in(NEWEST), red_if(same_key, judged))
     assert (known.keys, known.case, known.judged) == ((), case, judged)
 
 
 def test_what_is_red_without_the_cause_stays_red_and_is_followed_without_it():
     case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
-    assert explained(case, red(), causes_in(NEWEST), lambda _: red()).keys == ()
+    assert explain(case, red(), causes_in(NEWEST), lambda _: red()).keys == ()
     group = Step("g", "group", ("l",), STORE)
     both = Judged((*red().differences, *red("wrong", "g").differences))
-    known = explained(
+    known = explain(
         Case((*case.steps, group), case.records),
         both,
         causes_in(NEWEST),
@@ -113,33 +113,33 @@ def test_two_issues_of_one_output_explain_it_together():
     def by_either(one: Case) -> bool:
         return same_key(one) or not next(step for step in one.steps if step.name == "c").options["cached"]
 
-    known = explained(case, wrong, causes_in(NEWEST), red_if(by_either, wrong))
+    known = explain(case, wrong, causes_in(NEWEST), red_if(by_either, wrong))
     assert set(known.keys) == {SAME_KEY, "uncached count (no JIRA)"}
     assert known.judged == GREEN
 
 
-def versioned(*changes: tuple[int, str | None]) -> tuple[tuple[Step, ...], tuple[Record, ...]]:
+def versioned(*changes: tuple[int, str | None]) -> tuple[tuple[Step, ...], tuple[InputRecord, ...]]:
     """Changes of a key; those with a foreign key b are of another one."""
     table = Step("t", "table", ("rows",), {"store": VERSIONED, "history": SHORT})
     asks = Step("f", "lookup", ("s", "t"), {"left": True})
-    records = tuple(Record("rows", BEGIN + at, head(value) or "a", value) for at, value in changes)
-    return (table, Step("s", "stream", ("asked",)), asks), (*records, Record("asked", BEGIN + 9_000, "b", "x|0"))
+    records = tuple(InputRecord("rows", BEGIN + at, head(value) or "a", value) for at, value in changes)
+    return (table, Step("s", "stream", ("asked",)), asks), (*records, InputRecord("asked", BEGIN + 9_000, "b", "x|0"))
 
 
 def test_a_deletion_as_of_the_time_of_its_value_explains_only_what_comes_late():
     steps, records = versioned((10, "a|0"), (10, None), (5, "a|1"))
     is_at_once = red_if(lambda case: case.records[1].timestamp == BEGIN + 10, red(topic="f"))
-    known = explained(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once)
+    known = explain(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once)
     assert known.keys == ("KIP-889, same time (no JIRA)",)
     steps, records = versioned((10, "a|0"), (10, None), (15, "a|1"))
-    assert explained(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once).keys == ()
+    assert explain(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once).keys == ()
 
 
 def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_older_version_behind_it():
     steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "b|2"))
     is_restored = red_if(lambda case: case.restored, red(topic="f"))
     case = Case(steps, records, reopened=(4,), restored=True)
-    assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ("KIP-889, restored (no JIRA)",)
+    assert explain(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ("KIP-889, restored (no JIRA)",)
     for changes in (
         [(10, "a|0"), (30, None), (40, "a|1"), (5_000, "b|2")],  # it came later, not late
         [(10, "a|0"), (30, None), (20, "a|1")],  # nothing has expired
@@ -147,26 +147,24 @@ def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_olde
     ):
         steps, records = versioned(*changes)
         case = Case(steps, records, reopened=(len(changes),), restored=True)
-        assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ()
+        assert explain(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ()
 
 
 def test_a_restoration_explains_what_is_asked_as_of_the_time_before_the_next_version_alone():
     steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "a|2"))
     is_restored = red_if(lambda case: case.restored, red(topic="f"))
     for asked, keys in ((4_990, ("KIP-889, restored (no JIRA)",)), (5_000, ())):
-        late = (*records[:-1], Record("asked", BEGIN + asked, "a", "x|0"))
+        late = (*records[:-1], InputRecord("asked", BEGIN + asked, "a", "x|0"))
         case = Case(steps, late, reopened=(4,), restored=True)
-        assert explained(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == keys
+        assert explain(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == keys
 
 
 def test_a_store_that_is_opened_again_explains_only_what_asks_for_its_history():
     steps, records = versioned((10, "a|0"), (30, "a|1"))
-    late = (*records[:-1], Record("asked", BEGIN + 20, "a", "x|0"))
+    late = (*records[:-1], InputRecord("asked", BEGIN + 20, "a", "x|0"))
     is_closed = red_if(lambda case: bool(case.reopened), red(topic="f"))
-    assert explained(Case(steps, late, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == (
-        "KIP-889 (no JIRA)",
-    )
-    assert explained(Case(steps, records, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == ()
+    assert explain(Case(steps, late, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == ("KIP-889 (no JIRA)",)
+    assert explain(Case(steps, records, (2,)), red(topic="f"), causes_in(NEWEST), is_closed).keys == ()
 
 
 # --- joins by a foreign key of a table with what is made of it -------------------------------------------------------
@@ -215,25 +213,25 @@ MAPPED, FILTERED = Step("p", "mapTable", ("m",)), Step("p", "filterTable", ("m",
     ],
 )
 def test_a_join_behind_one_of_a_table_with_what_is_made_of_it_has_rows_that_change_twice(case, keys):
-    assert explained(case, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == keys
+    assert explain(case, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == keys
 
 
 def test_a_row_that_finds_another_sum_at_once_changes_twice_and_is_not_gone_in_between():
     case = rejoined()
-    with_sum = Case(case.steps, (Record("rows", BEGIN, "b", "z|1"), *case.records))
-    assert explained(with_sum, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == (SAME_KEY,)
-    assert explained(with_sum, red(), causes_in(BEFORE), red_if(is_inner, red())).keys == ()
-    assert explained(case, red("missing"), causes_in(NEWEST), red_if(is_inner, red("missing"))).keys == ()
+    with_sum = Case(case.steps, (InputRecord("rows", BEGIN, "b", "z|1"), *case.records))
+    assert explain(with_sum, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == (SAME_KEY,)
+    assert explain(with_sum, red(), causes_in(BEFORE), red_if(is_inner, red())).keys == ()
+    assert explain(case, red("missing"), causes_in(NEWEST), red_if(is_inner, red("missing"))).keys == ()
 
 
 def test_a_row_whose_other_side_stays_or_goes_by_the_record_does_not_change_twice():
     odd = (TABLE, OTHERS, SUMS, Step("f", "filterTable", ("g",)), foreign("m", "t", "f"), foreign("j", "m", "o"))
-    goes = Case(odd, (Record("rows", BEGIN, "b", "z|1"), *rows("a|0", "z|1")))
-    assert explained(goes, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == ()
+    goes = Case(odd, (InputRecord("rows", BEGIN, "b", "z|1"), *rows("a|0", "z|1")))
+    assert explain(goes, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == ()
     more = Step("q", "table", ("more",), STORE)
     steps = (TABLE, OTHERS, more, foreign("m", "t", "o"), foreign("j", "m", "q"))
-    stays = Case(steps, (Record("others", BEGIN, "z", "z|1"), *rows("a|0", "z|0")))
-    assert explained(stays, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == ()
+    stays = Case(steps, (InputRecord("others", BEGIN, "z", "z|1"), *rows("a|0", "z|0")))
+    assert explain(stays, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == ()
 
 
 # --- the first value of an uncached aggregation ----------------------------------------------------------------------
@@ -274,7 +272,7 @@ def is_uncached(case: Case) -> bool:
     ],
 )
 def test_a_filter_takes_the_first_value_of_an_aggregation_for_an_older_one_where_a_join_passes_it_on(case, keys):
-    assert explained(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
+    assert explain(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
 
 
 def test_a_table_between_that_has_the_old_values_keeps_them():
@@ -282,23 +280,23 @@ def test_a_table_between_that_has_the_old_values_keeps_them():
         source, beside, made, joined, filter_ = filtered(operands=("r", "m")).steps
         steps = (source, beside, made, Step("m", "mapTable", ("c",), store), joined, filter_)
         case = Case(steps, rows("a|1"))
-        assert explained(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
+        assert explain(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
 
 
 def test_such_a_filter_has_a_row_too_many_and_none_too_few_or_wrong():
     for kind in ("missing", "wrong"):
-        assert explained(filtered(), red(kind), causes_in(NEWEST), red_if(is_uncached, red(kind))).keys == ()
+        assert explain(filtered(), red(kind), causes_in(NEWEST), red_if(is_uncached, red(kind))).keys == ()
     case = filtered()
     behind = Case((*case.steps, foreign("k", "r", "j")), case.records)
     judged = red("missing", "k")
-    assert explained(behind, judged, causes_in(NEWEST), red_if(is_uncached, judged)).keys == (UNCACHED,)
+    assert explain(behind, judged, causes_in(NEWEST), red_if(is_uncached, judged)).keys == (UNCACHED,)
 
 
 # --- processors behind a key that has changed ------------------------------------------------------------------------
 
 STREAM, SELECTED = Step("s", "stream", ("in",)), Step("k", "selectKey", ("s",))
 COUNTED = Step("n", "count", ("p",), STORE)
-ASKED = (Record("in", BEGIN, "a", "b|1"),)
+ASKED = (InputRecord("in", BEGIN, "a", "b|1"),)
 
 
 def processed(*steps: Step, optimized: bool = True) -> Case:
@@ -319,7 +317,7 @@ def processed(*steps: Step, optimized: bool = True) -> Case:
     [red("wrong", "n"), red("failed", "n", "Found a null keyChangingChild node for OptimizableRepartitionNode")],
 )
 def test_a_processor_behind_a_changed_key_is_known_where_the_topology_is_optimized(case, keys, judged):
-    assert explained(case, judged, causes_in(NEWEST), red_if(lambda one: one.optimized, judged)).keys == keys
+    assert explain(case, judged, causes_in(NEWEST), red_if(lambda one: one.optimized, judged)).keys == keys
 
 
 # --- filters behind a key that has changed ---------------------------------------------------------------------------
@@ -362,15 +360,15 @@ def is_shared(case: Case) -> bool:
     ],
 )
 def test_a_filter_behind_a_changed_key_that_is_repartitioned_twice_is_known_where_the_topology_is_optimized(case, keys):
-    assert explained(case, UNBUILT, causes_in(NEWEST), red_if(is_shared, UNBUILT)).keys == keys
+    assert explain(case, UNBUILT, causes_in(NEWEST), red_if(is_shared, UNBUILT)).keys == keys
 
 
 def test_what_does_not_build_with_a_filter_for_each_use_stays_red():
     case = processed(STREAM, SELECTED, FILTER, COUNTED, OTHER_COUNT)
-    known = explained(case, UNBUILT, causes_in(NEWEST), red_if(lambda one: one.optimized, UNBUILT))
+    known = explain(case, UNBUILT, causes_in(NEWEST), red_if(lambda one: one.optimized, UNBUILT))
     assert (known.keys, known.judged) == ((), UNBUILT)
     other = red("failed", "n", "StreamsException: in a processor")
-    assert explained(case, other, causes_in(NEWEST), red_if(is_shared, other)).keys == ()
+    assert explain(case, other, causes_in(NEWEST), red_if(is_shared, other)).keys == ()
 
 
 # --- joins of streams that come late ---------------------------------------------------------------------------------
@@ -379,7 +377,7 @@ def test_what_does_not_build_with_a_filter_for_each_use_stays_red():
 def joined_streams(kind: str) -> Case:
     steps = (Step("l", "stream", ("in",)), Step("r", "stream", ("others",)))
     join = Step("j", "streamJoin", ("l", "r"), {"kind": kind, "size": 50, "grace": 0})
-    return Case((*steps, join), (Record("in", BEGIN, "a", "a|0"),))
+    return Case((*steps, join), (InputRecord("in", BEGIN, "a", "a|0"),))
 
 
 def ends_early(case: Case) -> bool:
@@ -397,9 +395,9 @@ def ends_early(case: Case) -> bool:
 )
 def test_a_join_of_streams_that_waits_too_long_lacks_what_more_records_bring(join, anomaly, release, keys):
     judged = red(anomaly)
-    assert explained(joined_streams(join), judged, causes_in(release), red_if(ends_early, judged)).keys == keys
+    assert explain(joined_streams(join), judged, causes_in(release), red_if(ends_early, judged)).keys == keys
 
 
 def test_what_comes_late_comes_in_the_end():
     judged = red("missing")
-    assert explained(joined_streams("left"), judged, causes_in(NEWEST), lambda _: judged).keys == ()
+    assert explain(joined_streams("left"), judged, causes_in(NEWEST), lambda _: judged).keys == ()

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from onceproof.campaigns.qualification import trials as qualification
-from onceproof.campaigns.qualification.trials import Wanted, qualify, wanted
+from onceproof.campaigns.qualification.trials import Wanted, find_wanted, qualify
 from onceproof.lab.artifacts import BROKER
 from onceproof.lab.builds import name_release
 from onceproof.model.errors import ExitCode, HarnessError, NotUnderstoodError, UsageError
 from onceproof.model.phrases import PHRASES
 from onceproof.model.plants import plants
-from onceproof.model.qualification import ControlAim, Part, PhraseAim, Qualification, Seen, Sight
+from onceproof.model.qualification import ControlAim, PhraseAim, Qualification, QualificationPart, Sight, TrialTraces
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.scenarios import SCENARIOS
@@ -33,20 +33,20 @@ def altered(monkeypatch):
 
 
 def looked_for(streams="4.3.1", broker="4.3.1", scenarios=()) -> Wanted:
-    return wanted(HERE, Release.parse(streams), Release.parse(broker), scenarios)
+    return find_wanted(HERE, Release.parse(streams), Release.parse(broker), scenarios)
 
 
 def test_everything_that_the_harness_goes_by_is_looked_for(altered):
     found = looked_for()
     parts = {
         part: {aim.name for aim in found.aims if aim.part is part} | {r.name for r in found.settled if r.part is part}
-        for part in Part
+        for part in QualificationPart
     }
-    assert parts[Part.SCENARIO] == SCENARIOS.keys()
-    assert parts[Part.PHRASE] == {phrase.name for phrase in PHRASES}
-    assert parts[Part.PLANT] == {name for name, one in plants().items() if one.applies(Release(4, 3, 1))}
-    assert len(parts[Part.DUMP]) == 4
-    assert any("KAFKA-21034" in name for name in parts[Part.CONTROL])
+    assert parts[QualificationPart.SCENARIO] == SCENARIOS.keys()
+    assert parts[QualificationPart.PHRASE] == {phrase.name for phrase in PHRASES}
+    assert parts[QualificationPart.PLANT] == {name for name, one in plants().items() if one.applies(Release(4, 3, 1))}
+    assert len(parts[QualificationPart.DUMP]) == 4
+    assert any("KAFKA-21034" in name for name in parts[QualificationPart.CONTROL])
     assert not [row for row in found.settled if row.sight is Sight.MISSING]
     assert len(found.trials) < len(found.aims)  # a trial shows several things
 
@@ -112,7 +112,7 @@ def tried(altered, monkeypatch, tmp_path):
         def stop(self):
             """It does."""
 
-    def run(*shown: Seen) -> Qualification:
+    def run(*shown: TrialTraces) -> Qualification:
         rest, seeds = iter(shown), []
         monkeypatch.setattr(qualification, "EmbeddedCluster", NoCluster)
         monkeypatch.setattr(qualification, "_try", lambda trial, *_: (seeds.append(trial.seed), next(rest))[1])
@@ -127,18 +127,18 @@ def tried(altered, monkeypatch, tmp_path):
     return run
 
 
-SHOWN, NOTHING = Seen(phrases=frozenset({"batch-split"})), Seen(reason="Batches were split 0 times.")
+SHOWN, NOTHING = TrialTraces(phrases=frozenset({"batch-split"})), TrialTraces(reason="Batches were split 0 times.")
 
 
 @pytest.mark.parametrize(
     ("shown", "sight", "code"),
     [
         ([SHOWN], Sight.SEEN, ExitCode.OK),
-        ([NOTHING, Seen(void="It stood still."), SHOWN], Sight.SEEN, ExitCode.OK),
+        ([NOTHING, TrialTraces(void="It stood still."), SHOWN], Sight.SEEN, ExitCode.OK),
         ([NOTHING, NOTHING, NOTHING], Sight.MISSING, ExitCode.ANOMALY),
-        ([Seen(error="why")] * 3, Sight.FAILED, ExitCode.ERROR),
-        ([Seen(void="why")] * 3, Sight.UNKNOWN, ExitCode.INCONCLUSIVE),
-        ([Seen(not_understood="why")], Sight.UNKNOWN, ExitCode.INCONCLUSIVE),
+        ([TrialTraces(error="why")] * 3, Sight.FAILED, ExitCode.ERROR),
+        ([TrialTraces(void="why")] * 3, Sight.UNKNOWN, ExitCode.INCONCLUSIVE),
+        ([TrialTraces(not_understood="why")], Sight.UNKNOWN, ExitCode.INCONCLUSIVE),
     ],
 )
 def test_what_is_not_seen_is_looked_for_again(tried, shown, sight, code):
@@ -187,8 +187,11 @@ def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path)
     )
     broker = Release.parse(name_release(HERE, str(tmp_path / "build"), artifact=BROKER))
     streams, numbers = Release.parse("4.3.1"), count()
-    found = wanted(HERE, streams, broker, ["multirunner"])
-    scenario, dump = (next(aim for aim in found.aims if aim.part is part) for part in (Part.SCENARIO, Part.DUMP))
+    found = find_wanted(HERE, streams, broker, ["multirunner"])
+    scenario, dump = (
+        next(aim for aim in found.aims if aim.part is part)
+        for part in (QualificationPart.SCENARIO, QualificationPart.DUMP)
+    )
 
     def attempt() -> Qualification:
         run = RunFolder(Path(tmp_path / f"20261127T084500-3f2{next(numbers)}"))
@@ -199,7 +202,7 @@ def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path)
     [lesson] = reported.lessons
     assert lesson.startswith("dump at-least-once, streams protocol: DumpLogSegments prints")
     assert " producerepoch: " in lesson
-    [exercised] = [row for row in reported.rows if row.part is Part.SCENARIO]
+    [exercised] = [row for row in reported.rows if row.part is QualificationPart.SCENARIO]
     assert exercised.sight is Sight.UNKNOWN
     assert "DumpLogSegments prints" in exercised.reason
 
@@ -207,15 +210,15 @@ def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path)
 @pytest.mark.broker
 def test_a_release_qualifies_for_a_scenario(tmp_path):
     release, numbers = Release.parse("4.3.1"), count()
-    found = wanted(HERE, release, release, ["split-batch"])
+    found = find_wanted(HERE, release, release, ["split-batch"])
 
     def attempt() -> Qualification:
         return qualify(HERE, RunFolder(tmp_path / f"20261127T084500-3f2{next(numbers)}"), found, 1, ["split-batch"])
 
     reported = undisturbed(attempt, void=lambda reported: stood_still(row.reason for row in reported.rows))
     assert {(row.part, row.name): row.sight for row in reported.rows} == {
-        (Part.PHRASE, "batch-split"): Sight.SEEN,
-        (Part.SCENARIO, "split-batch"): Sight.SEEN,
+        (QualificationPart.PHRASE, "batch-split"): Sight.SEEN,
+        (QualificationPart.SCENARIO, "split-batch"): Sight.SEEN,
     }
     assert reported.exit_code is ExitCode.OK
     assert reported.trials == 1

@@ -11,13 +11,13 @@ from onceproof import spark
 from onceproof.campaigns.sensitivity import plantings as sensitivity
 from onceproof.campaigns.sensitivity import verbs
 from onceproof.campaigns.sensitivity.plantings import Planting
-from onceproof.campaigns.sensitivity.verbs import UNREAD, Sense, sense, unfinished
+from onceproof.campaigns.sensitivity.verbs import UNREAD, Sense, find_unfinished, sense
 from onceproof.harness import harness_version
 from onceproof.model.files import Planted, Produced
 from onceproof.model.plants import plant
 from onceproof.model.run_folder import RunFolder
 from onceproof.processes.signals import interruptible
-from onceproof.results.sensitivity import planted_trials
+from onceproof.results.sensitivity import read_planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import a_trial
 from tests.present import present
@@ -81,7 +81,7 @@ class Lab:
     def collect_and_check(self, planted, env):
         if signals := self.cut.get("Spark"):
             os.kill(os.getpid(), signals)
-        for trial in planted.driven_trials():
+        for trial in planted.list_driven():
             spark_table(planted, "counts", [COUNTS], trial.key)
             spark_table(planted, "findings", [seen("duplicate-id")], trial.key)
             spark_table(planted, "comparisons", (), trial.key)
@@ -116,7 +116,7 @@ def cut_short(lab, where, by=signal.SIGKILL):
 
 
 def stored():
-    return [(one.plant, one.seed, one.found, one.error) for one in planted_trials(get_settings().database_url)]
+    return [(one.plant, one.seed, one.found, one.error) for one in read_planted_trials(get_settings().database_url)]
 
 
 ALL = [(FIRST, 7), (FIRST, 8), (SECOND, 7), (SECOND, 8)]
@@ -125,25 +125,25 @@ ALL = [(FIRST, 7), (FIRST, 8), (SECOND, 7), (SECOND, 8)]
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_what_was_measured_is_stored_and_the_same_call_goes_on(lab, by):
     cut_short(lab, (SECOND, 7), by)
-    before = planted_trials(get_settings().database_url)
+    before = read_planted_trials(get_settings().database_url)
     assert stored() == [(FIRST, 7, False, UNREAD), (FIRST, 8, False, UNREAD)]
     assert [one.anomalies for one in before] == [{"duplicate-id": 1}] * 2
     assert {one.found_by for one in before} == {("independent",)}
     assert not any(one.exercised for one in before)  # it counts for nothing yet
 
-    run, asked = present(unfinished(Sense(*vars(ASKED).values()), None))
+    run, asked = present(find_unfinished(Sense(*vars(ASKED).values()), None))
     reported = sense(run, asked)
 
     assert lab.tried == ALL[2:]
     assert stored() == [(*one, True, None) for one in ALL]
     assert {row["verdict"] for row in reported["plants"]} == {"found"}
-    assert unfinished(ASKED, None) is None
+    assert find_unfinished(ASKED, None) is None
 
 
 def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
     cut_short(lab, "Spark")
     assert [error for *_, error in stored()] == [UNREAD] * 4
-    sense(*present(unfinished(ASKED, 7)))
+    sense(*present(find_unfinished(ASKED, 7)))
     assert lab.tried == []
     assert [error for *_, error in stored()] == [None] * 4
 
@@ -151,7 +151,7 @@ def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
 def test_without_the_topics_all_of_it_is_tried_again(lab):
     cut_short(lab, (SECOND, 7))
     shutil.rmtree(begin().planted.cluster_folder("3.9.1"))  # as `sweep` does
-    sense(*present(unfinished(ASKED, None)))
+    sense(*present(find_unfinished(ASKED, None)))
     assert lab.tried == ALL
     assert [found for _, _, found, _ in stored()] == [True] * 4
 
@@ -166,11 +166,11 @@ def test_a_trial_of_another_harness_is_tried_again(lab):
 
 def test_only_the_same_call_goes_on(lab, monkeypatch):
     cut_short(lab, (SECOND, 7))
-    assert unfinished(ASKED, 7) == (begin(), ASKED)
-    assert unfinished(ASKED, 8) is None
+    assert find_unfinished(ASKED, 7) == (begin(), ASKED)
+    assert find_unfinished(ASKED, 8) is None
     for other in ({"trials": 1}, {"plantings": PLANTINGS[:1]}):
-        assert unfinished(Sense(**{**vars(ASKED), **other}), None) is None
+        assert find_unfinished(Sense(**{**vars(ASKED), **other}), None) is None
     with verbs._lock(begin()):  # it is under way
-        assert unfinished(ASKED, None) is None
+        assert find_unfinished(ASKED, None) is None
     monkeypatch.setattr("onceproof.campaigns.sensitivity.plantings.harness_version", lambda *_: "0.0.9+00000000")
-    assert unfinished(ASKED, None) is None
+    assert find_unfinished(ASKED, None) is None

@@ -16,7 +16,7 @@ from onceproof.model.plants import plants
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import PlantedTrial
 from onceproof.pipeline import steps
-from onceproof.results.sensitivity import planted_trials, store_planted
+from onceproof.results.sensitivity import read_planted_trials, store_planted
 from onceproof.settings import get_settings
 
 RUN, BEFORE = "20261121T084500-3f2a", "20261120T084500-3f2a"
@@ -105,7 +105,7 @@ def test_a_run_tries_and_stores_them_under_its_own_name(lab, home, monkeypatch):
     run = steps.plan(RUN, Request("weekly", ("3.3.2", "4.3.1"), **axes))
     assert [one["plant"] for one in read_json(run.run_file)["plants"]] == NAMES[:2]
     steps.sense(run)
-    stored = planted_trials(get_settings().database_url)
+    stored = read_planted_trials(get_settings().database_url)
     assert [(one.run, one.plant, one.cell) for one in stored] == [(RUN, name, GREEN) for name in sorted(NAMES[:2])]
 
 
@@ -120,4 +120,4 @@ def test_a_first_look_plants_nothing(lab, home, capsys):
     )
     steps.sense(run)
     assert "No plant is due" in capsys.readouterr().out
-    assert planted_trials(get_settings().database_url) == []
+    assert read_planted_trials(get_settings().database_url) == []

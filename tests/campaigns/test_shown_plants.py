@@ -27,4 +27,4 @@ def test_a_plant_is_not_found_by_what_a_known_issue_shows_by_chance(
 ):
     cell = Cell(scenario, "DEFAULT_CONFIG", Release.parse(streams), Release.parse("3.9.1"))
     planting = Planting(plant(name), cell, plant(name).claim(scenario))
-    assert planting.shown_by(anomalies, unexplained) is found
+    assert planting.is_shown_by(anomalies, unexplained) is found

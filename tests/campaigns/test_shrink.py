@@ -45,7 +45,7 @@ def shrunk(tmp_path, monkeypatch):
             return an_outcome(trial)
 
         monkeypatch.setattr(shrink, "EmbeddedCluster", Brokers)
-        monkeypatch.setattr(shrink, "Topics", Topics)
+        monkeypatch.setattr(shrink, "ApplicationTopics", Topics)
         monkeypatch.setattr(shrink, "run_trial", run_trial)
         run = RunFolder(tmp_path / "20260101T000000-0001")
         first = a_trial(streams, "DEFAULT_CONFIG", scenario="multirunner")

@@ -1,6 +1,6 @@
 """Which cells prove a fix."""
 
-from onceproof.campaigns.verify_fix.verbs import Question, issue_of, last_bad
+from onceproof.campaigns.verify_fix.verbs import FixQuestion, issue_of, last_bad
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import LATER, KnownIssue, registry
 from onceproof.model.matrices import BROKER
@@ -21,9 +21,9 @@ OF_PROTOCOL = "4.4.0"  # brokers that have the streams protocol
 ACCEPTED = {issue.key: issue for issue in registry().issues if is_accepted(issue)}
 
 
-def a_question(issue: KnownIssue, before: str, build: str) -> Question:
+def a_question(issue: KnownIssue, before: str, build: str) -> FixQuestion:
     brokers = OF_PROTOCOL if "protocol" in issue.needs else BROKER
-    return Question(issue, Release.parse(before), Release.parse(build), Release.parse(brokers), trials=60, seed=1)
+    return FixQuestion(issue, Release.parse(before), Release.parse(build), Release.parse(brokers), trials=60, seed=1)
 
 
 @check_each("key", ACCEPTED)

@@ -7,7 +7,7 @@ import pytest
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search import verbs
 from onceproof.campaigns.search.explorer import search_version
-from onceproof.campaigns.search.log import Asked, Log, Purpose, Tried
+from onceproof.campaigns.search.log import Purpose, SearchLog, SearchRequest, Tried
 from onceproof.campaigns.search.schedules import Schedule
 from onceproof.scenarios import SCENARIOS
 from tests.specimens.files import a_finding
@@ -86,7 +86,7 @@ def cardboard(home, findings, monkeypatch):
 
     def asked_for(request, streams, run, seed):
         fields = {"streams": streams, "broker": request.broker, "bisect": request.bisect}
-        return Asked(
+        return SearchRequest(
             run=run,
             **fields,
             scenarios=("crash",),
@@ -99,14 +99,14 @@ def cardboard(home, findings, monkeypatch):
     def explore(folder, asked, seconds, named):
         searched.append((asked.streams, seconds))
         asked.write(folder.asked_file)
-        log = Log(folder.log_file)
+        log = SearchLog(folder.log_file)
         at = (log.lines[-1].at if log.lines else 0) + seconds
         schedule = Schedule("crash", "DEFAULT_CONFIG", (), 1)
         log.add(Tried(number=1, purpose=Purpose.SEARCH, schedule=schedule, seconds=seconds, at=at, command="c"))
         for finding in findings:
             finding.write(folder.finding(finding) / "finding.json")
 
-    monkeypatch.setattr(verbs, "asked_for", asked_for)
+    monkeypatch.setattr(verbs, "ask_for", asked_for)
     monkeypatch.setattr(verbs, "explore", explore)
     return searched
 
@@ -168,7 +168,7 @@ def test_the_next_night_goes_on_and_is_red_by_what_it_finds_itself(dag, database
     state, [task] = run_it(dag, minutes=5)
     assert state == "success"
     assert cardboard == [("4.4.0", 600), ("4.4.0", 300)]
-    assert Log(Path(task.xcom_pull(task_ids="search", map_indexes=0))).lines[-1].at == 900
+    assert SearchLog(Path(task.xcom_pull(task_ids="search", map_indexes=0))).lines[-1].at == 900
     findings.append(a_finding(number=2, after=950.0))
     assert run_it(dag, minutes=5)[0] == "failed"
     assert run_it(dag, minutes=5, anew=True)[1][0].xcom_pull(task_ids="search", map_indexes=0) is None

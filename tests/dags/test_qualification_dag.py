@@ -4,7 +4,7 @@ import pytest
 
 from onceproof.campaigns.qualification import verbs
 from onceproof.campaigns.requests import QualifyRequest
-from onceproof.model.qualification import Part, Qualification, Row, Sight
+from onceproof.model.qualification import Qualification, QualificationPart, QualificationRow, Sight
 from onceproof.model.run_folder import RunFolder
 
 DEFAULTS = {name: schema["default"] for name, schema in QualifyRequest.params().items()}
@@ -50,7 +50,7 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 @pytest.mark.parametrize("sight", [Sight.SEEN, Sight.MISSING])
 def test_each_release_is_looked_at_and_one_that_does_not_qualify_fails(dag, database, home, monkeypatch, capfd, sight):
     def qualify(run: RunFolder, request: QualifyRequest, streams: str, seed: int) -> Qualification:
-        rows = (Row(Part.PHRASE, "fenced", sight, f"seed {request.seed_or(seed)}"),)
+        rows = (QualificationRow(QualificationPart.PHRASE, "fenced", sight, f"seed {request.seed_or(seed)}"),)
         found = Qualification(
             run=run.run_id,
             streams=streams,

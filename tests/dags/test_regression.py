@@ -12,7 +12,7 @@ from onceproof.model.json_file import read_json
 from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.request import RunRequest
-from onceproof.results.history import stored_runs
+from onceproof.results.history import read_runs
 from onceproof.settings import get_settings
 from tests.pipeline.cardboard import BROKEN, FakeLab
 from tests.specimens.files import a_verdict
@@ -206,7 +206,7 @@ def test_a_run_goes_from_the_plan_to_the_gate(dag, database, cardboard, home):
     [options] = [value for what, value in cardboard.done if what == "options"]
     assert options.startswith("-XX:TieredStopAtLevel=1 ")  # two trials
     assert "-XX:ReservedCodeCacheSize=" in options  # or Spark dies when it is full
-    assert [run.id for run in stored_runs(get_settings().database_url)] == [RUN]
+    assert [run.id for run in read_runs(get_settings().database_url)] == [RUN]
     assert cardboard.stopped == ["3.9.2"]
 
 

@@ -12,7 +12,7 @@ from onceproof.model.json_file import read_json
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.results.sensitivity import planted_trials
+from onceproof.results.sensitivity import read_planted_trials
 from onceproof.settings import get_settings
 
 DEFAULTS = {name: schema["default"] for name, schema in SensitivityRequest.params().items()}
@@ -102,7 +102,7 @@ PLANTS: dict[str, Any] = {"plant": ["put-lost", "record-twice"], "trials": 2}
 def test_each_release_is_sensed_and_stored(dag, database, cardboard, home):
     state, tasks = run_it(dag, streams=["4.3.1", "3.9.1"], **PLANTS)
     assert (state, len(tasks)) == ("success", 2)
-    stored = planted_trials(get_settings().database_url)
+    stored = read_planted_trials(get_settings().database_url)
     assert {(str(one.cell.streams), one.plant) for one in stored} == {
         (release, name) for release in ("4.3.1", "3.9.1") for name in PLANTS["plant"]
     }
@@ -119,4 +119,4 @@ def test_a_survivor_is_stored_and_fails_the_task_in_one_sentence(dag, database, 
     assert state == "failed"
     said = capfd.readouterr()
     assert "put-lost survived in enumerator" in caplog.text + said.out + said.err
-    assert len(planted_trials(get_settings().database_url)) == 4
+    assert len(read_planted_trials(get_settings().database_url)) == 4

@@ -11,7 +11,7 @@ from expectations import checkpoints
 from expectations.checkpoints import validate
 from expectations.suites import SUITES
 from onceproof.model.json_file import write_json
-from onceproof.model.promise import ANOMALIES, seen_by_suite
+from onceproof.model.promise import ANOMALIES, map_suites
 from onceproof.model.run_folder import RunFolder
 from tests.conftest import a_trial
 from tests.specimens.files import a_plan, an_outcome
@@ -32,7 +32,7 @@ ROW = pa.schema(
     ]
 )
 OVER_COMPARISONS = [name for name, suite in SUITES.items() if suite.table == "comparisons"]
-SEES = seen_by_suite()
+SEES = map_suites()
 ROWS = "expect_table_row_count_to_be_between"
 
 

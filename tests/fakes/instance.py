@@ -12,7 +12,7 @@ from typing import Any
 
 from onceproof.faults.directory import PROCESS_FILE
 from onceproof.installation import Installation
-from onceproof.lab.instance import Instance
+from onceproof.lab.instance import InstanceProcess
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
 from onceproof.processes.cpu import CpuTime
@@ -84,7 +84,7 @@ class FakeProcess:
         """It is dead already."""
 
 
-class FakeInstance(Instance):
+class FakeInstance(InstanceProcess):
     """An instance of the application that is simulated by a group."""
 
     def __init__(

@@ -69,7 +69,7 @@ class FakeTopics:
         """Nobody writes positions into a log."""
         return {0: 0}
 
-    def committed(self, topic: str, partitions: int) -> int:
+    def count_committed(self, topic: str, partitions: int) -> int:
         """Offsets that the group has committed."""
         role = self._role(topic)
         return sum(t.committed for t in self.group.tasks if t.source == role and t.partition < partitions)
@@ -111,7 +111,7 @@ class FakeTopics:
 
     def are_processed(self, sizes: Mapping[str, int]) -> bool:
         """Whether the group has committed all of them."""
-        return sum(self.ends(sizes).values()) == sum(self.committed(name, size) for name, size in sizes.items())
+        return sum(self.ends(sizes).values()) == sum(self.count_committed(name, size) for name, size in sizes.items())
 
     def close(self) -> None:
         """Nothing to close."""
@@ -229,11 +229,11 @@ class FakeLinks:
         self.how, self.late = None, 0.0
         self.note("link", instance=self.instance, node=node, action="cleared")
 
-    def swallowed(self, node: int) -> int:
+    def count_swallowed(self, node: int) -> int:
         """What was sent while it was cut."""
         return self.lost
 
-    def answered_after(self, node: int, within: float) -> float | None:
+    def time_answer(self, node: int, within: float) -> float | None:
         """Nothing passes a link that is cut; two requests pass a slow one."""
         if not self.group.nature.disturbs:
             return 0.01
@@ -243,7 +243,7 @@ class FakeLinks:
         """The first API is that which the instance asks, a second later."""
         self.loses, self.told = (min(apis), delay_ms, self.group.clock.now() + 1.0), False
 
-    def lost_answer(self) -> LostAnswer | None:
+    def report_lost_answer(self) -> LostAnswer | None:
         """The client that feels it gives up after 3 s; else it gets what is late."""
         if self.loses is None or not self.group.nature.disturbs:
             return None
@@ -305,7 +305,7 @@ class FakeBulk:
         """Send no more."""
         self.records = self.records[: self.delivered]
 
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether every record is delivered."""
         return self.delivered == len(self.records)
 
@@ -317,11 +317,11 @@ class FakeBulk:
 
     def await_delivered(self) -> None:
         """Let time pass until every record is delivered."""
-        while not self.done():
+        while not self.is_done():
             self.group.clock.sleep(0)
 
     def _pass(self, seconds: float) -> None:
-        if self.done():
+        if self.is_done():
             return
         self.due += seconds * (self.rate or FULL_SPEED) * (0.9 if self.group.nature.overloaded else 1.0)
         for key, _ in self.records[self.delivered : int(self.due)]:

@@ -11,7 +11,7 @@ import pytest
 
 from onceproof.faults import directory, fault, instance_kill, read_only, state_lost
 from onceproof.faults.base import run_fault
-from onceproof.faults.directory import held
+from onceproof.faults.directory import describe_content
 from onceproof.faults.read_only import Seal
 from onceproof.lab.driver import Driver
 from onceproof.model.errors import NotUnderstoodError
@@ -190,9 +190,9 @@ def test_what_may_have_been_full_before_the_commit_does_not_count(
 ) -> None:
     fault_run, now = instance_kill.FAULT.new_run(at_work.lab), at_work.lab.now()
     monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE - 0.1)
-    assert not fault_run.ripe()
+    assert not fault_run.is_ripe()
     monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE + 0.1)
-    assert fault_run.ripe()
+    assert fault_run.is_ripe()
 
 
 @pytest.mark.parametrize("committed_meanwhile", [0, 1])
@@ -201,11 +201,11 @@ def test_if_a_commit_comes_just_before_it_is_killed_nothing_is_known_of_what_is_
 ) -> None:
     fault_run = instance_kill.FAULT.new_run(at_work.lab)
     monkeypatch.setattr(instance_kill, "_newest", lambda _: math.inf)
-    assert fault_run.ripe()
-    committed = at_work.lab.committed() + committed_meanwhile
-    monkeypatch.setattr(at_work.lab, "committed", lambda: committed)
+    assert fault_run.is_ripe()
+    committed = at_work.lab.count_committed() + committed_meanwhile
+    monkeypatch.setattr(at_work.lab, "count_committed", lambda: committed)
     fault_run.apply()
-    assert fault_run.observed()[0]["uncommitted_on_disk"] is not bool(committed_meanwhile)
+    assert fault_run.report_observed()[0]["uncommitted_on_disk"] is not bool(committed_meanwhile)
 
 
 def test_a_file_that_is_being_written_is_not_on_disk_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,12 +223,12 @@ def test_a_victim_that_has_lost_its_tasks_meanwhile_is_spared(tmp_path: Path, mo
         driver.lab.instances.start(name)
     driver.lab.await_("both to work", lambda: all(one.tasks("active") for one in driver.lab.instances.running.values()))
     fault_run = instance_kill.FAULT.new_run(driver.lab)
-    fault_run.ripe()
-    victim = fault_run.observed()[0]["instance"]
+    fault_run.is_ripe()
+    victim = fault_run.report_observed()[0]["instance"]
     monkeypatch.setattr(driver.lab.instances.running[victim], "tasks", lambda _: [])
     [killed] = {"instance-1", "instance-2"} - {victim}
     assert fault_run.apply() == killed
-    assert fault_run.observed()[0]["tasks"]
+    assert fault_run.report_observed()[0]["tasks"]
     driver.stop()
 
 
@@ -322,7 +322,7 @@ def test_a_log_that_never_says_how_stores_were_initialised_is_an_error_of_ours(
 
 
 def test_a_state_that_was_none_cannot_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_lost, "held", lambda _: {"process": None, "tasks": {}})
+    monkeypatch.setattr(state_lost, "describe_content", lambda _: {"process": None, "tasks": {}})
     _, outcome = driven(tmp_path, "state-lost")
     assert outcome.reason == "The fault state-lost did not take effect: the directory of instance-1 held no task."
 
@@ -376,4 +376,4 @@ def test_permissions_bind_a_user(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert held(tmp_path / "none") == {"process": None, "tasks": {}}
+    assert describe_content(tmp_path / "none") == {"process": None, "tasks": {}}

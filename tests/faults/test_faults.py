@@ -21,7 +21,7 @@ from onceproof.faults import (
 )
 from onceproof.faults.base import Fault, FaultRun, LostAnswer, at_work, run_fault
 from onceproof.lab.driver import Driver
-from onceproof.lab.instance import Instance as RunningInstance
+from onceproof.lab.instance import InstanceProcess as RunningInstance
 from onceproof.model.errors import KafkaFailedError, UsageError
 from onceproof.model.files import FaultOutcome
 from onceproof.scenarios import SCENARIOS, app, check_fault
@@ -92,7 +92,7 @@ def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
 def test_a_pause_that_is_not_longer_than_the_session_need_not_be_missed(
     tmp_path: Path, seconds: float, missed: bool
 ) -> None:
-    driver = fake_driver(a_trial("4.3.1", "PAUSED", **{"pause.seconds": seconds}), tmp_path)
+    driver = fake_driver(a_trial("4.3.1", "PAUSED", pause_seconds=seconds), tmp_path)
     fault_outcome = driver.outcome(driver.drive()).fault
     driver.stop()
     assert fault_outcome is not None
@@ -463,7 +463,7 @@ def test_who_gets_no_task_when_it_is_back_was_not_exercised(tmp_path: Path, faul
 def test_a_task_with_which_nobody_goes_on_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, done_to_it: str
 ) -> None:
-    monkeypatch.setattr(takeover, "_processed", lambda *_: 0)
+    monkeypatch.setattr(takeover, "_count_processed", lambda *_: 0)
     fault_outcome = away(tmp_path, fault, Nature())
     assert not fault_outcome.bit
     assert f"no instance took over 0_0 while instance-1 {done_to_it}" in fault_outcome.summary
@@ -568,16 +568,16 @@ class _Broken(FaultRun):
     def apply(self) -> str:
         raise OSError("half done")
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         return True
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         return True
 
     def heal(self) -> None:
         _Broken.healed += 1
 
-    def observed(self) -> tuple[dict[str, object], list[str], str]:
+    def report_observed(self) -> tuple[dict[str, object], list[str], str]:
         return {}, [], ""
 
 
@@ -605,7 +605,7 @@ ALL = {**SCENARIOS, app.NAME: app.SCENARIO}
 def test_every_fault_is_allowed_somewhere_and_has_its_row_and_its_page() -> None:
     page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
     for fault in FAULTS.values():
-        described = fault.parameters.described()
+        described = fault.parameters.describe()
         where = [name for name, what in ALL.items() if fault in what.faults]
         assert where
         assert all(described.items() <= ALL[name].settable.items() for name in where)

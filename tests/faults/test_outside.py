@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from onceproof.faults import bounce, broker_kill, instance_kill
-from onceproof.faults.base import WORKS, Replicas, processed, run_fault
+from onceproof.faults.base import WORKS, Replicas, count_processed, run_fault
 from onceproof.model.segments import COORDINATOR, OFFSETS
 
 
@@ -40,7 +40,7 @@ class Boxes:
         self.instances = BoxInstances()
         self.done, self._committed, self._goes_on = self.instances.done, 0, goes_on
 
-    def committed(self, role: str = "input") -> int:
+    def count_committed(self, role: str = "input") -> int:
         if self._goes_on or len(self.done) < 2:
             self._committed += 100
         return self._committed
@@ -91,4 +91,4 @@ def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_te
 
 
 def test_what_black_boxes_have_processed_is_what_is_committed() -> None:
-    assert processed(lab()) == 100
+    assert count_processed(lab()) == 100

@@ -17,7 +17,7 @@ from onceproof.model.known_issues import registry
 from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
-from onceproof.results.sensitivity import planted_trials
+from onceproof.results.sensitivity import read_planted_trials
 from onceproof.settings import get_settings
 from tests.conftest import HERE, a_trial, undisturbed
 from tests.present import present
@@ -99,7 +99,7 @@ def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_p
     reported = undisturbed(
         attempt, void=lambda reported: next((e for row in reported["plants"] for e in row["errors"]), None)
     )
-    found, idle = planted_trials(database_url)[-2:]
+    found, idle = read_planted_trials(database_url)[-2:]
     assert (found.fired > 0, found.found, found.found_by, found.error) == (True, True, ("independent", "spark"), None)
     assert (idle.fired, idle.found, idle.exercised, idle.found_by, idle.error) == (0, False, False, (), None)
     assert found.commit == idle.commit != ""

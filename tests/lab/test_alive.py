@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab.alive import alive, group_of, hold
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.external_brokers import lent
-from onceproof.lab.sweep import Left, left_on, remove_run, run_of, sweep_brokers
+from onceproof.lab.external_brokers import lend
+from onceproof.lab.sweep import Left, find_left_on, remove_run, run_of, sweep_brokers
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import write_json
@@ -58,7 +58,7 @@ def of_run(left: Left, run: str) -> Left:
 def test_a_run_that_holds_its_group_is_spared_as_a_whole(cluster):
     with prepared(cluster) as run, prepared(cluster) as over:
         with alive(cluster.client(), group_of(cluster, run)):
-            found = left_on(cluster)
+            found = find_left_on(cluster)
             assert of_run(found, run) == Left()
             of_over = of_run(found, over)
             assert set(of_over) == {
@@ -67,9 +67,9 @@ def test_a_run_that_holds_its_group_is_spared_as_a_whole(cluster):
                 f"topic onceproof.{over}.x-t2-input",
             }
             assert list(sweep_brokers(cluster, of_over)) == list(of_over)
-            await_condition("the topics to go", lambda: of_run(left_on(cluster), over) == Left(), timeout=30)
-            assert of_run(left_on(cluster), run) == Left()
-        assert set(of_run(left_on(cluster), run)) >= {
+            await_condition("the topics to go", lambda: of_run(find_left_on(cluster), over) == Left(), timeout=30)
+            assert of_run(find_left_on(cluster), run) == Left()
+        assert set(of_run(find_left_on(cluster), run)) >= {
             f"group onceproof.{run}.x-t1",
             f"topic onceproof.{run}.x-t2-input",
         }
@@ -77,7 +77,7 @@ def test_a_run_that_holds_its_group_is_spared_as_a_whole(cluster):
 
 def test_what_has_become_alive_since_it_was_found_stays(cluster):
     with prepared(cluster) as run:
-        found = left_on(cluster)
+        found = find_left_on(cluster)
         assert any(of_run(found, run))
         with alive(cluster.client(), group_of(cluster, run)):
             assert list(sweep_brokers(cluster, of_run(found, run))) == []
@@ -92,17 +92,17 @@ def test_two_teams_sweep_each_its_own_while_the_other_is_at_work(cluster):
         future.result(30)
     first, second = teams
     with alive(second.client(), group_of(second, run)):
-        assert not any(left_on(second))
-        assert list(left_on(first)) == [f"topic {topics[0]}"] == list(sweep_brokers(first, left_on(first)))
+        assert not any(find_left_on(second))
+        assert list(find_left_on(first)) == [f"topic {topics[0]}"] == list(sweep_brokers(first, find_left_on(first)))
     remove_run(second, run)
-    await_condition("both to go", lambda: not any(any(left_on(team)) for team in teams), timeout=30)
+    await_condition("both to go", lambda: not any(any(find_left_on(team)) for team in teams), timeout=30)
 
 
 def test_lent_brokers_are_held_and_nothing_is_left(cluster):
     external, run = external_cluster(cluster.bootstrap_servers), a_run_id()
-    with lent(external, run):
+    with lend(external, run):
         assert members(cluster, group_of(external, run)) == 1
-    assert of_run(left_on(cluster), run) == Left()
+    assert of_run(find_left_on(cluster), run) == Left()
 
 
 def test_the_tasks_of_a_run_share_a_process_that_holds_its_group(cluster, tmp_path, monkeypatch):
@@ -111,7 +111,7 @@ def test_the_tasks_of_a_run_share_a_process_that_holds_its_group(cluster, tmp_pa
     write_json(run.run_file, {"trials": []})
     steps.start_cluster(run, "3.9.1-claimed", lambda: external.properties)
     with prepared(cluster) as made:
-        assert any(of_run(left_on(cluster), made))  # one that nobody holds
+        assert any(of_run(find_left_on(cluster), made))  # one that nobody holds
     group = group_of(external, run.run_id)
     assert members(cluster, group) == 1
     [(process, place)] = marked_below(tmp_path)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from onceproof.lab.answer_proxy import AnswerProxy
 from onceproof.lab.frame_proxy import Connection, Proxy, Request, read_frame
-from onceproof.lab.links import Links
+from onceproof.lab.links import LabLinks
 from onceproof.model.errors import HarnessError
 from tests.lab.test_toxiproxy import ANSWERS, SILENT, connected
 from tests.present import present
@@ -186,10 +186,10 @@ Events = list[dict[str, Any]]
 
 
 @pytest.fixture
-def links(proxy: AnswerProxy) -> tuple[Links, Events]:
+def links(proxy: AnswerProxy) -> tuple[LabLinks, Events]:
     """Its links, and what they note."""
     events: Events = []
-    return Links(proxy, lambda event, **fields: events.append({"event": event, **fields})), events
+    return LabLinks(proxy, lambda event, **fields: events.append({"event": event, **fields})), events
 
 
 def exchange(client: socket.socket, api: int, correlation: int) -> bytes:
@@ -199,13 +199,13 @@ def exchange(client: socket.socket, api: int, correlation: int) -> bytes:
 
 
 def test_one_answer_is_dropped_and_the_client_that_gives_up_has_the_next_one(
-    links: tuple[Links, Events], proxy: AnswerProxy, broker: str
+    links: tuple[LabLinks, Events], proxy: AnswerProxy, broker: str
 ) -> None:
     of_instance, events = links
     address = proxy.add("node-3", broker)
     assert of_instance.take("instance-1", ()) == {"bootstrap.servers": address}
     of_instance.lose_answer([HEARTBEAT, 68], None)
-    assert of_instance.lost_answer() is None
+    assert of_instance.report_lost_answer() is None
     with connected(address) as other, connected(address) as client:
         assert exchange(client, FETCH, 7) == answer(7, b"a-clientbody")
         client.settimeout(SILENT)
@@ -213,18 +213,18 @@ def test_one_answer_is_dropped_and_the_client_that_gives_up_has_the_next_one(
             with pytest.raises(TimeoutError):
                 exchange(client, api, correlation)
         assert exchange(other, HEARTBEAT, 8) == answer(8, b"a-clientbody")
-        lost = present(of_instance.lost_answer())
+        lost = present(of_instance.report_lost_answer())
         assert (lost.node, lost.api, lost.version, lost.correlation, lost.client) == (3, HEARTBEAT, 4, 8, "a-client")
         assert (lost.behind, lost.passed_ms, lost.ended_ms) == (1, None, None)
     with connected(address) as again:
         assert exchange(again, HEARTBEAT, 10) == answer(10, b"a-clientbody")
-        lost = present(of_instance.lost_answer())
+        lost = present(of_instance.report_lost_answer())
     assert present(lost.ended_ms) >= 2 * SILENT * 1_000
     assert events == [{"event": "answer", "instance": "instance-1", **lost.request}]
 
 
 def test_an_answer_that_is_late_keeps_back_those_behind_it(
-    links: tuple[Links, Events], proxy: AnswerProxy, broker: str
+    links: tuple[LabLinks, Events], proxy: AnswerProxy, broker: str
 ) -> None:
     of_instance, _ = links
     address = proxy.add("node-1", broker)
@@ -236,13 +236,13 @@ def test_an_answer_that_is_late_keeps_back_those_behind_it(
         while len(received) < len(expected):
             received += client.recv(100)
         assert received == expected
-        lost = present(of_instance.lost_answer())
+        lost = present(of_instance.report_lost_answer())
     assert (lost.correlation, lost.ended_ms) == (1, None)
     assert present(lost.passed_ms) >= 300
 
 
 def test_when_no_answer_is_to_be_lost_any_more_the_connection_that_lacks_one_ends(
-    links: tuple[Links, Events], proxy: AnswerProxy, broker: str
+    links: tuple[LabLinks, Events], proxy: AnswerProxy, broker: str
 ) -> None:
     of_instance, _ = links
     address = proxy.add("node-1", broker)
@@ -254,13 +254,13 @@ def test_when_no_answer_is_to_be_lost_any_more_the_connection_that_lacks_one_end
         of_instance.lose_no_more()
         client.settimeout(ANSWERS)
         assert client.recv(100) == b""
-    lost = present(of_instance.lost_answer())
+    lost = present(of_instance.report_lost_answer())
     assert (lost.passed_ms, lost.ended_ms) == (None, None)
     of_instance.lose_answer([HEARTBEAT], None)
     of_instance.lose_no_more()
     with connected(address) as client:
         assert exchange(client, HEARTBEAT, 2) == answer(2, b"a-clientbody")
-    assert of_instance.lost_answer() is None
+    assert of_instance.report_lost_answer() is None
 
 
 def test_a_connection_to_nobody_ends(proxy: AnswerProxy) -> None:
@@ -286,8 +286,8 @@ def test_a_proxy_that_ended_is_told_with_its_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("proxied", [True, False])
 def test_links_without_the_proxy_of_a_fault_are_told(proxy: AnswerProxy, proxied: bool) -> None:
-    links = Links(proxy if proxied else None, lambda *_, **__: None)
+    links = LabLinks(proxy if proxied else None, lambda *_, **__: None)
     with pytest.raises(HarnessError, match=r"^There is no Toxiproxy before these brokers"):
         links.clear(1)
     with pytest.raises(HarnessError, match=r"^There is no AnswerProxy before these brokers"):
-        Links(None, lambda *_, **__: None).lose_no_more()
+        LabLinks(None, lambda *_, **__: None).lose_no_more()

@@ -7,12 +7,12 @@ import pytest
 
 from onceproof.campaigns.fuzz import fuzzing, verbs
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed
-from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, Case, Record, Step, nearby
+from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, Case, InputRecord, Step, nearby
 from onceproof.campaigns.fuzz.relational import Judged, judge
 from onceproof.lab.coverage import (
     Branch,
     Watched,
-    compared_lines,
+    compare_lines,
     differing,
     differing_probes,
     methods_of,
@@ -91,12 +91,12 @@ def test_a_line_has_the_method_of_its_class_a_lambda_that_around_it_and_a_constr
 def test_a_line_of_which_each_case_takes_another_branch_differs_though_the_counts_are_equal():
     red, green = lines("red"), lines("green")
     assert red["sample/Sample.java", 20] == green["sample/Sample.java", 20]
-    assert compared_lines(red, green, lines("either"), METHODS) == (
+    assert compare_lines(red, green, lines("either"), METHODS) == (
         Branch(at="Sample$Nested.sign:20", by="both"),
         Branch(at="Sample$Nested.sign:23", by="red"),
         Branch(at="Sample$Nested.sign:21", by="green"),
     )
-    assert compared_lines(red, red, red, METHODS) == ()
+    assert compare_lines(red, red, red, METHODS) == ()
 
 
 # --- on released Kafka Streams ---------------------------------------------------------------------------------------
@@ -107,11 +107,11 @@ STEPS = (
     Step("right", "table", ("others",), STORE),
     Step("joined", "foreignKeyJoin", ("left", "right"), {"left": False, **STORE}),
 )
-FOREIGN = Record("others", BEGIN, "a", "a|0")
+FOREIGN = InputRecord("others", BEGIN, "a", "a|0")
 # A row without a foreign key gets one (KAFKA-16407).
-NULL_KEY = Case(STEPS, (FOREIGN, Record("rows", BEGIN, "a", "|0"), Record("rows", BEGIN, "a", "a|1")))
+NULL_KEY = Case(STEPS, (FOREIGN, InputRecord("rows", BEGIN, "a", "|0"), InputRecord("rows", BEGIN, "a", "a|1")))
 # A row that has a result asks for a key that is not there, and changes once more before that is answered.
-SAME_KEY = Case(STEPS, (FOREIGN, Record("rows", BEGIN, "a", "a|0"), Record("rows", BEGIN, "a", "z|0;z|1")))
+SAME_KEY = Case(STEPS, (FOREIGN, InputRecord("rows", BEGIN, "a", "a|0"), InputRecord("rows", BEGIN, "a", "z|0;z|1")))
 
 
 @pytest.mark.broker  # it needs Kafka Streams, though no broker

@@ -13,7 +13,7 @@ from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.release import Release
 from onceproof.processes import identity
-from onceproof.processes.identity import boot_id, started_at
+from onceproof.processes.identity import boot_id, read_start
 from onceproof.processes.process import Process
 from tests.conftest import HERE
 
@@ -28,7 +28,7 @@ def test_an_address_of_another_machine_is_refused():
 
 
 def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
-    me = Process.attach(os.getpid(), started_at(os.getpid()), Path("log"))
+    me = Process.attach(os.getpid(), read_start(os.getpid()), Path("log"))
     mine = EmbeddedCluster(HERE, Release(3, 9, 1), "lab:1", Path("brokers"), [me])
     written = mine.to_dict()
     here = EmbeddedCluster.from_dict(HERE, written)
@@ -44,7 +44,7 @@ def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
 
 
 def test_a_process_of_before_the_machine_was_started_anew_is_not_taken_for_a_broker(monkeypatch, tmp_path):
-    me = Process.attach(os.getpid(), started_at(os.getpid()), Path("log"), boot_id())
+    me = Process.attach(os.getpid(), read_start(os.getpid()), Path("log"), boot_id())
     written = EmbeddedCluster(HERE, Release(3, 9, 1), "lab:1", Path("brokers"), [me]).to_dict()
     older = {**written, "nodes": [{name: text for name, text in written["nodes"][0].items() if name != "boot"}]}
     assert EmbeddedCluster.from_dict(HERE, written).nodes[0].alive()

@@ -15,15 +15,15 @@ from onceproof.lab import reading
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.load import encode_integer
 from onceproof.lab.log_dump import Logs
-from onceproof.lab.segments import Dump, read_segments
-from onceproof.lab.topics import Topics
+from onceproof.lab.segments import SegmentDump, read_segments
+from onceproof.lab.topics import ApplicationTopics
 from onceproof.lab.trial import run_trial
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.model.segments import Entry, partition_of_name
+from onceproof.model.segments import LogEntry, partition_of_name
 from onceproof.processes.waiting import await_condition
 from onceproof.readers.segments import compare_segments
 from tests.conftest import HERE, a_trial, undisturbed
@@ -43,7 +43,7 @@ class Application:
         self.id = group or f"app-{secrets.token_hex(3)}"
         self.cluster, self.folder = cluster, folder
         self.input, self.changelog = f"{self.id}-input", f"{self.id}-values-changelog"
-        topics = Topics(cluster, self.id)
+        topics = ApplicationTopics(cluster, self.id)
         topics.create([NewTopic(self.input, 1), NewTopic(self.changelog, 1)])
         topics.close()
         plain = Producer(cluster.client())
@@ -73,7 +73,9 @@ class Application:
             "values-changelog": [Record(0, offset, key, 0) for offset, key in written.items()],
         }
         return list(
-            compare_segments(Dump(self.cluster, logs, self.folder).finish(topics), topics, "values", {"ended": 1})
+            compare_segments(
+                SegmentDump(self.cluster, logs, self.folder).finish(topics), topics, "values", {"ended": 1}
+            )
         )
 
 
@@ -139,10 +141,10 @@ def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Applicat
 def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[tuple[list[Entry], dict[str, list[Record]], str, dict[str, int]]] = []
+    read: list[tuple[list[LogEntry], dict[str, list[Record]], str, dict[str, int]]] = []
 
     def kept(
-        entries: list[Entry], topics: dict[str, list[Record]], topology: str, facts: dict[str, int]
+        entries: list[LogEntry], topics: dict[str, list[Record]], topology: str, facts: dict[str, int]
     ) -> list[Comparison]:
         read.append((entries, topics, topology, facts))
         return list(compare_segments(entries, topics, topology, facts))
@@ -156,7 +158,7 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     assert read_segments(folder.segments_file) == entries
     assert {"COMMIT", "ABORT"} <= {e.kind for e in entries}  # what the killed process had open
 
-    def reported(changed: list[Entry], seen: dict[str, list[Record]] = topics) -> list[tuple[str, str]]:
+    def reported(changed: list[LogEntry], seen: dict[str, list[Record]] = topics) -> list[tuple[str, str]]:
         compared = compare_segments(changed, seen, topology, facts)
         return [(c.anomaly, c.place) for c in compared if c.anomaly]
 
@@ -167,7 +169,7 @@ def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
     begun = next(e for n, e in enumerate(first) if all(later.kind == "data" for later in first[n:]))
     place = f"output/0@{begun.first}"
 
-    def with_(old: Entry, **fields: Any) -> list[Entry]:
+    def with_(old: LogEntry, **fields: Any) -> list[LogEntry]:
         return [replace(e, **fields) if e == old else e for e in entries]
 
     flipped = ("torn-transaction", place), ("isolation-breach", place)

@@ -6,14 +6,14 @@ import pytest
 
 from onceproof.lab.log_dump import LogDump, Logs
 from onceproof.lab.segments import (
+    drop_repeated,
     of_the_trial,
     read_segments,
-    said_once,
     segment_files,
     write_segments,
 )
 from onceproof.model.errors import HarnessError
-from onceproof.model.segments import Entry, partition_of_name
+from onceproof.model.segments import LogEntry, partition_of_name
 from tests.specimens.segments import SPECIMENS
 
 LOGS = Logs("app", {"app-input": "input", "app-output": "output"})
@@ -37,16 +37,18 @@ def record(offset: int, rest: str) -> str:
     return f"| offset: {offset} CreateTime: 17 keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] {rest}"
 
 
-def entries(*lines: str) -> list[Entry]:
+def entries(*lines: str) -> list[LogEntry]:
     return list(LogDump(LOGS).entries(f"{line}\n".encode() for line in lines))
 
 
 def test_markers_of_other_applications_in_the_same_partition_of_positions_are_left_out() -> None:
-    own = Entry("position", "__consumer_offsets", 2, 0, 0, producer=4, epoch=0, of_role="input", position=1)
-    ended = Entry("COMMIT", "__consumer_offsets", 2, 1, 1, producer=4, epoch=0)
-    decided = Entry("PrepareAbort", "__transaction_state", 0, 7, 7, producer=5, epoch=0, of_role="__consumer_offsets")
-    without_positions = Entry("ABORT", "__consumer_offsets", 2, 2, 2, producer=5, epoch=0)
-    strange = Entry("COMMIT", "__consumer_offsets", 2, 3, 3, producer=6, epoch=0)
+    own = LogEntry("position", "__consumer_offsets", 2, 0, 0, producer=4, epoch=0, of_role="input", position=1)
+    ended = LogEntry("COMMIT", "__consumer_offsets", 2, 1, 1, producer=4, epoch=0)
+    decided = LogEntry(
+        "PrepareAbort", "__transaction_state", 0, 7, 7, producer=5, epoch=0, of_role="__consumer_offsets"
+    )
+    without_positions = LogEntry("ABORT", "__consumer_offsets", 2, 2, 2, producer=5, epoch=0)
+    strange = LogEntry("COMMIT", "__consumer_offsets", 2, 3, 3, producer=6, epoch=0)
     reported = [own, ended, without_positions, decided]
     assert of_the_trial([own, ended, without_positions, strange, decided]) == reported
 
@@ -65,10 +67,10 @@ def test_batches_and_markers_of_a_topic() -> None:
         record(4, "endTxnMarker: ABORT coordinatorEpoch: 0"),
     )
     assert reported == [
-        Entry("data", "output", 2, 0, 1, 4, 0, 0, 1),
-        Entry("COMMIT", "output", 2, 2, 2, 4, 1),
-        Entry("data", "output", 2, 3, 3, 4, 1, 0, 0),
-        Entry("ABORT", "output", 2, 4, 4, 4, 2),
+        LogEntry("data", "output", 2, 0, 1, 4, 0, 0, 1),
+        LogEntry("COMMIT", "output", 2, 2, 2, 4, 1),
+        LogEntry("data", "output", 2, 3, 3, 4, 1, 0, 0),
+        LogEntry("ABORT", "output", 2, 4, 4, 4, 2),
     ]
 
 
@@ -87,7 +89,7 @@ def test_positions_of_the_application(message: str) -> None:
     ]
     found = entries(dumping("__consumer_offsets-3"), batch(0, 2, 0), *others, record(2, message))
     assert found == [
-        Entry(
+        LogEntry(
             "position", "__consumer_offsets", 3, 2, 2, 4, 0, of_role="input", of_partition=1, position=92, timestamp=17
         )
     ]  # fmt: skip
@@ -111,8 +113,8 @@ def test_decisions_about_transactions_of_the_application(message: str) -> None:
     found = entries(dumping("__transaction_state-0"), batch(0, 2, 0), *others, record(2, message))
     at = ("PrepareAbort", "__transaction_state", 0, 2, 2, 6, 2)
     assert found == [
-        Entry(*at, of_role="output", of_partition=1),
-        Entry(*at, of_role="__consumer_offsets", of_partition=3),
+        LogEntry(*at, of_role="output", of_partition=1),
+        LogEntry(*at, of_role="__consumer_offsets", of_partition=3),
     ]
 
 
@@ -154,20 +156,20 @@ def test_the_segments_of_the_trial_are_found_and_of_replicas_the_longest(tmp_pat
 
 
 def test_a_marker_that_the_next_coordinator_writes_again_is_one() -> None:
-    def marker(first: int, kind: str = "COMMIT", epoch: int = 0) -> Entry:
-        return Entry(kind, "output", 0, first, first, 7, epoch)
+    def marker(first: int, kind: str = "COMMIT", epoch: int = 0) -> LogEntry:
+        return LogEntry(kind, "output", 0, first, first, 7, epoch)
 
-    def decision(first: int) -> Entry:
-        return Entry("PrepareCommit", "__transaction_state", 1, first, first, 7, 0, of_role="output", of_partition=0)
+    def decision(first: int) -> LogEntry:
+        return LogEntry("PrepareCommit", "__transaction_state", 1, first, first, 7, 0, of_role="output", of_partition=0)
 
-    batch, other = Entry("data", "output", 0, 0, 3, 7, 0), Entry("data", "output", 0, 6, 8, 8, 0)
+    batch, other = LogEntry("data", "output", 0, 0, 3, 7, 0), LogEntry("data", "output", 0, 6, 8, 8, 0)
     one, again, aborted = marker(4), marker(5), marker(9, "ABORT", 1)
-    assert said_once([batch, one, again, other, aborted, decision(1), decision(2)]) == [
+    assert drop_repeated([batch, one, again, other, aborted, decision(1), decision(2)]) == [
         batch, one, other, aborted, decision(1), decision(2),
     ]  # fmt: skip
     # The second transaction wrote nothing there.
     reported = [batch, one, again, decision(1), decision(2)]
-    assert said_once(reported) == reported
+    assert drop_repeated(reported) == reported
 
 
 def test_a_group_has_its_partition_where_the_brokers_put_it() -> None:

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.lab import external_brokers
-from onceproof.lab.external_brokers import ExternalCluster, check_access, lent
+from onceproof.lab.external_brokers import ExternalCluster, check_access, lend
 from onceproof.lab.permissions import GROUP, NEEDED, TOPIC, TRANSACTION, Permission, check_permissions
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
-from onceproof.lab.sweep import left_on
+from onceproof.lab.sweep import find_left_on
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import MARK
 from onceproof.model.client_properties import ClientProperties
@@ -144,7 +144,7 @@ def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
         trial = replace(trial, cell=replace(trial.cell, broker=cluster.release), prefix=prefix)
         run = RunFolder(tmp_path / trial.run)
         write_json(run.run_file, {"trials": [trial.to_dict()]})
-        with lent(cluster, trial.run):
+        with lend(cluster, trial.run):
             outcome = run_trial(trial, run.trial(trial), cluster=cluster)
             if not outcome.void:
                 assert collect(spark, run, cluster.properties) == {}
@@ -289,7 +289,7 @@ def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(tmp_path, broker:
         await_condition("the topic to go", lambda: broker.left()[0] == {young, foreign}, timeout=30)
         broker.allow_quotas(USER)
         assert f"removed quota of {old}" in sweep("--yes")[1]
-        assert not any(left_on(cluster))
+        assert not any(find_left_on(cluster))
         assert clients_with_quota(cluster, RELEASE, log) == [foreign]
     finally:
         for future in broker.admin.delete_topics([young, foreign]).values():

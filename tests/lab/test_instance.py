@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from onceproof.lab.instance import Instance, thread_died
+from onceproof.lab.instance import InstanceProcess, thread_died
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
@@ -60,7 +60,7 @@ def test_topics_that_should_have_equally_many_partitions_are_named(said):
     ],
 )
 def test_what_loaded_must_be_the_build_of_the_cell(expected, error, tmp_path):
-    instance = Instance(
+    instance = InstanceProcess(
         "instance-1", Release.parse("3.4.1@ab12cd3"), tmp_path / "log", Timeline(tmp_path / "timeline"), HERE
     )
     commits = {"streams_commit": "ab12cd3f00000000", "clients_commit": "8a516edc2755df89"}

@@ -11,12 +11,23 @@ from pathlib import Path
 import pytest
 
 from docs.check_findings import compile_java, joined, launcher, run_tests
-from onceproof.campaigns.fuzz.fuzzing import Finding, Fuzzed, Fuzzer
-from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, NEVER, ROCKSDB, SHORT, VERSIONED, Case, Record, Step, draw
-from onceproof.campaigns.fuzz.known import causes_in, explained
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, FuzzFinding
+from onceproof.campaigns.fuzz.grammar import (
+    BEGIN,
+    MEMORY,
+    NEVER,
+    ROCKSDB,
+    SHORT,
+    VERSIONED,
+    Case,
+    InputRecord,
+    Step,
+    draw,
+)
+from onceproof.campaigns.fuzz.known import causes_in, explain
 from onceproof.campaigns.fuzz.printing import NAME, unit_test
 from onceproof.campaigns.fuzz.relational import Difference, Judged, judge
-from onceproof.campaigns.fuzz.tickets import tried
+from onceproof.campaigns.fuzz.tickets import try_releases
 from onceproof.lab.artifacts import replay_class_path
 from onceproof.lab.lane import Lane
 from onceproof.model.errors import HarnessError
@@ -38,9 +49,9 @@ SAME_KEY = Case(
         Step("joined", "foreignKeyJoin", ("left", "right"), {"left": False, **STORE}),
     ),
     (
-        Record("others", BEGIN, "a", "a|0"),
-        Record("rows", BEGIN, "a", "a|0"),
-        Record("rows", BEGIN, "a", "z|0;z|1"),
+        InputRecord("others", BEGIN, "a", "a|0"),
+        InputRecord("rows", BEGIN, "a", "a|0"),
+        InputRecord("rows", BEGIN, "a", "z|0;z|1"),
     ),
 )
 
@@ -53,11 +64,11 @@ REVIVED = Case(
         Step("found", "lookup", ("stream", "table"), {"left": True}),
     ),
     (
-        Record("rows", BEGIN + 10, "a", "a|0"),
-        Record("rows", BEGIN + 30, "a", None),
-        Record("rows", BEGIN + 20, "a", "a|1"),
-        Record("rows", BEGIN + 9_000, "b", "a|0"),
-        Record("asked", BEGIN + 9_000, "a", "x|0"),
+        InputRecord("rows", BEGIN + 10, "a", "a|0"),
+        InputRecord("rows", BEGIN + 30, "a", None),
+        InputRecord("rows", BEGIN + 20, "a", "a|1"),
+        InputRecord("rows", BEGIN + 9_000, "b", "a|0"),
+        InputRecord("asked", BEGIN + 9_000, "a", "x|0"),
     ),
     reopened=(4,),
     restored=True,
@@ -69,14 +80,14 @@ REVIVED_BETWEEN = replace(
     REVIVED,
     records=(
         *REVIVED.records[:3],
-        Record("rows", BEGIN + 9_000, "a", "a|0"),
-        Record("asked", BEGIN + 8_990, "a", "x|0"),
+        InputRecord("rows", BEGIN + 9_000, "a", "a|0"),
+        InputRecord("asked", BEGIN + 8_990, "a", "x|0"),
     ),
 )
 
 
 def snapshot() -> Iterator[Case]:
-    return (Case.decoded(json.loads(line)) for line in SNAPSHOT.read_text().splitlines())
+    return (Case.decode(json.loads(line)) for line in SNAPSHOT.read_text().splitlines())
 
 
 def kinds(lane: Lane, case: Case) -> tuple[str, ...]:
@@ -107,10 +118,10 @@ TWO_TASKS = Case(
         Step("joined", "foreignKeyJoin", ("left", "right"), {"left": True, **STORE}),
     ),
     (
-        Record("others", BEGIN, "a", "a|1"),
-        Record("others", BEGIN, "b", "b|2"),
-        Record("rows", BEGIN, "k", "a|0"),
-        Record("rows", BEGIN, "k", "b|0"),
+        InputRecord("others", BEGIN, "a", "a|1"),
+        InputRecord("others", BEGIN, "b", "b|2"),
+        InputRecord("rows", BEGIN, "k", "a|0"),
+        InputRecord("rows", BEGIN, "k", "b|0"),
     ),
     partitions=2,
 )
@@ -138,7 +149,7 @@ def opened_again(store: dict[str, object]) -> Case:
     asks = Step("found", "lookup", ("stream", "table"), {"left": True})
     steps = (Step("table", "table", ("rows",), store), Step("stream", "stream", ("asked",)), asks)
     records = (("rows", 0, "a|0"), ("rows", 50, "a|1"), ("asked", 20, "x|0"))
-    return Case(steps, tuple(Record(topic, BEGIN + at, "a", value) for topic, at, value in records), reopened=(2,))
+    return Case(steps, tuple(InputRecord(topic, BEGIN + at, "a", value) for topic, at, value in records), reopened=(2,))
 
 
 ON_DISK, WITH_VERSIONS = {"store": ROCKSDB, "cached": False}, {"store": VERSIONED, "history": NEVER}
@@ -161,7 +172,7 @@ def test_a_store_is_restored_from_its_changelog_and_a_versioned_one_has_what_was
 def test_a_suppression_is_restored_and_puts_out_a_window_once_it_closes(release, tmp_path):
     options = {"size": 60, "grace": 0, "final": True, **STORE}
     steps = (Step("stream", "stream", ("rows",)), Step("counts", "windows", ("stream",), options))
-    records = tuple(Record("rows", BEGIN + at, "a", "a|0") for at in (0, 5, 100))
+    records = tuple(InputRecord("rows", BEGIN + at, "a", "a|0") for at in (0, 5, 100))
     with Lane(HERE, release, tmp_path / "lane.log") as lane:
         answer = lane.run(Case(steps, records, reopened=(1,), restored=True).encoded)
     assert answer["outputs"] == {"counts": [[BEGIN + 5, "a@999960-1000020", "2", 1]]}
@@ -195,7 +206,7 @@ UNCACHED = Case(
         Step("joined", "tableJoin", ("table", "counts"), {"kind": "inner"}),
         Step("sums", "group", ("joined",), STORE),
     ),
-    tuple(Record(topic, BEGIN, key, "a|0") for topic in ("names", "rows") for key in "abc"),
+    tuple(InputRecord(topic, BEGIN, key, "a|0") for topic in ("names", "rows") for key in "abc"),
 )
 LATE = Case(
     (
@@ -203,7 +214,7 @@ LATE = Case(
         Step("right", "stream", ("others",)),
         Step("joined", "streamJoin", ("left", "right"), {"kind": "left", "size": 50, "grace": 0}),
     ),
-    tuple(Record("rows", BEGIN + at, "a", "a|0") for at in (385, 425, 430, 440, 480)),
+    tuple(InputRecord("rows", BEGIN + at, "a", "a|0") for at in (385, 425, 430, 440, 480)),
 )
 # Optimized, the records are spread by the key that they have before the processor.
 REKEYED = Case(
@@ -213,7 +224,7 @@ REKEYED = Case(
         Step("rekeyed", "rekey", ("selected",)),
         Step("counts", "count", ("rekeyed",), STORE),
     ),
-    tuple(Record("rows", BEGIN, "a", f"{head}|1") for head in "abcd"),
+    tuple(InputRecord("rows", BEGIN, "a", f"{head}|1") for head in "abcd"),
     optimized=True,
     partitions=2,
 )
@@ -226,7 +237,11 @@ REJOINED = Case(
         Step("summed", "foreignKeyJoin", ("table", "sums"), {"left": False, **STORE}),
         Step("joined", "foreignKeyJoin", ("summed", "others"), {"left": False, **STORE}),
     ),
-    (Record("others", BEGIN, "a", "a|1"), Record("rows", BEGIN, "a", "a|0"), Record("rows", BEGIN, "a", "z|0")),
+    (
+        InputRecord("others", BEGIN, "a", "a|1"),
+        InputRecord("rows", BEGIN, "a", "a|0"),
+        InputRecord("rows", BEGIN, "a", "z|0"),
+    ),
 )
 # A filter drops the change of a row that it had let through, as it would not have let the first value through.
 FILTERED = Case(
@@ -237,7 +252,7 @@ FILTERED = Case(
         Step("joined", "tableJoin", ("table", "sums"), {"kind": "left"}),
         Step("odd", "filterTable", ("joined",)),
     ),
-    (Record("names", BEGIN, "a", "a|0"), Record("rows", BEGIN, "a", "z|0")),
+    (InputRecord("names", BEGIN, "a", "a|0"), InputRecord("rows", BEGIN, "a", "z|0")),
 )
 SHARED = Case(
     (
@@ -247,7 +262,7 @@ SHARED = Case(
         Step("counts", "count", ("odd",), STORE),
         Step("sums", "sum", ("odd",), STORE),
     ),
-    (Record("rows", BEGIN, "a", "b|1"),),
+    (InputRecord("rows", BEGIN, "a", "b|1"),),
     optimized=True,
 )
 AT_ONCE = Case(
@@ -255,7 +270,7 @@ AT_ONCE = Case(
         Step("table", "table", ("rows",), {"store": VERSIONED, "history": NEVER}),
         Step("sums", "group", ("table",), STORE),
     ),
-    tuple(Record("rows", BEGIN + at, "a", value) for at, value in ((10, "a|0"), (10, None), (5, "a|1"))),
+    tuple(InputRecord("rows", BEGIN + at, "a", value) for at, value in ((10, "a|0"), (10, None), (5, "a|1"))),
 )
 
 
@@ -263,7 +278,10 @@ AT_ONCE = Case(
     ("case", "key"),
     [
         (SAME_KEY, "KIP-213, same key (no JIRA)"),
-        (replace(SAME_KEY, records=(*SAME_KEY.records[:2], Record("rows", BEGIN, "a", ";z|1"))), "KIP-213, insert"),
+        (
+            replace(SAME_KEY, records=(*SAME_KEY.records[:2], InputRecord("rows", BEGIN, "a", ";z|1"))),
+            "KIP-213, insert",
+        ),
         (AT_ONCE, "KIP-889, same time (no JIRA)"),
         (REVIVED, "KIP-889, restored (no JIRA)"),
         (REVIVED_BETWEEN, "KIP-889, restored (no JIRA)"),
@@ -271,7 +289,7 @@ AT_ONCE = Case(
         (LATE, "KAFKA-15417, late (no JIRA)"),
         (REKEYED, "KAFKA-19668"),
         (REJOINED, "KIP-213, insert (no JIRA)"),
-        (replace(REJOINED, records=(Record("rows", BEGIN, "b", "z|1"), *REJOINED.records)), "KIP-213, same key"),
+        (replace(REJOINED, records=(InputRecord("rows", BEGIN, "b", "z|1"), *REJOINED.records)), "KIP-213, same key"),
         (FILTERED, "uncached count (no JIRA)"),
         (SHARED, "shared filter (no JIRA)"),
     ],
@@ -285,7 +303,7 @@ def test_a_known_issue_of_the_newest_release_is_recognised(case, key, tmp_path):
                 return Judged((Difference(one.leaves[0].name, "failed", answer["failed"]),))
             return judge(one, answer["outputs"], NEWEST)
 
-        known = explained(case, run(case), causes_in(NEWEST), run)
+        known = explain(case, run(case), causes_in(NEWEST), run)
     assert [one.startswith(key) for one in known.keys] == [True]
     assert known.judged.differences == ()
 
@@ -327,10 +345,10 @@ def test_a_printed_test_restores(tmp_path):
     assert printed(replace(REVIVED, steps=(table, *REVIVED.steps[1:])), "found", NEWEST, tmp_path) == ""
 
 
-def a_finding(number: int, case: Case, kind: str, folder: Path) -> Finding:
+def a_finding(number: int, case: Case, kind: str, folder: Path) -> FuzzFinding:
     folder.mkdir()
     (folder / "case.json").write_text(json.dumps(case.encoded))
-    return Finding(
+    return FuzzFinding(
         number=number,
         title="a title",
         case_number=7,
@@ -351,7 +369,7 @@ def test_findings_are_bisected_over_releases(tmp_path):
     )
     state = Fuzzed(run="r", streams="3.9.1", against=None, seed=1, harness="h", findings=findings, folder=str(tmp_path))
     line = [Release(3, 9, patch) for patch in range(3)]
-    done = tried(state, line, lambda release: Lane(HERE, release, tmp_path / "lane.log"), lambda _: None)
+    done = try_releases(state, line, lambda release: Lane(HERE, release, tmp_path / "lane.log"), lambda _: None)
     assert [finding.releases for finding in done.findings] == [
         {"3.9.0": "green", "3.9.1": "red", "3.9.2": "red"},
         {"3.9.0": "red", "3.9.1": "green", "3.9.2": "green"},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from onceproof.lab import load
-from onceproof.lab.load import Bulk
+from onceproof.lab.load import LabBulk
 from onceproof.scenarios.base import Message, Workload
 from tests.fakes.world import FakeCluster
 
@@ -56,7 +56,7 @@ def bulk_of(clock, records, rate, messages=(), partitions=1, *, labelled=False):
     timeline: Any = SimpleNamespace(add=lambda *_, **__: None)
     cluster: Any = FakeCluster()
     pairs = [(key, key) for key in range(records)]
-    return Bulk(
+    return LabBulk(
         cluster,
         "topic",
         lambda key: key // 2 % partitions,
@@ -75,7 +75,7 @@ def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics)
     bulk = bulk_of(clock, 4, None, [Message(topic, b"a", b"1", 0, None) for topic in topics])
     producer = FakeProducer()
     bulk._run(producer)
-    assert bulk.done()
+    assert bulk.is_done()
     assert producer.unknown == []
 
 
@@ -84,7 +84,7 @@ def test_so_is_one_of_each_partition_that_follows_from_the_keys(clock, keys):
     bulk = bulk_of(clock, len(keys), None, [Message("topic", key, b"1", 0, None) for key in keys])
     producer = FakeProducer()
     bulk._run(producer)
-    assert bulk.done()
+    assert bulk.is_done()
     assert producer.unknown == []
     assert producer.known == {("topic", 0), ("topic", 1)}
 
@@ -103,7 +103,7 @@ def test_a_record_of_each_partition_is_delivered_before_others_follow(clock):
     bulk = bulk_of(clock, 12, None, partitions=3)
     producer = FakeProducer()
     bulk._run(producer)
-    assert bulk.done()
+    assert bulk.is_done()
     assert producer.unknown == []
     assert producer.known == {("topic", 0), ("topic", 1), ("topic", 2)}
 
@@ -133,4 +133,4 @@ def test_records_that_must_last_are_sent_more_slowly(clock, monkeypatch):
     bulk.full_speed()
     due = lambda: 1_000  # noqa: E731
     assert after(0) == 1_000
-    assert bulk.done()
+    assert bulk.is_done()

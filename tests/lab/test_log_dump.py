@@ -16,7 +16,7 @@ from onceproof.lab.log_dump import LogDump, Logs
 from onceproof.lab.segments import check_complete
 from onceproof.model.errors import HarnessError
 from onceproof.model.record import Record
-from onceproof.model.segments import Entry
+from onceproof.model.segments import LogEntry
 
 # Of real trials, one for each format in which brokers print: the beginning of each log. Application id: `app`.
 FOLDER = Path(__file__).parents[1] / "specimens" / "dumps"
@@ -35,7 +35,7 @@ def lines_of(name: str) -> tuple[bytes, ...]:
     return tuple(split((FOLDER / f"{name}.txt").read_bytes()))
 
 
-def parsed(lines: tuple[bytes, ...] | list[bytes]) -> list[Entry] | HarnessError:
+def parsed(lines: tuple[bytes, ...] | list[bytes]) -> list[LogEntry] | HarnessError:
     try:
         return list(LogDump(Logs("app", TOPICS)).entries(lines))
     except HarnessError as error:
@@ -43,7 +43,7 @@ def parsed(lines: tuple[bytes, ...] | list[bytes]) -> list[Entry] | HarnessError
 
 
 @cache
-def whole(name: str) -> list[Entry]:
+def whole(name: str) -> list[LogEntry]:
     entries = parsed(lines_of(name))
     assert isinstance(entries, list)
     return entries
@@ -150,15 +150,15 @@ def test_names_that_are_not_known_are_an_error(expected: bytes, other: bytes) ->
     assert all(isinstance(parsed(lines), HarnessError) for lines in concerned)
 
 
-def complete(entries: list[Entry], **changed: object) -> None:
+def complete(entries: list[LogEntry], **changed: object) -> None:
     ends = {("output", 0): 3}
     topics = {"output": [Record(0, 1, 5, 5)]}
     check_complete(entries, ends, **{"topics": topics, "positioned": True} | changed)  # type: ignore[arg-type]
 
 
-MARKER = Entry("COMMIT", "output", 0, 2, 2, 4, 0)
-DECISION = Entry("PrepareCommit", "__transaction_state", 0, 0, 0, 4, 0, of_role="output", of_partition=0)
-POSITION = Entry("position", "__consumer_offsets", 0, 0, 0, 4, 0, of_role="input", of_partition=0, position=1)
+MARKER = LogEntry("COMMIT", "output", 0, 2, 2, 4, 0)
+DECISION = LogEntry("PrepareCommit", "__transaction_state", 0, 0, 0, 4, 0, of_role="output", of_partition=0)
+POSITION = LogEntry("position", "__consumer_offsets", 0, 0, 0, 4, 0, of_role="input", of_partition=0, position=1)
 
 
 def test_logs_hold_what_consumers_read_and_the_application_committed() -> None:

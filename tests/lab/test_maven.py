@@ -3,7 +3,7 @@
 import pytest
 
 from onceproof.lab import maven as module
-from onceproof.lab.maven import Answer, maven
+from onceproof.lab.maven import MavenOutput, maven
 from onceproof.model.errors import HarnessError, UsageError
 
 
@@ -72,4 +72,4 @@ def test_one_that_does_not_end_is_ended(command, tmp_path, monkeypatch):
     ],
 )
 def test_the_reason_is_its_first_error_without_hosts_of_registries(said, reason):
-    assert Answer(False, said).reason == reason
+    assert MavenOutput(False, said).reason == reason

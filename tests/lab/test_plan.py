@@ -13,7 +13,7 @@ from onceproof.lab.plan import ATOMICITY, check_capabilities, plan_of, reads_seg
 from onceproof.model.capability import Capability
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan, TrialProgress
-from onceproof.model.json_file import encoded, write_json
+from onceproof.model.json_file import encode, write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.scenarios import CATALOGUE
@@ -145,7 +145,7 @@ def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, mo
         "onceproof.lab.external_brokers.check_access",
         lambda external_cluster, _: done.append(("asked", external_cluster.bootstrap_servers)),
     )
-    monkeypatch.setattr("onceproof.lab.external_brokers.lent", lambda external_cluster, _: external_cluster)
+    monkeypatch.setattr("onceproof.lab.external_brokers.lend", lambda external_cluster, _: external_cluster)
     monkeypatch.setattr("onceproof.lab.trial.run_alone", run_alone)
     with pytest.raises(HarnessError, match="It ends here"):
         trials.trial("enumerator", streams="4.3.1", brokers=file)
@@ -156,7 +156,7 @@ def test_the_progress_of_a_trial_of_the_version_before_is_in_its_plan(tmp_path):
     folder = TrialFolder(tmp_path)
     assert progress_of(folder) == TrialProgress()
     plan = plan_of(PreparedTrial(a_trial("4.3.1")), OURS)
-    write_json(folder.trial_file, {**encoded(plan), "seconds": {"provision": 0.4}})
+    write_json(folder.trial_file, {**encode(plan), "seconds": {"provision": 0.4}})
     assert progress_of(folder) == TrialProgress({"provision": 0.4})
     assert TrialPlan.read(folder.trial_file).trial == plan.trial
     progress_of(folder).and_then("preload", 1.5).write(folder.progress_file)

@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from onceproof.lab import reader
 from onceproof.lab.load import encode_integer
-from onceproof.lab.reader import Reader, Source
+from onceproof.lab.reader import Reader, TopicSource
 from onceproof.model.errors import HarnessError
 from onceproof.processes.waiting import await_condition
 from tests.conftest import a_run_id
@@ -44,7 +44,7 @@ def send(cluster, topic, values):
 
 def test_a_consumer_that_falls_silent_is_replaced_and_nothing_is_read_twice(cluster, topic, monkeypatch):
     monkeypatch.setattr(reader, "SILENT_FOR", 1.0)
-    one = Silenced(cluster, topic, [Source(topic, "input", 4, 2)])
+    one = Silenced(cluster, topic, [TopicSource(topic, "input", 4, 2)])
     send(cluster, topic, range(10))
     await_condition("the first records", lambda: sum(one._ends.values()) == 10, timeout=30)
     silent, one.silent = one._consumer, True
@@ -62,4 +62,4 @@ def test_a_consumer_that_falls_silent_is_replaced_and_nothing_is_read_twice(clus
 def test_ends_that_are_not_reached_are_an_error(cluster, topic, monkeypatch):
     monkeypatch.setattr(reader, "FINISH_TIMEOUT", 2.0)
     with pytest.raises(HarnessError, match=r"^Waited 2 s for the ends"):
-        Reader(cluster, topic, [Source(topic, "input", 4, 2)]).finish({(topic, 0): 1})
+        Reader(cluster, topic, [TopicSource(topic, "input", 4, 2)]).finish({(topic, 0): 1})

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from onceproof.lab.releases import HOLDS, exact, published, published_releases, releases_of, remembered_releases
+from onceproof.lab.releases import HOLDS, exact, list_published, read_published, read_remembered_releases, releases_of
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.settings import Settings
@@ -39,7 +39,7 @@ def test_pre_releases_are_a_choice(maven, tmp_path, pre_releases, found):
     folder = tmp_path / "artifacts/releases/org/apache/kafka/kafka-streams"
     (tmp_path / "metadata.xml").write_text(METADATA)
     installation = maven(f"mkdir -p {folder}; cp {tmp_path}/metadata.xml {folder}/maven-metadata-central.xml; exit 1")
-    assert " ".join(map(str, published_releases(installation, pre_releases))) == found
+    assert " ".join(map(str, list_published(installation, pre_releases))) == found
 
 
 def test_a_maven_that_reaches_nothing_is_one_sentence_without_the_registrys_host(maven):
@@ -47,14 +47,14 @@ def test_a_maven_that_reaches_nothing_is_one_sentence_without_the_registrys_host
         "echo '[ERROR] Could not transfer metadata from https://registry.example/maven: refused'; exit 1"
     )
     with pytest.raises(HarnessError, match=r"which releases exist: .*the registry") as raised:
-        published_releases(installation)
+        list_published(installation)
     assert "example" not in str(raised.value)
 
 
 def test_without_maven_there_is_one_sentence(tmp_path):
     installation = Settings(home=tmp_path, maven="no-such-maven").installation
     with pytest.raises(UsageError, match="No Maven: 'no-such-maven'"):
-        published_releases(installation)
+        list_published(installation)
 
 
 UNREACHABLE = "echo '[ERROR] Could not transfer metadata: refused'; exit 1"
@@ -86,31 +86,31 @@ def asked(tmp_path):
 
 def test_a_list_holds_for_some_hours_then_maven_is_asked_again(maven, tmp_path):
     installation = maven(publishing(tmp_path, "4.3.1", "4.4.0", "4.5.0-rc1"))
-    assert str(published(installation).resolve("newest")) == "4.4.0"
-    assert "as Maven listed the releases at 20" in published(installation).source
+    assert str(read_published(installation).resolve("newest")) == "4.4.0"
+    assert "as Maven listed the releases at 20" in read_published(installation).source
     maven(publishing(tmp_path, "4.3.1", "4.4.0", "4.5.0"))
-    assert str(published(installation).resolve("newest")) == "4.4.0"
+    assert str(read_published(installation).resolve("newest")) == "4.4.0"
     assert asked(tmp_path) == 1
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
-    assert str(published(installation).resolve("newest")) == "4.5.0"
+    assert str(read_published(installation).resolve("newest")) == "4.5.0"
     assert asked(tmp_path) == 2
 
 
 def test_offline_it_is_what_was_listed_last_and_the_sentence_says_so(maven, tmp_path):
-    published(maven(publishing(tmp_path, "4.3.1", "4.4.0")))
+    read_published(maven(publishing(tmp_path, "4.3.1", "4.4.0")))
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
     reported: list[str] = []
     assert exact(maven(UNREACHABLE), ["newest", "3.4.1", "newest"], reported.append) == ("4.4.0", "3.4.1")
     [sentence] = reported
     assert re.fullmatch(r"newest is 4\.4\.0, by what Maven listed at .* UTC: Maven could not be reached\.", sentence)
-    assert [str(release) for release in published_releases(maven(UNREACHABLE))] == ["4.3.1", "4.4.0"]
+    assert [str(release) for release in list_published(maven(UNREACHABLE))] == ["4.3.1", "4.4.0"]
 
 
 def test_a_registry_that_was_not_reached_is_left_alone_for_some_minutes(maven, tmp_path):
-    published(maven(publishing(tmp_path, "4.4.0")))
+    read_published(maven(publishing(tmp_path, "4.4.0")))
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
     installation = maven(f"echo asked >> {tmp_path}/asked; {UNREACHABLE}")
-    assert [str(published(installation).resolve("newest")) for _ in range(3)] == ["4.4.0"] * 3
+    assert [str(read_published(installation).resolve("newest")) for _ in range(3)] == ["4.4.0"] * 3
     assert asked(tmp_path) == 2  # once for the list, once in vain
 
 
@@ -127,7 +127,7 @@ def test_where_nothing_was_ever_listed_it_is_what_was_resolved_here(maven, tmp_p
         ("4.4.0-SNAPSHOT@ab12cd3", jar),
     ):
         (installation.artifacts / f"kafka-streams-{name}.classpath").write_text(str(path))
-    found = published(installation)
+    found = read_published(installation)
     assert list(map(str, found.releases)) == ["4.2.0", "4.3.1"]
     assert found.meaning("newest") == "newest is 4.3.1, by what was resolved here before: Maven could not be reached"
 
@@ -140,9 +140,9 @@ def test_where_nothing_is_known_a_word_is_one_sentence(maven):
 def test_without_a_word_maven_is_not_asked(tmp_path):
     installation = Settings(home=tmp_path, maven="no-such-maven").installation
     assert exact(installation, ["3.4.1", "./build", "4.4.0-SNAPSHOT"]) == ("3.4.1", "./build", "4.4.0-SNAPSHOT")
-    assert remembered_releases(installation) is None
+    assert read_remembered_releases(installation) is None
 
 
 @pytest.mark.broker
 def test_the_real_maven_lists_the_releases_that_everybody_knows():
-    assert {"3.0.0", "3.4.1", "4.3.1"} <= set(map(str, published_releases(HERE)))
+    assert {"3.0.0", "3.4.1", "4.3.1"} <= set(map(str, list_published(HERE)))

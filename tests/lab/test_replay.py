@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from onceproof.lab import replay as replaying
-from onceproof.lab.replay import SCRATCH, left_scratch, replay, write_input
+from onceproof.lab.replay import SCRATCH, find_scratch, replay, write_input
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Declared, TopicPlan
 from onceproof.model.record import Record
@@ -54,7 +54,7 @@ def test_what_a_killed_replay_left_in_memory_is_found(tmp_path):
     for owner in (os.getpid(), 2**22 + 1):  # which no process has
         (tmp_path / f"{SCRATCH}{owner}-x").mkdir()
     (tmp_path / f"{SCRATCH}x-").mkdir()  # not by us
-    assert [left.name for left in left_scratch(tmp_path)] == [f"{SCRATCH}{2**22 + 1}-x"]
+    assert [left.name for left in find_scratch(tmp_path)] == [f"{SCRATCH}{2**22 + 1}-x"]
 
 
 def test_stores_are_in_memory_only_if_there_is_room(tmp_path, monkeypatch):

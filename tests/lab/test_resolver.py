@@ -41,7 +41,7 @@ def test_a_release_that_is_not_published_is_named(without_maven):
 
 
 def test_it_lists_the_releases(without_maven):
-    assert {"3.0.0", "3.4.1", "4.3.1"} <= set(map(str, releases.published_releases(without_maven)))
+    assert {"3.0.0", "3.4.1", "4.3.1"} <= set(map(str, releases.list_published(without_maven)))
 
 
 def test_mirrors_and_credentials_of_the_settings_are_taken(without_maven, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from onceproof import cli
 from onceproof.model.errors import UsageError
-from onceproof.scenarios.declared import Application
+from onceproof.scenarios.declared import DeclaredApplication
 
 pytestmark = pytest.mark.broker
 PARTITIONS = 3
@@ -58,7 +58,7 @@ def test_the_last_committed_records_become_an_input(brokers, tmp_path):
     assert done.exit_code == 0, done.exception
     (tmp_path / "onceproof.toml").write_text(TOML)
     (tmp_path / "a.jar").touch()
-    messages = Application.read(tmp_path).messages(1, 0)
+    messages = DeclaredApplication.read(tmp_path).messages(1, 0)
     assert [(m.key, m.value, m.timestamp, m.headers) for m in messages] == [
         (f"key-{n}".encode(), n.to_bytes(8, "big"), 1_000 + n, (("h", b"\xff"),)) for n in range(21, 30)
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from onceproof.lab.external_brokers import own_cluster
-from onceproof.lab.instances import Instances
+from onceproof.lab.instances import LabInstances
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.model.files import FaultOutcome, Outcome, Reading
 from onceproof.model.release import Release
@@ -80,7 +80,7 @@ def test_multirunner_reads_old_values_on_an_affected_release(tmp_path, cluster):
 def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_and_standby(
     tmp_path, cluster, monkeypatch
 ):
-    start = Instances.start
+    start = LabInstances.start
     parameters: dict[str, Any] = {"program": "1 2 2 2", "leave.group": False, "standbys": 1, "stores": "rocksdb"}
     trial = a_trial("3.9.1", scenario="multirunner", **parameters)
 
@@ -89,7 +89,7 @@ def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_a
         alter(trial.cell.streams, {store: {STRANGER: 7} for store in stores})
         return start(instances, name, *arguments, **named)
 
-    monkeypatch.setattr(Instances, "start", start_on_altered_stores)
+    monkeypatch.setattr(LabInstances, "start", start_on_altered_stores)
     folder = TrialFolder(tmp_path)
     run_once(trial, tmp_path, cluster)
     steps = [e["action"] for e in read_timeline(folder.timeline) if e["event"] == "step"]
@@ -158,7 +158,8 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
 
 
 def test_an_instance_does_not_hear_that_its_transaction_has_ended_and_nothing_comes_twice(tmp_path):
-    trial = a_trial("4.3.1", fault="lost-answer", **{"lost-answer_to": "EndTxn"})
+    to: dict[str, Any] = {"lost-answer.to": "EndTxn"}
+    trial = a_trial("4.3.1", fault="lost-answer", **to)
     assert run(trial, tmp_path)[0] == {}
     proof = fault_of(tmp_path).observed
     [lost] = [event for event in read_timeline(tmp_path / "timeline.jsonl") if event["event"] == "answer"]

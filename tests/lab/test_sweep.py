@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from onceproof.lab import trial
-from onceproof.lab.sweep import Left, _named, kept, left_of, remove_folder, run_of, sweep
+from onceproof.lab.sweep import Left, _list_named, find_kept, remove_folder, run_of, select_left, sweep
 from onceproof.model.cell import MARK, refuse_prefix
 from onceproof.model.errors import HarnessError
 from onceproof.model.run_folder import TrialFolder
 from onceproof.processes.locks import IN_USE, in_use, unless_in_use
-from onceproof.processes.orphans import marked
+from onceproof.processes.orphans import find_marked
 from onceproof.processes.process import spawn
 from onceproof.processes.waiting import await_condition
 from tests.present import present
@@ -58,7 +58,7 @@ def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orp
     for folder in (unused, in_use, state, bisected, planted):
         os.utime(folder, (0, 0))
     runs = tmp_path / "runs"
-    await_condition("both to be seen", lambda: len(list(marked(runs))) == 2, timeout=30)
+    await_condition("both to be seen", lambda: len(list(find_marked(runs))) == 2, timeout=30)
 
     removed = list(sweep(runs))
 
@@ -152,15 +152,15 @@ def interrupted(tmp_path):
 def test_the_topics_of_a_run_that_can_be_resumed_stay_unless_they_are_asked_for(tmp_path, interrupted):
     runs = tmp_path / "runs"
     assert list(sweep(runs)) == []
-    assert [run.run_id for run in kept(runs)] == ["r"]
+    assert [run.run_id for run in find_kept(runs)] == ["r"]
     assert list(sweep(runs, topics=True)) == [str(interrupted)]
     assert not interrupted.exists()
-    assert kept(runs) == []
+    assert find_kept(runs) == []
 
 
 def test_nothing_is_told_of_a_run_at_work(tmp_path, interrupted, kept_process):
-    await_condition("its broker to be seen", lambda: list(marked(tmp_path / "runs")), timeout=30)
-    assert kept(tmp_path / "runs") == []
+    await_condition("its broker to be seen", lambda: list(find_marked(tmp_path / "runs")), timeout=30)
+    assert find_kept(tmp_path / "runs") == []
 
 
 def test_who_begins_to_drive_waits_for_a_sweep_that_is_at_it(tmp_path):
@@ -173,14 +173,14 @@ def test_who_begins_to_drive_waits_for_a_sweep_that_is_at_it(tmp_path):
 
 
 def test_the_runs_of_another_home_are_not_touched(tmp_path, orphan):
-    await_condition("the orphan to be seen", lambda: list(marked(tmp_path / "runs")), timeout=30)
+    await_condition("the orphan to be seen", lambda: list(find_marked(tmp_path / "runs")), timeout=30)
     assert list(sweep(tmp_path / "elsewhere")) == []
     assert orphan.poll() is None
 
 
 def marked_below(folder: Path) -> list[tuple[psutil.Process, Path]]:
     """The processes of ours that are marked below a folder."""
-    return list(marked(folder))
+    return list(find_marked(folder))
 
 
 NOW = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -204,10 +204,10 @@ def test_a_name_on_brokers_says_whose_it_is(name, run):
 
 def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept():
     names = [f"onceproof.{OLD}.x", f"onceproof.{YOUNG}.x", "orders"]
-    left = left_of(MARK, dict.fromkeys(names, False), names, names, NOW)
+    left = select_left(MARK, dict.fromkeys(names, False), names, names, NOW)
     assert left == Left((names[0],), (names[0],), (names[0],))
     assert list(left) == [f"group {names[0]}", f"topic {names[0]}", f"quota of {names[0]}"]
-    assert not any(left_of(MARK, {}, ["orders"], [], NOW))
+    assert not any(select_left(MARK, {}, ["orders"], [], NOW))
 
 
 def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
@@ -216,8 +216,8 @@ def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
     clients = [f"{trial}-instance-1-StreamThread-1-producer" for trial in trials]
     for busy in (trials[0], f"onceproof.{OLD}.alive"):
         groups = dict.fromkeys(trials, False) | {busy: True}
-        assert left_of(MARK, groups, topics, clients, NOW) == Left()
-    assert left_of(MARK, dict.fromkeys(trials, False), topics, clients, NOW) == Left(
+        assert select_left(MARK, groups, topics, clients, NOW) == Left()
+    assert select_left(MARK, dict.fromkeys(trials, False), topics, clients, NOW) == Left(
         *map(tuple, (trials, topics, clients))
     )
 
@@ -228,11 +228,11 @@ def test_each_of_several_teams_sweeps_only_what_has_its_own_prefix():
     everything = [f"{team}.{OLD}.x" for team in teams]
     for team, own in zip(teams, everything, strict=True):
         assert refuse_prefix(team) is None
-        assert left_of(team, dict.fromkeys(everything, False), everything, everything, NOW) == Left(
+        assert select_left(team, dict.fromkeys(everything, False), everything, everything, NOW) == Left(
             (own,), (own,), (own,)
         )
         busy = {f"{other}.{OLD}.alive": True for other in teams if other != team}
-        assert left_of(team, busy, everything, [], NOW) == Left((), (own,))
+        assert select_left(team, busy, everything, [], NOW) == Left((), (own,))
 
 
 def test_only_what_was_shown_and_is_still_left_is_removed():
@@ -244,7 +244,7 @@ def test_brokers_that_do_not_tell_all_groups_are_not_swept():
     listed = SimpleNamespace(errors=["a broker is away"], valid=[])
     admin: Any = SimpleNamespace(list_consumer_groups=lambda **_: SimpleNamespace(result=lambda _: listed))
     with pytest.raises(HarnessError, match="a broker is away"):
-        _named(admin, lambda _: True)
+        _list_named(admin, lambda _: True)
 
 
 def test_what_could_not_be_removed_is_not_called_removed(tmp_path):

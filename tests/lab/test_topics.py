@@ -48,9 +48,9 @@ class FakeAdmin:
 @pytest.fixture
 def asked(monkeypatch):
     monkeypatch.setattr(topics, "AdminClient", FakeAdmin)
-    monkeypatch.setattr(topics.Topics._create_anew.retry, "sleep", lambda _: None)
+    monkeypatch.setattr(topics.ApplicationTopics._create_anew.retry, "sleep", lambda _: None)
     FakeAdmin.created = []
-    return topics.Topics(external_cluster(), "app")
+    return topics.ApplicationTopics(external_cluster(), "app")
 
 
 def test_who_asks_for_a_leader_of_before_asks_again(asked):
@@ -99,7 +99,7 @@ def test_a_record_of_a_group_is_known_by_its_key(version, group, kind):
 
 @pytest.mark.broker
 def test_a_coordinator_that_gives_no_answer_is_taken_at_its_last_word(cluster, monkeypatch):
-    own = topics.Topics(cluster, "silent")
+    own = topics.ApplicationTopics(cluster, "silent")
     own.create([NewTopic("silent-input", 2)])
     group = Consumer({**cluster.client(), "group.id": "silent"})
     try:
@@ -120,7 +120,7 @@ def test_a_coordinator_that_gives_no_answer_is_taken_at_its_last_word(cluster, m
 
 @pytest.mark.broker
 def test_what_lies_behind_an_open_transaction_is_not_processed(cluster):
-    own = topics.Topics(cluster, "behind")
+    own = topics.ApplicationTopics(cluster, "behind")
     own.create([NewTopic("behind-repartition", 1)])
     group = Consumer({**cluster.client(), "group.id": "behind"})
     producer = Producer({**cluster.client(), "transactional.id": "behind"})

@@ -12,7 +12,7 @@ import pytest
 
 from onceproof.lab.cluster import free_ports
 from onceproof.lab.external_brokers import own_cluster
-from onceproof.lab.links import Links
+from onceproof.lab.links import LabLinks
 from onceproof.lab.toxiproxy import Toxiproxy
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.run_folder import TrialFolder
@@ -62,7 +62,7 @@ def connected(address: str, patience: float = ANSWERS) -> socket.socket:
 @pytest.mark.toxiproxy
 def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(proxy: Toxiproxy, echo: str) -> None:
     reported: list[dict[str, object]] = []
-    links = Links(proxy, lambda event, **fields: reported.append({"event": event, **fields}))
+    links = LabLinks(proxy, lambda event, **fields: reported.append({"event": event, **fields}))
     address = proxy.add("node-1", echo)
     assert links.take("instance-1", ()) == {"bootstrap.servers": address}
     assert links.take("instance-2", ["instance-1"]) == {}
@@ -80,14 +80,14 @@ def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(pr
     with connected(address) as after:
         after.sendall(b"after")
         assert after.recv(10) == b"after"
-    assert links.swallowed(1) == len(b"lostlost")
+    assert links.count_swallowed(1) == len(b"lostlost")
     assert proxy.toxics("node-1") == []
     assert [event["action"] for event in reported] == ["cut", "cleared"]
 
 
 @pytest.mark.toxiproxy
 def test_connections_are_reset(proxy: Toxiproxy, echo: str) -> None:
-    links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
+    links, address = LabLinks(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
     links.disturb(1, "reset")
     with connected(address) as client:
         client.sendall(b"any")
@@ -97,7 +97,7 @@ def test_connections_are_reset(proxy: Toxiproxy, echo: str) -> None:
 
 @pytest.mark.toxiproxy
 def test_what_is_slow_comes_late(proxy: Toxiproxy, echo: str) -> None:
-    links, address = Links(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
+    links, address = LabLinks(proxy, lambda *_, **__: None), proxy.add("node-1", echo)
     links.disturb(1, "latency", 5_000)
     with connected(address, SILENT) as client:
         client.sendall(b"any")
@@ -108,7 +108,7 @@ def test_what_is_slow_comes_late(proxy: Toxiproxy, echo: str) -> None:
 @pytest.mark.toxiproxy
 def test_no_broker_answers_through_a_link_to_nowhere(proxy: Toxiproxy) -> None:
     proxy.add("node-1", "127.0.0.1:1")
-    assert Links(proxy, lambda *_, **__: None).answered_after(1, 0.1) is None
+    assert LabLinks(proxy, lambda *_, **__: None).time_answer(1, 0.1) is None
 
 
 @pytest.mark.toxiproxy

@@ -16,13 +16,13 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from jsonschema import validate
 from rich.console import Console
 
-from onceproof.demo import Act, played
+from onceproof.demo import Act, play
 from onceproof.lab import trial_lab
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.lab.external_brokers import ExternalCluster
-from onceproof.lab.limits import Limits
+from onceproof.lab.limits import LabLimits
 from onceproof.lab.ticker import MISSED
-from onceproof.lab.trial import _explained, drive, preload, provision, run_trial
+from onceproof.lab.trial import _explain_errors, drive, preload, provision, run_trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.release import Release
@@ -50,7 +50,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
     def attempt() -> tuple[RunFolder, Act]:
         trial = a_trial("3.4.0")
         run = RunFolder(tmp_path / trial.run)
-        return run, played(trial, run, cluster, lambda _: None)
+        return run, play(trial, run, cluster, lambda _: None)
 
     run, act = undisturbed(attempt, lambda result: result[1].outcome.void)
     found = act.reading
@@ -60,7 +60,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
     assert found.ids + found.anomalies["duplicate-id"] == found.records == 63_000
     assert not act.folder.state.exists()
     console = Console(record=True, width=80)
-    console.print(*act.shown())
+    console.print(*act.show())
     assert re.search(r"ID [\d,]+ was given to \d+ keys", " ".join(console.export_text().split()))  # wherever it wraps
     write_trials(run, "A trial", [act.trial], tmp_path / "page.html")
     assert "was active here, then standby, then active again" in (tmp_path / "page.html").read_text()
@@ -118,7 +118,7 @@ def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
                 raise HarnessError("A broker ended.")
 
     cluster = Dying(HERE, Release.parse("3.9.1"), external_cluster().properties)
-    with pytest.raises(HarnessError, match="A broker ended"), _explained(cluster):
+    with pytest.raises(HarnessError, match="A broker ended"), _explain_errors(cluster):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
 
@@ -180,7 +180,7 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
 
 def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_lab, "PATIENCE", 5.0)
-    monkeypatch.setattr(Limits, "alter_topic", never_healed)
+    monkeypatch.setattr(LabLimits, "alter_topic", never_healed)
     own = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path / "cluster")
     folder = TrialFolder(tmp_path / "t")
     try:

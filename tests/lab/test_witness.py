@@ -59,7 +59,7 @@ def test_what_the_driver_puts_out_is_compared_key_by_key(tmp_path, monkeypatch, 
         "output": [Record(0, 0, 1, 10), Record(0, 1, 2, 20), Record(1, 0, 1, 11)],
     }
     written = Outputs({"output": tuple((0, _written(key, ">i"), _written(value, ">i")) for key, value in outputs)})
-    monkeypatch.setattr(witnessing, "_committed", lambda *_: committed)
+    monkeypatch.setattr(witnessing, "_read_committed", lambda *_: committed)
     monkeypatch.setattr(witnessing, "replay", lambda *_: written)
     unused: Any = None  # the committed records are given above
     reported = witness(HERE, plan, unused, TrialFolder(tmp_path), [NEWEST])[NEWEST]

@@ -9,7 +9,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.application_issues import application_issues, explain, parse_application_issues
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.shape import Store
@@ -174,7 +174,7 @@ OF_TABLE = shape({"0": part(["in"], "s", ["out"])})
 REUSED = {
     **topology_of(TABLE, kinds={"s": ROCKSDB}),
     "source": "instance-1",
-    "shape": {**encoded(replace(OF_TABLE, stores={"s": Store(ROCKSDB, "in")}))},
+    "shape": {**encode(replace(OF_TABLE, stores={"s": Store(ROCKSDB, "in")}))},
 }
 NAMING = {**REUSED, **topology_of(WITH_TABLE, kinds={"s": ROCKSDB})}
 GLOBAL = topology_of(OWN, kinds={"rates": ROCKSDB}, globals_=["rates"])

@@ -8,7 +8,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.application_issues import explain
 from onceproof.model.causes import Causes
 from onceproof.model.explaining import Scene
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.shape import Store
 from tests.model.test_application_issues import EXACTLY, HELD, RESTORED, killed, topology_of, trial
 from tests.model.test_compared import IN_MEMORY, ON_DISK, part, shape
@@ -40,7 +40,7 @@ def keyed(topic, partitions=None):
 def started(*shapes, instance="instance-1"):
     """The events of the starts of an instance, each with its shape."""
     for event, made in zip([topology_of(OWN, kinds={"s": ROCKSDB})] * len(shapes), shapes, strict=True):
-        described = {name: value for name, value in encoded(made).items() if name not in ("name",)}
+        described = {name: value for name, value in encode(made).items() if name not in ("name",)}
         yield {**event, "source": instance, "shape": described}
 
 

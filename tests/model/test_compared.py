@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from onceproof.model.compared import CompareAnswer, Effect, compare, first_words, matched, unbuilt
+from onceproof.model.compared import ChangeEffect, CompareAnswer, compare, first_words, match, report_unbuilt
 from onceproof.model.errors import ExitCode
-from onceproof.model.shape import Node, Part, Shape, Store, is_generated, unnumbered
+from onceproof.model.shape import Node, Shape, Store, Subtopology, is_generated, strip_numbers
 
 ON_DISK = ("MeteredTimestampedKeyValueStore", "RocksDBTimestampedStore", "persistent")
 IN_MEMORY = ("MeteredTimestampedKeyValueStore", "InMemoryKeyValueStore", "in memory")
@@ -20,7 +20,7 @@ def part(sources, store=None, sinks=()):
         "processor": Node("processor", "some.Processor", (store,) if store else (), (), tuple(map(str, sinks))),
         **{sink: Node("sink", None, (), (sink,), ()) for sink in sinks},
     }
-    return Part(tuple(sources), tuple(sinks), nodes)
+    return Subtopology(tuple(sources), tuple(sinks), nodes)
 
 
 def shape(parts, layers=ON_DISK, repartitions=(), **further):
@@ -46,7 +46,7 @@ TWO_TOPICS = shape(
     },
     repartitions=[SHARED, "sums-repartition"],
 )
-BOTH = Part(
+BOTH = Subtopology(
     (SHARED,),
     (),
     {
@@ -100,7 +100,7 @@ def test_a_generated_name_that_shifts_leaves_the_state_behind():
         f"behind in {old}-changelog"
     )
     assert found.loses_state
-    assert found.has(Effect.RESETS)
+    assert found.has(ChangeEffect.RESETS)
     assert found.of_versions == ExitCode.ANOMALY
     assert "Materialized.as" in found.advice
 
@@ -156,9 +156,9 @@ def test_a_store_of_a_table_that_is_restored_from_its_topic_loses_nothing():
 
 def test_processors_that_are_renumbered_have_no_effect():
     nodes = {name.replace("processor", "KSTREAM-MAP-0000000003"): node for name, node in ONE.parts["0"].nodes.items()}
-    one = replace(ONE, parts={"0": Part(("in",), (), nodes)})
+    one = replace(ONE, parts={"0": Subtopology(("in",), (), nodes)})
     other = {name.replace("0000000003", "0000000004"): node for name, node in nodes.items()}
-    found = compare(one, replace(ONE, parts={"0": Part(("in",), (), other)}))
+    found = compare(one, replace(ONE, parts={"0": Subtopology(("in",), (), other)}))
     assert [change.summary for change in found.changes] == ["processors are renumbered"]
     assert found.of_release == ExitCode.OK
 
@@ -191,13 +191,13 @@ def test_configurations_of_internal_topics_are_told_and_partitions_split_a_group
 def test_names_are_matched_by_what_is_alike_those_of_one_form_first():
     like = {"A-0000000001": 1, "A-0000000002": 1, "counts": 1, "A-0000000003": 1, "A-0000000004": 1, "B": 2}.get
     gone, new = ["A-0000000001", "A-0000000002"], ["A-0000000003", "A-0000000004", "counts", "B"]
-    assert matched(gone, new, like, like) == {"A-0000000001": "A-0000000003", "A-0000000002": "A-0000000004"}
-    assert matched(["A-0000000001"], ["counts", "B"], like, like) == {"A-0000000001": "counts"}
-    assert matched(["A-0000000001"], ["B"], like, like) == {}
+    assert match(gone, new, like, like) == {"A-0000000001": "A-0000000003", "A-0000000002": "A-0000000004"}
+    assert match(["A-0000000001"], ["counts", "B"], like, like) == {"A-0000000001": "counts"}
+    assert match(["A-0000000001"], ["B"], like, like) == {}
 
 
 def test_generated_names_and_first_words():
-    assert unnumbered("KSTREAM-FILTER-0000000003-repartition") == "KSTREAM-FILTER-repartition"
+    assert strip_numbers("KSTREAM-FILTER-0000000003-repartition") == "KSTREAM-FILTER-repartition"
     assert is_generated("KSTREAM-FILTER-0000000003")
     assert not is_generated("orders-2024")
     assert [first_words("x" * length) for length in (200, 201)] == ["x" * 200, f"{'x' * 200}…"]
@@ -216,10 +216,10 @@ def kinds_of(before, after):
 
 
 def test_what_is_told_of_two_topics_that_become_one_is_all():
-    drains = (Effect.DRAINS, Effect.SPLITS)
-    moved = [("sub-topology", (Effect.SPLITS,)), ("store", (Effect.SPLITS,))]
+    drains = (ChangeEffect.DRAINS, ChangeEffect.SPLITS)
+    moved = [("sub-topology", (ChangeEffect.SPLITS,)), ("store", (ChangeEffect.SPLITS,))]
     assert kinds_of(TWO_TOPICS, ONE_TOPIC) == [*moved, ("repartition", drains), ("repartition", drains)]
-    assert kinds_of(ONE_TOPIC, TWO_TOPICS) == [*moved, ("repartition", (Effect.SPLITS,)), ("repartition", drains)]
+    assert kinds_of(ONE_TOPIC, TWO_TOPICS) == [*moved, ("repartition", (ChangeEffect.SPLITS,)), ("repartition", drains)]
 
 
 SHIFTING = "KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition"
@@ -237,7 +237,7 @@ def test_a_generated_topic_may_pass_on_what_another_wrote():
         f"repartition topic {SHIFTING} is fed by other, and was by in: a generated name that shifts, so it passes on what "
         "another operation wrote"
     )
-    assert found.changes[-1].effects == (Effect.DRAINS, Effect.SPLITS, Effect.RESETS)
+    assert found.changes[-1].effects == (ChangeEffect.DRAINS, ChangeEffect.SPLITS, ChangeEffect.RESETS)
     assert found.advice.startswith("A rolling deployment cannot keep the state.")
     assert not found.loses_state
     named = compare(through("mine"), through("mine", "other"))  # whoever gave the name meant it
@@ -315,7 +315,7 @@ def test_records_say_nothing_more_where_a_store_changes():
     other = {"tried": True, "outputs": {"out": row("2")}}
     renamed, rerouted = (replace(after, **other) for after in (through("mine", store="sums"), through("yours")))
     assert "records" not in dict(kinds_of(one, renamed))
-    assert kinds_of(one, rerouted)[-1] == ("records", (Effect.DIFFERS,))
+    assert kinds_of(one, rerouted)[-1] == ("records", (ChangeEffect.DIFFERS,))
 
 
 def test_a_topology_that_fails_alike_on_both_sides_is_the_same():
@@ -323,13 +323,13 @@ def test_a_topology_that_fails_alike_on_both_sides_is_the_same():
     assert compare(failing, replace(failing, failed="StreamsException: Some@2e")).changes == ()
     works = replace(failing, failed=None)
     assert sentences_of(failing, works) == "with the same records it does not fail"
-    assert compare(failing, replace(failing, failed="Other")).changes[0].effects == (Effect.DIFFERS,)
+    assert compare(failing, replace(failing, failed="Other")).changes[0].effects == (ChangeEffect.DIFFERS,)
 
 
 def test_the_answer_counts_what_has_effects_of_what_it_compares():
     renamed = compare(ONE, shape({"0": part(["in"], "sums")}))
     without_effects = compare(shape({"0": part(["in"])}), ONE)
-    of_all = [renamed, without_effects, compare(ONE, ONE), unbuilt("app", "Some@1f")]
+    of_all = [renamed, without_effects, compare(ONE, ONE), report_unbuilt("app", "Some@1f")]
     answer = CompareAnswer.of(of_all, "4.3.1", "4.4.0")
     assert (answer.schema, answer.compared, answer.differing, len(answer.changed)) == (2, 4, 2, 3)
     assert answer.changed[-1].changes[0].summary == "it builds on neither: Some"
@@ -345,7 +345,9 @@ def test_origins_are_followed_past_a_node_that_several_lead_to():
         "r": Node("sink", None, (), ("r",), ()),
         "astray": Node("sink", None, (), ("elsewhere",), ()),
     }
-    circle = shape({"0": Part(("a", "b"), ("r", "elsewhere"), nodes), "1": part(["r"], "sums")}, repartitions=["r"])
+    circle = shape(
+        {"0": Subtopology(("a", "b"), ("r", "elsewhere"), nodes), "1": part(["r"], "sums")}, repartitions=["r"]
+    )
     assert circle.feeding("counts") == {"a", "b"}
     assert circle.feeding("sums") == circle.writers("r") == {"a", "b"}
     assert circle.readers("r") == {"sums"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onceproof.model.coverage import LOGGED, happened, logged, reached, spans
+from onceproof.model.coverage import LOGGED, name_reached, read_logged, read_timeline, spans
 
 THREAD = "[a-instance-1-StreamThread-1]"
 LINES = {
@@ -33,12 +33,12 @@ def test_each_mark_has_its_line():
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_leaves_its_mark_and_no_other(name):
-    assert list(logged([f"[2026-11-23T04:18:58.405+0000] {LINES[name]}"])) == [(1795407538405, name)]
+    assert list(read_logged([f"[2026-11-23T04:18:58.405+0000] {LINES[name]}"])) == [(1795407538405, name)]
 
 
 def test_a_line_without_a_time_is_of_the_one_before():
     lines = [f"[2026-11-23T04:18:58.405+0000] INFO {THREAD} anything", LINES["migrated"], "	at somewhere"]
-    assert list(logged(lines)) == [(1795407538405, "migrated")]
+    assert list(read_logged(lines)) == [(1795407538405, "migrated")]
 
 
 def assignment(t, active=(), standby=(), source="instance-1", thread="T1"):
@@ -55,7 +55,7 @@ def test_tasks_are_promoted_demoted_and_taken_away():
         assignment(5, active=["0_1"]),
         assignment(6, active=["0_1"], source="instance-2"),
     ]
-    assert list(happened(events)) == [(3, "demoted"), (4, "taken-away"), (5, "promoted")]
+    assert list(read_timeline(events)) == [(3, "demoted"), (4, "taken-away"), (5, "promoted")]
 
 
 def test_what_was_done_to_instances_leaves_marks():
@@ -73,7 +73,7 @@ def test_what_was_done_to_instances_leaves_marks():
         {"t": 7, "source": "driver", "event": "step", "action": "add-thread", "instance": "instance-1"},
     ]
     reported = ["instance-started", "pause", "instance-killed", "instance-restarted", "pause-over", "add-thread"]
-    assert [name for _, name in happened(events)] == reported
+    assert [name for _, name in read_timeline(events)] == reported
 
 
 def test_what_comes_when_all_is_drained_does_not_count():
@@ -97,7 +97,7 @@ def test_what_comes_between_two_drains_counts():
 
 
 def test_pairs_are_ordered_by_the_first_of_one_and_the_last_of_the_other():
-    assert reached({"a": (1, 5), "b": (3, 3), "c": (5, 5)}) == {
+    assert name_reached({"a": (1, 5), "b": (3, 3), "c": (5, 5)}) == {
         "a",
         "b",
         "c",
@@ -107,4 +107,4 @@ def test_pairs_are_ordered_by_the_first_of_one_and_the_last_of_the_other():
         "b > c",
         "a > a",
     }
-    assert reached({}) == frozenset()
+    assert name_reached({}) == frozenset()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.explaining import Explanation, Scene, unexplained
+from onceproof.model.explaining import Explanation, Scene, count_unexplained
 from onceproof.model.known_issues import registry
 
 CRASH = {
@@ -33,7 +33,7 @@ def witness(anomaly, *places, key=None, partition=0, expected="", observed=""):
 def explained(witness_, scene_, issue, variant="DEFAULT_CONFIG", scenario=None):
     """Whether a row explains a witness in a variant of a scenario, its first one if none is named."""
     [row] = [row for row in registry().issues if row.key == issue]
-    return not unexplained([witness_], row.explanations(scenario or next(iter(row.variants)), variant), scene_)
+    return not count_unexplained([witness_], row.explanations(scenario or next(iter(row.variants)), variant), scene_)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_window_comes_out_again_only_where_records_came_too_late_and_a_store_w
     assert not explained(again, scene(struck("instance-kill")), key, None)
     rows = next(row for row in registry().issues if row.key == key).explains
     all_windows = [replace(again, key=number) for number in range(600)]
-    assert unexplained(all_windows, rows, scene(there, late=0.9)) == {"duplicate-output": 600}
+    assert count_unexplained(all_windows, rows, scene(there, late=0.9)) == {"duplicate-output": 600}
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ def test_more_stale_results_than_a_cache_ever_left_are_something_else():
 
     def left(number, **more):
         inputs = [(0, offset, offset, 0, 0) for offset in range(4)]
-        return unexplained(stale[:number], rows, Scene([], lambda: inputs, {**given, **more}))
+        return count_unexplained(stale[:number], rows, Scene([], lambda: inputs, {**given, **more}))
 
     assert left(3) == {}
     assert left(4) == {"unexpected-record": 4}
@@ -575,7 +575,7 @@ def test_a_result_stays_where_the_changes_of_its_row_can_leave_it(issue, values,
 def test_of_each_anomaly_the_unexplained_are_counted():
     rows = [Explanation(("lost-record",), open_at="crash")]
     seen = [witness("lost-record", f"input/0@{offset}", key=key) for offset, key in KEYS.items()]
-    assert unexplained(seen, rows, scene(CRASH)) == {"lost-record": 3}
+    assert count_unexplained(seen, rows, scene(CRASH)) == {"lost-record": 3}
 
 
 def test_what_a_punctuator_writes_has_no_record_of_the_input():
@@ -588,7 +588,7 @@ def test_a_key_that_came_in_with_several_values_explains_what_became_of_it():
     rows = [Explanation(("wrong-value",), changed=True)]
     inputs = [(0, 0, 5, 1, 0), (0, 1, 6, 1, 0), (0, 2, 5, 2, 0), (0, 3, 6, 1, 0)]
     seen = [witness("wrong-value", f"output/0@{key}", key=key) for key in (5, 6, 7)]
-    assert unexplained(seen, rows, Scene([], lambda: inputs)) == {"wrong-value": 2}
+    assert count_unexplained(seen, rows, Scene([], lambda: inputs)) == {"wrong-value": 2}
 
 
 @pytest.mark.parametrize(
@@ -845,8 +845,8 @@ def test_who_explains_only_few_counts_all_of_the_trial_also_those_that_another_e
     )
     of_first = Explanation(("lost-record",), values="^1$")
     there = Scene([], lambda: [(0, 1, 1, 1, 0), (0, 2, 2, 2, 0)])
-    assert unexplained([stuck, first, second], [of_first, few], there) == {"stuck": 1, "lost-record": 1}
-    assert unexplained([stuck, first], [few], there) == {"stuck": 1}
+    assert count_unexplained([stuck, first, second], [of_first, few], there) == {"stuck": 1, "lost-record": 1}
+    assert count_unexplained([stuck, first], [few], there) == {"stuck": 1}
 
 
 def test_values_come_in_the_order_of_their_offsets_whatever_their_times():

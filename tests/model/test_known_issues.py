@@ -110,14 +110,14 @@ def test_a_candidate_has_what_its_release_has():
 
 def test_of_an_incidental_issue_nothing_is_expected():
     known = parse_registry(ROW + 'incidental = ["enumerator"]')
-    assert (known.affecting(cell("3.1.0")), known.concerned(cell("3.1.0"), [])) == ((), ())
-    assert known.explaining(cell("3.1.0")) == known.concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
+    assert (known.affecting(cell("3.1.0")), known.find_concerned(cell("3.1.0"), [])) == ((), ())
+    assert known.explaining(cell("3.1.0")) == known.find_concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
 
 
 def test_in_variants_where_it_shows_sometimes_nothing_is_expected_and_a_red_is_explained():
     known, there = parse_registry(ROW + 'sometimes.enumerator = ["OTHER"]'), cell("3.1.0", "OTHER")
-    assert (known.affecting(there), known.concerned(there, [])) == ((), ())
-    assert known.explaining(there) == known.concerned(there, ["duplicate-id"]) == known.issues
+    assert (known.affecting(there), known.find_concerned(there, [])) == ((), ())
+    assert known.explaining(there) == known.find_concerned(there, ["duplicate-id"]) == known.issues
     assert known.by_chance(there) == {"duplicate-id"}
     assert known.affecting(cell("3.1.0")) == known.issues
     assert known.explaining(cell("3.1.0", "THIRD")) == ()
@@ -136,10 +136,10 @@ def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
 def test_in_a_trial_that_is_varied_it_may_show_as_in_another_variant():
     known, there = parse_registry(ROW + 'incidental = ["enumerator"]'), replace(cell("3.1.0"), variant="OTHER")
     assert (known.explaining(there), known.explanations(there)) == ((), ())
-    assert known.concerned(there, ["duplicate-id"]) == ()
+    assert known.find_concerned(there, ["duplicate-id"]) == ()
     assert known.explaining(there, varied=True) == known.issues
     assert known.explanations(there, varied=True) == known.issues[0].explains
-    assert known.concerned(there, ["duplicate-id"], varied=True) == known.issues
+    assert known.find_concerned(there, ["duplicate-id"], varied=True) == known.issues
     assert known.explaining(replace(there, scenario="quota"), varied=True) == ()
     assert known.explaining(replace(there, streams=Release.parse("3.3.0")), varied=True) == ()
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from onceproof.faults import FAULTS, Injection, pause
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.parameter import BaseParameters, OneOf, Share, named
+from onceproof.model.parameter import BaseParameters, OneOf, Share, name_parameters
 from onceproof.model.release import Release
 from onceproof.scenarios import SCENARIOS, app
 from onceproof.scenarios.base import Scenario, Variant
@@ -30,13 +30,13 @@ class Whole(Base):
 
 
 class OfFault(BaseParameters):
-    model_config = named("broker-kill")
+    model_config = name_parameters("broker-kill")
     orderly_end: bool = Field(False, description="whether it shuts down")
 
 
 def test_names_have_dots_and_those_of_a_fault_its_name_and_own_ones_come_first() -> None:
-    assert [*Whole.described()] == ["records.per.step", "rate", "late", "kind", "beside", "by.base"]
-    assert [*OfFault.described()] == ["broker-kill.orderly.end"]
+    assert [*Whole.describe()] == ["records.per.step", "rate", "late", "kind", "beside", "by.base"]
+    assert [*OfFault.describe()] == ["broker-kill.orderly.end"]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_names_have_dots_and_those_of_a_fault_its_name_and_own_ones_come_first()
     ],
 )
 def test_a_text_means_a_value_of_the_declared_type(name: str, text: str, value: object) -> None:
-    parsed = Whole.described()[name].parse(text)
+    parsed = Whole.describe()[name].parse(text)
     assert (parsed, type(parsed)) == (value, type(value))
 
 
@@ -73,7 +73,7 @@ def test_a_text_that_means_no_value_is_refused_with_the_value_and_what_is_allowe
     name: str, text: str, sentence: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        Whole.described()[name].parse(text)
+        Whole.describe()[name].parse(text)
     assert str(raised.value).startswith(f"{name} {sentence}")
 
 
@@ -87,7 +87,7 @@ def test_values_are_read_by_the_class_that_declares_them_and_kept_for_others() -
 
 
 def test_a_search_tries_what_is_declared() -> None:
-    tried = {name: parameter.domain for name, parameter in Whole.described().items()}
+    tried = {name: parameter.domain for name, parameter in Whole.describe().items()}
     assert tried["records.per.step"] == (100, 7)
     assert tried["by.base"] == (True, False)
     assert tried["kind"] == ("tumbling", "hopping")
@@ -102,12 +102,12 @@ def test_a_scenario_and_its_faults_say_what_each_parameter_is(one: Scenario) -> 
         assert parameter.name == name
         assert parameter.description not in ("", "None")
         parameter.check(parameter.default)
-    assert set(one.settable) >= {name for fault in one.faults for name in fault.parameters.described()}
+    assert set(one.settable) >= {name for fault in one.faults for name in fault.parameters.describe()}
     assert issubclass(one.parameters, Injection) == bool(one.faults)
 
 
 def test_no_two_faults_have_a_parameter_of_the_same_name() -> None:
-    names = [name for fault in FAULTS.values() for name in fault.parameters.described()]
+    names = [name for fault in FAULTS.values() for name in fault.parameters.describe()]
     assert len(names) == len(set(names))
 
 
@@ -135,7 +135,7 @@ def test_a_trial_whose_values_cannot_be_had_is_refused_before_it_starts() -> Non
     assert (
         reason
         == "pause.seconds is 0.1, but must be at least 0.5: "
-        + pause.Parameters.described()["pause.seconds"].description
+        + pause.Parameters.describe()["pause.seconds"].description
         + "."
     )
     assert "fault is 'held-rebalance', but must be one of none, pause, " in (

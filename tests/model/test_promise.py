@@ -2,7 +2,7 @@
 
 from operator import attrgetter
 
-from onceproof.model.promise import ANOMALIES, PROMISES, RULES, dated_by, promises_of, suites_of
+from onceproof.model.promise import ANOMALIES, PROMISES, RULES, find_dating, promises_of, suites_of
 from onceproof.scenarios import SCENARIOS
 from tests.cases import check_each
 from tests.conftest import a_trial
@@ -26,8 +26,8 @@ def test_a_trial_makes_all_promises_of_a_suite_or_none(scenario, variant):
 
 
 def test_a_breach_is_dated_by_where_it_is_seen():
-    assert dated_by("stale-read", "output") is None
-    assert present(dated_by("stale-read", None)).by == ("stale-read",)
-    assert present(dated_by("changelog-output-mismatch", "input")).by == ("crash", "timeout")
-    assert dated_by("changelog-output-mismatch", "ids-changelog") is None
-    assert present(dated_by("uncommitted-state", "seen-changelog")).by == ("contents",)
+    assert find_dating("stale-read", "output") is None
+    assert present(find_dating("stale-read", None)).by == ("stale-read",)
+    assert present(find_dating("changelog-output-mismatch", "input")).by == ("crash", "timeout")
+    assert find_dating("changelog-output-mismatch", "ids-changelog") is None
+    assert present(find_dating("uncommitted-state", "seen-changelog")).by == ("contents",)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import UsageError
 from onceproof.model.published import Published, is_word
 from onceproof.model.release import BUILT, FINAL, SNAPSHOT, Release
@@ -65,7 +65,7 @@ def test_an_exact_release_is_itself_whether_it_is_published_or_not(releases, rel
 @given(st.lists(RELEASE))
 def test_it_travels_as_json(releases):
     published = Published.of(releases, SOURCE)
-    assert decoded(Published, published.to_dict()) == published
+    assert decode(Published, published.to_dict()) == published
 
 
 @pytest.mark.parametrize(

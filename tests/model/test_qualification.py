@@ -7,49 +7,53 @@ import pytest
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode, HarnessError
 from onceproof.model.qualification import (
-    Asked,
     ControlAim,
     DumpAim,
     EventAim,
-    Part,
     PhraseAim,
     PlantAim,
     Qualification,
-    Row,
+    QualificationPart,
+    QualificationRow,
+    QualifyingTrial,
     ScenarioAim,
-    Seen,
     Sight,
+    TrialTraces,
     rows_of,
 )
 from onceproof.model.release import Release
 
-TRIAL = Asked(Cell("enumerator", "PAUSED", Release(4, 4, 0), Release(4, 4, 0)), {"keys": 3}, "put-lost")
+TRIAL = QualifyingTrial(Cell("enumerator", "PAUSED", Release(4, 4, 0), Release(4, 4, 0)), {"keys": 3}, "put-lost")
 DUMP = DumpAim("exactly-once", TRIAL, ("data", "commit"), ("atomicity",), frozenset({"torn-transaction"}))
 PHRASE = PhraseAim("fenced", TRIAL, "StreamThread")
 CONTROL = ControlAim("KAFKA-1 on 4.4.0", TRIAL, ("duplicate-id", "wrong-id"))
-PRINTED = Seen(entries={"data": 12, "commit": 3}, promises={"atomicity": 3})
-NOT_UNDERSTOOD = Seen(not_understood="DumpLogSegments prints what Onceproof does not understand: 'x'.")
-FAILED, VOID = Seen(error="The brokers failed."), Seen(void="The machine stood still for 3.0 s.")
+PRINTED = TrialTraces(entries={"data": 12, "commit": 3}, promises={"atomicity": 3})
+NOT_UNDERSTOOD = TrialTraces(not_understood="DumpLogSegments prints what Onceproof does not understand: 'x'.")
+FAILED, VOID = TrialTraces(error="The brokers failed."), TrialTraces(void="The machine stood still for 3.0 s.")
 
 
 @pytest.mark.parametrize(
     ("aim", "seen", "expected"),
     [
         (DUMP, PRINTED, "12 data, 3 commit"),
-        (PHRASE, Seen(phrases=frozenset({"fenced", "revoked"})), "by StreamThread"),
-        (EventAim("restore", TRIAL, "StateRestoreListener"), Seen(events=frozenset({"restore"})), "by StateRestoreL"),
-        (ScenarioAim("crash", TRIAL), Seen(exercised=True, reason="Killed."), "Killed."),
+        (PHRASE, TrialTraces(phrases=frozenset({"fenced", "revoked"})), "by StreamThread"),
+        (
+            EventAim("restore", TRIAL, "StateRestoreListener"),
+            TrialTraces(events=frozenset({"restore"})),
+            "by StateRestoreL",
+        ),
+        (ScenarioAim("crash", TRIAL), TrialTraces(exercised=True, reason="Killed."), "Killed."),
         (
             PlantAim("put-lost", TRIAL, ("A.b()",)),
-            Seen(fired=3, anomalies={"wrong-id": 7}),
+            TrialTraces(fired=3, anomalies={"wrong-id": 7}),
             "fired 3 times: 7 wrong-id",
         ),
-        (PlantAim("put-lost", TRIAL, ("A.b()",)), Seen(fired=1), "fired 1 times: no anomaly"),
-        (CONTROL, Seen(anomalies={"wrong-id": 7, "lost-record": 1}, unexplained={"wrong-id": 2}), "5 wrong-id"),
+        (PlantAim("put-lost", TRIAL, ("A.b()",)), TrialTraces(fired=1), "fired 1 times: no anomaly"),
+        (CONTROL, TrialTraces(anomalies={"wrong-id": 7, "lost-record": 1}, unexplained={"wrong-id": 2}), "5 wrong-id"),
     ],
 )
 def test_what_a_trial_shows_is_seen_whatever_the_others_show(aim, seen, expected):
-    for tries in ([seen], [FAILED, VOID, seen], [NOT_UNDERSTOOD, seen], [Seen(), seen]):
+    for tries in ([seen], [FAILED, VOID, seen], [NOT_UNDERSTOOD, seen], [TrialTraces(), seen]):
         row = aim.row(tries)
         assert row.sight is Sight.SEEN
         assert row.reason.startswith(expected)
@@ -66,10 +70,18 @@ def test_what_a_trial_shows_is_seen_whatever_the_others_show(aim, seen, expected
             replace(PRINTED, unexplained={"torn-transaction": 2, "lost-record": 9}),
             "the log segments show 2 torn-transaction that nothing explains",
         ),
-        (PHRASE, Seen(phrases=frozenset({"revoked"}), reason="r"), "no log has it: StreamThread words it differently"),
-        (EventAim("restore", TRIAL, "Listener"), Seen(), "no instance reported it: look at Listener"),
-        (ScenarioAim("crash", TRIAL), Seen(reason="Nothing was on disk."), "not exercised: Nothing was on disk."),
-        (PlantAim("put-lost", TRIAL, ("A.b()",)), Seen(), "did not fire, though A.b() was altered"),
+        (
+            PHRASE,
+            TrialTraces(phrases=frozenset({"revoked"}), reason="r"),
+            "no log has it: StreamThread words it differently",
+        ),
+        (EventAim("restore", TRIAL, "Listener"), TrialTraces(), "no instance reported it: look at Listener"),
+        (
+            ScenarioAim("crash", TRIAL),
+            TrialTraces(reason="Nothing was on disk."),
+            "not exercised: Nothing was on disk.",
+        ),
+        (PlantAim("put-lost", TRIAL, ("A.b()",)), TrialTraces(), "did not fire, though A.b() was altered"),
     ],
 )
 def test_what_no_trial_shows_has_to_be_learnt(aim, seen, expected):
@@ -79,7 +91,7 @@ def test_what_no_trial_shows_has_to_be_learnt(aim, seen, expected):
 
 
 def test_a_control_that_is_explained_by_nobody_is_not_seen():
-    row = CONTROL.row([Seen(anomalies={"wrong-id": 7}, unexplained={"wrong-id": 7})])
+    row = CONTROL.row([TrialTraces(anomalies={"wrong-id": 7}, unexplained={"wrong-id": 7})])
     assert (row.sight, row.reason) == (
         Sight.UNKNOWN,
         "it does not show: it is fixed there, or not seen any more; unexplained are 7 wrong-id",
@@ -99,11 +111,11 @@ def test_a_trial_that_failed_says_nothing_about_kafka(aim):
     assert (aim.row([VOID]).sight, aim.row([VOID]).reason) == (Sight.UNKNOWN, VOID.void)
 
 
-def row(part: Part, sight: Sight, name: str = "it") -> Row:
-    return Row(part, name, sight, "why")
+def row(part: QualificationPart, sight: Sight, name: str = "it") -> QualificationRow:
+    return QualificationRow(part, name, sight, "why")
 
 
-def qualification(*rows: Row) -> Qualification:
+def qualification(*rows: QualificationRow) -> Qualification:
     return Qualification(
         run="r",
         streams="4.4.0",
@@ -117,11 +129,14 @@ def qualification(*rows: Row) -> Qualification:
 
 
 def test_one_control_that_is_not_red_may_be_fixed_and_without_any_the_harness_is_blind():
-    lost, red = row(Part.CONTROL, Sight.UNKNOWN), row(Part.CONTROL, Sight.SEEN)
+    lost, red = row(QualificationPart.CONTROL, Sight.UNKNOWN), row(QualificationPart.CONTROL, Sight.SEEN)
     assert [one.sight for one in rows_of([lost, red])] == [Sight.UNKNOWN, Sight.SEEN]
     assert [one.sight for one in rows_of([lost, lost])] == [Sight.MISSING, Sight.MISSING]
-    assert rows_of([row(Part.PLANT, Sight.UNKNOWN)])[0].sight is Sight.UNKNOWN
-    assert [one.part for one in rows_of([lost, row(Part.DUMP, Sight.SEEN)])] == [Part.DUMP, Part.CONTROL]
+    assert rows_of([row(QualificationPart.PLANT, Sight.UNKNOWN)])[0].sight is Sight.UNKNOWN
+    assert [one.part for one in rows_of([lost, row(QualificationPart.DUMP, Sight.SEEN)])] == [
+        QualificationPart.DUMP,
+        QualificationPart.CONTROL,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -136,15 +151,17 @@ def test_one_control_that_is_not_red_may_be_fixed_and_without_any_the_harness_is
     ],
 )
 def test_the_exit_code_is_of_what_weighs_most(sights, code):
-    assert qualification(*(row(Part.PHRASE, sight) for sight in sights)).exit_code is code
+    assert qualification(*(row(QualificationPart.PHRASE, sight) for sight in sights)).exit_code is code
 
 
 def test_it_is_a_file(tmp_path):
-    found = qualification(row(Part.PHRASE, Sight.MISSING, "fenced"), row(Part.PLANT, Sight.FAILED))
+    found = qualification(
+        row(QualificationPart.PHRASE, Sight.MISSING, "fenced"), row(QualificationPart.PLANT, Sight.FAILED)
+    )
     found.write(tmp_path / "qualification.json")
     assert Qualification.read(tmp_path / "qualification.json") == found
     assert found.lessons == ["phrase fenced: why"]
-    assert [one.part for one in found.doubtful] == [Part.PLANT]
+    assert [one.part for one in found.doubtful] == [QualificationPart.PLANT]
     older = (tmp_path / "qualification.json").read_text().replace('"reason"', '"told"')  # as older versions wrote it
     (tmp_path / "qualification.json").write_text(older)
     assert Qualification.read(tmp_path / "qualification.json") == found

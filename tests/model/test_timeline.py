@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.model.timeline import Timeline, read_timeline, returns, stall_text, stayed_beside_revoked
+from onceproof.model.timeline import Timeline, find_stayed_beside_revoked, read_timeline, returns, stall_text
 from tests.present import present
 
 
@@ -45,12 +45,12 @@ def test_a_task_that_nobody_advanced_meanwhile_counts_nothing_elsewhere():
 
 
 def test_a_task_stays_beside_one_that_is_revoked():
-    assert stayed_beside_revoked(JOURNEY) == {"0_0"}
+    assert find_stayed_beside_revoked(JOURNEY) == {"0_0"}
     alone = [assignment(1, "i1", a=("0_1", "")), assignment(3, "i1", a=("", "0_1"))]
     nothing_taken = [assignment(1, "i1", a=("0_0", "")), assignment(3, "i1", a=("0_0 0_1", ""))]
     between = [assignment(1, "i1", a=("0_0 0_1", "")), assignment(2, "i1", a=("", "")), JOURNEY[0]]
     for look_alike in (alone, nothing_taken, between):
-        assert stayed_beside_revoked(look_alike) == set()
+        assert find_stayed_beside_revoked(look_alike) == set()
 
 
 def test_look_alikes_are_no_returns():

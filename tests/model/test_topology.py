@@ -2,7 +2,7 @@
 
 import pytest
 
-from onceproof.model.topology import Topology, used_by
+from onceproof.model.topology import Topology, collect_uses
 
 KAFKA = "org.apache.kafka.streams.kstream.internals."
 ROCKSDB = (
@@ -102,13 +102,13 @@ def test_final_values_may_hang_on_an_order_only_where_no_order_is_promised(expec
 
 
 def test_a_black_box_describes_nothing():
-    assert Topology.known([{"t": 1, "event": "state"}]) is None
+    assert Topology.read_described([{"t": 1, "event": "state"}]) is None
 
 
 def test_features_of_phases_are_those_of_any_topology_under_any_configuration():
     stores = [topology(OWN, kinds={"seen": ROCKSDB}), topology(FK, TABLE, kinds={"s": ROCKSDB})]
-    uses = used_by(stores, [{"group.protocol": "classic"}, {"enable.transactional.statestores": "true"}])
+    uses = collect_uses(stores, [{"group.protocol": "classic"}, {"enable.transactional.statestores": "true"}])
     assert uses["transactional_stores"] == (False, True)
     assert set(uses["joins"]) == {"foreign-key"}
     assert "punctuators" not in uses  # the first has code of its own
-    assert used_by(stores[:1], [{}]) == stores[0].uses({})
+    assert collect_uses(stores[:1], [{}]) == stores[0].uses({})

@@ -25,10 +25,10 @@ from onceproof.model.verdict import Verdict
 from onceproof.page import matrix
 from onceproof.page.app import create_app
 from onceproof.page.matrix import Square
-from onceproof.page.runs import run_of_dag_run, unfinished
+from onceproof.page.runs import find_unfinished, run_of_dag_run
 from onceproof.results.database import store_run
 from onceproof.results.history import JudgedCell
-from onceproof.results.matrix_query import Dated, Known
+from onceproof.results.matrix_query import DatedVerdict, KnownVerdicts
 from onceproof.settings import Settings
 from tests.page.conftest import (
     GREEN,
@@ -164,8 +164,10 @@ def test_a_cell_of_an_issue_that_no_release_mends_says_what_it_is_blind_for(clie
 def test_the_matrix_says_of_a_cell_what_it_is_blind_for():
     cells = [Cell("global-join", "KILLED", Release(*release), RED.broker) for release in ((4, 2, 2), (4, 3, 1))]
     created = "2026-11-20T02:15:00+00:00"
-    past = {c: [Dated(created, JudgedCell(NEWEST, c, Verdict.KNOWN, 1, 1, None, ("KAFKA-21034",)))] for c in cells}
-    [block] = matrix.matrix_of(Known(NEWEST, created, "nightly", past), matrix.Filters()).blocks
+    past = {
+        c: [DatedVerdict(created, JudgedCell(NEWEST, c, Verdict.KNOWN, 1, 1, None, ("KAFKA-21034",)))] for c in cells
+    }
+    [block] = matrix.matrix_of(KnownVerdicts(NEWEST, created, "nightly", past), matrix.Filters()).blocks
     [row] = block.scenarios["global-join"]
     blind = "; blind here for what looks like KAFKA-21034"
     assert [blind in (square.title if square else "") for square in row.squares] == [False, True]
@@ -669,8 +671,8 @@ def test_only_later_runs_with_a_plan_are_unfinished(settings):
 
     (settings.runs / "20261121T021500-dddd").mkdir()  # of `onceproof trial`
     (settings.runs / "not a run").mkdir()
-    assert unfinished(settings.runs, NEWEST, datetime.now(UTC)) == []
-    assert [one.run for one in unfinished(settings.runs, OLDER, datetime.now(UTC))] == [NEWEST]
+    assert find_unfinished(settings.runs, NEWEST, datetime.now(UTC)) == []
+    assert [one.run for one in find_unfinished(settings.runs, OLDER, datetime.now(UTC))] == [NEWEST]
 
 
 def test_the_plugin_costs_the_tasks_nothing(project, tmp_path):

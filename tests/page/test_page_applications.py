@@ -7,7 +7,7 @@ import pytest
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.judged import Control, Explaining, Judgement
+from onceproof.model.judged import Explaining, Judgement, PlantedControl
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from tests.page.conftest import BROKER, SCRIPT, make_trial
@@ -35,7 +35,10 @@ def ran(settings):
         issues=(Explaining("KAFKA-20685", "t", ("4.2.2",), "r", "https://issues.apache.org/jira/browse/KAFKA-20685"),),
         advice=f"Delete the directory {SCRIPT}",
     )
-    controls = (Control("batch-lost", 2, {"out": ("differential",)}, "b"), Control("record-twice", 0, {}, "c"))
+    controls = (
+        PlantedControl("batch-lost", 2, {"out": ("differential",)}, "b"),
+        PlantedControl("record-twice", 0, {}, "c"),
+    )
     green = on_release(controls=controls, vacuous={"out": ("unique",)})
     an_app_answer(red, green).write(run.app_file)
     return run

@@ -12,9 +12,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from onceproof.campaigns.search.explorer import Bench, Explorer
-from onceproof.campaigns.search.log import Asked, ExplorationFolder
-from onceproof.campaigns.search.schedules import Grammar, Story
+from onceproof.campaigns.search.explorer import Explorer, TrialBench
+from onceproof.campaigns.search.log import ExplorationFolder, SearchRequest
+from onceproof.campaigns.search.schedules import DrawableParameters, Grammar
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome
@@ -31,10 +31,12 @@ from tests.present import present
 from tests.specimens.files import a_reading, an_outcome
 
 SEARCH, OLDER = "20260102T000000-0001", "20260101T000000-0001"
-GRAMMAR = Grammar({"enumerator": Story("enumerator", {"caching": (True, False), "stores": ("rocksdb", "in-memory")})})
+GRAMMAR = Grammar(
+    {"enumerator": DrawableParameters("enumerator", {"caching": (True, False), "stores": ("rocksdb", "in-memory")})}
+)
 
 
-def bench() -> Bench:
+def bench() -> TrialBench:
     """Without caching 3.3.2 and later lose a record; in memory they show a known issue; every seventh trial fails."""
     tried = count(1)
 
@@ -54,7 +56,7 @@ def bench() -> Bench:
 def search(explorations, name: str, minutes: float) -> ExplorationFolder:
     """One of trials that take half a minute each."""
     folder = ExplorationFolder(explorations / name)
-    asked = Asked(
+    asked = SearchRequest(
         run=name,
         streams="3.4.0",
         broker="3.9.1",

@@ -23,7 +23,7 @@ def by_this_harness(settings):
 
 
 def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client, by_this_harness, monkeypatch):
-    monkeypatch.setattr(shipped, "shipped", lambda: ())
+    monkeypatch.setattr(shipped, "read_shipped", lambda: ())
     page = client.get(WAY)
     assert page.status_code == 200
     assert "3.3.1 to 3.4.1: something known against it" in page.text
@@ -37,7 +37,7 @@ def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client
 
 
 def test_commands_in_sentences_are_code_and_what_is_missing_has_the_command_that_runs_it(client, monkeypatch):
-    monkeypatch.setattr(shipped, "shipped", lambda: ())
+    monkeypatch.setattr(shipped, "read_shipped", lambda: ())
     page = client.get("/upgrade?current=4.2.1&target=4.4.0").text
     assert "<code>onceproof advise 4.2.1 4.4.0 --run</code> runs the missing cells" in page
     assert "<code>KafkaStreams.start()</code> fails" in page

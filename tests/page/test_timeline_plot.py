@@ -18,7 +18,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.timeline import bands, figure, marks
 from onceproof.page.timeline.bands import Band
-from onceproof.page.timeline.flow import Flow, flow, processed_at, thinned
+from onceproof.page.timeline.flow import Flow, flow, thin_out, time_processed
 from onceproof.page.timeline.marks import Mark
 from onceproof.page.timeline.picture import Picture
 from tests.specimens.files import a_plan, a_reading
@@ -247,10 +247,10 @@ def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_
 
     stayed = held("0_2", "a")
     tasks = [*held("0_10", "a", "b"), *held("0_9", "a", "b"), *stayed]
-    assert {band.row[0] for band in bands.chosen_rows(tasks, set(), most=5)} == {"0_2", "0_9", "0_10"}
-    assert [band.row[0] for band in bands.chosen_rows(tasks, set(), most=4)] == ["0_9", "0_9", "0_10", "0_10"]
-    assert {band.row[0] for band in bands.chosen_rows(tasks, {tasks[0].row}, most=4)} == {"0_10"}
-    assert {band.row[0] for band in bands.chosen_rows(tasks, set(), most=3)} == {"0_9"}  # a task is never split
+    assert {band.row[0] for band in bands.choose_rows(tasks, set(), most=5)} == {"0_2", "0_9", "0_10"}
+    assert [band.row[0] for band in bands.choose_rows(tasks, set(), most=4)] == ["0_9", "0_9", "0_10", "0_10"]
+    assert {band.row[0] for band in bands.choose_rows(tasks, {tasks[0].row}, most=4)} == {"0_10"}
+    assert {band.row[0] for band in bands.choose_rows(tasks, set(), most=3)} == {"0_9"}  # a task is never split
 
 
 # --- series ------------------------------------------------------------------------------------------------------
@@ -284,24 +284,24 @@ def test_what_a_killed_instance_processed_in_vain_is_taken_back_when_it_is_kille
 
 def test_a_series_is_thinned_to_the_last_point_of_each_span_and_keeps_its_ends():
     points = [Flow(T0 + t, t, 0) for t in range(10_001)]
-    kept = thinned(points, most=100)
+    kept = thin_out(points, most=100)
     assert len(kept) <= 101
     assert (kept[0], kept[-1]) == (points[0], points[-1])
-    assert thinned(points[:3], most=100) == points[:3]
+    assert thin_out(points[:3], most=100) == points[:3]
 
 
 def test_a_record_was_processed_when_its_tasks_threads_had_told_of_so_many():
-    assert processed_at(JOURNEY, "0_0", offset=9, end=100) == (T0 + 300, T0 + 300)
-    assert processed_at(JOURNEY, "0_0", offset=10, end=100) == (T0 + 2600, T0 + 2600)
-    assert processed_at(JOURNEY, "0_0", offset=60, end=100) == (T0 + 3300, T0 + 3300)
-    assert processed_at(JOURNEY, "0_0", offset=100, end=101) is None
-    assert processed_at(JOURNEY, "0_7", offset=0, end=1) is None
+    assert time_processed(JOURNEY, "0_0", offset=9, end=100) == (T0 + 300, T0 + 300)
+    assert time_processed(JOURNEY, "0_0", offset=10, end=100) == (T0 + 2600, T0 + 2600)
+    assert time_processed(JOURNEY, "0_0", offset=60, end=100) == (T0 + 3300, T0 + 3300)
+    assert time_processed(JOURNEY, "0_0", offset=100, end=101) is None
+    assert time_processed(JOURNEY, "0_7", offset=0, end=1) is None
 
 
 def test_a_record_that_came_again_was_processed_twice():
     events = [started(0, "i"), progress(10, "i", count=30), started(30, "i"), progress(40, "i", count=20)]
-    assert processed_at(events, "0_0", offset=10, end=30) == (T0 + 10, T0 + 40)
-    assert processed_at(events, "0_0", offset=9, end=30) == (T0 + 10, T0 + 10)
+    assert time_processed(events, "0_0", offset=10, end=30) == (T0 + 10, T0 + 40)
+    assert time_processed(events, "0_0", offset=9, end=30) == (T0 + 10, T0 + 10)
 
 
 # --- marks -------------------------------------------------------------------------------------------------------
@@ -369,15 +369,15 @@ def test_only_the_first_throttle_is_a_mark():
 
 def test_equal_marks_that_follow_each_other_closely_are_one():
     reported = [Mark(0, "exception", "A", "a"), Mark(3, "exception", "A", "b"), Mark(5, "exception", "B", "c")]
-    assert [m.label for m in marks.grouped(reported, near=3)] == ["A ×2", "B"]
-    assert [m.label for m in marks.grouped(reported, near=2)] == ["A", "A", "B"]
+    assert [m.label for m in marks.group(reported, near=3)] == ["A ×2", "B"]
+    assert [m.label for m in marks.group(reported, near=2)] == ["A", "A", "B"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 40)), max_size=25))
 def test_no_label_lies_on_another_nor_on_the_stem_of_another(spots):
     reported = [Mark(t, "out", "x" * long, "") for t, long in sorted(spots)]
     labels = []
-    for mark, (level, side) in zip(reported, marks.staggered(reported, 0, 1000), strict=True):
+    for mark, (level, side) in zip(reported, marks.stagger(reported, 0, 1000), strict=True):
         at, long = mark.t / 1000 * marks.WIDTH, len(mark.label) * marks.LETTER
         if side:
             labels.append((level, at, at if side == "right" else at - long, at + long if side == "right" else at))
@@ -389,10 +389,10 @@ def test_no_label_lies_on_another_nor_on_the_stem_of_another(spots):
 
 
 def test_marks_that_crowd_are_without_a_label_below_the_others():
-    placed = marks.staggered([Mark(500, "out", "crowded", "")] * 30, 0, 1000)
+    placed = marks.stagger([Mark(500, "out", "crowded", "")] * 30, 0, 1000)
     assert [side for _, side in placed[: marks.LEVELS]] == ["right"] * marks.LEVELS
     assert set(placed[marks.LEVELS :]) == {(marks.LEVELS, "")}
-    assert marks.staggered([Mark(990, "out", "late", "")], 0, 1000) == [(0, "left")]
+    assert marks.stagger([Mark(990, "out", "late", "")], 0, 1000) == [(0, "left")]
 
 
 # --- the figure --------------------------------------------------------------------------------------------------

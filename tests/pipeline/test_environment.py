@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onceproof.pipeline.environment import airflow_environment, as_environment, of_the_lab
 from onceproof.settings import Settings
-from onceproof.spark import compiled_for
+from onceproof.spark import choose_compiler
 
 
 def environment(settings: Settings, **environ: str) -> dict[str, str]:
@@ -73,11 +73,11 @@ def test_defaults_are_not_passed_on_as_choices(tmp_path):
 
 
 def test_for_a_few_trials_spark_compiles_quickly_and_with_room_for_the_code():
-    options = compiled_for(20, {"SPARK_SUBMIT_OPTS": "-Dmine=1"})["SPARK_SUBMIT_OPTS"].split()
+    options = choose_compiler(20, {"SPARK_SUBMIT_OPTS": "-Dmine=1"})["SPARK_SUBMIT_OPTS"].split()
     assert options[0] == "-XX:TieredStopAtLevel=1"
     assert options[1].startswith("-XX:ReservedCodeCacheSize=")
     assert options[2:] == ["-Dmine=1"]
-    assert compiled_for(21, {}) == {}
+    assert choose_compiler(21, {}) == {}
 
 
 def test_the_page_is_registered_once(tmp_path, monkeypatch):

@@ -70,7 +70,7 @@ def test_what_cannot_be_run_is_not_estimated(lab, home):
 
 def test_what_is_not_published_is_not_estimated_and_maven_hears_of_unknown_releases_only(lab, home, monkeypatch):
     asked = []
-    monkeypatch.setattr(asking, "published_releases", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
+    monkeypatch.setattr(asking, "list_published", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
     estimate(Request("nightly"))
     assert asked == []
     assert estimate(Request(streams=("4.4.0",)))["cells"]

@@ -19,7 +19,7 @@ from onceproof import cli
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.services import down
 from onceproof.pipeline.supervisor import Supervisor
-from onceproof.processes.identity import started_at
+from onceproof.processes.identity import read_start
 from onceproof.processes.orphans import OWNER, OWNER_STARTED, end_orphans, note_session, sessions_file
 from onceproof.processes.waiting import await_condition
 
@@ -34,7 +34,7 @@ def of_airflow(home: Path, owner: int, started: float) -> subprocess.Popen[bytes
 @pytest.fixture
 def worker(home):
     """Of a supervisor that is gone: its process id is ours by now."""
-    process = of_airflow(home, os.getpid(), started_at(os.getpid()) - 1000)
+    process = of_airflow(home, os.getpid(), read_start(os.getpid()) - 1000)
     yield process
     process.kill()
     process.wait()
@@ -153,7 +153,7 @@ def test_a_worker_whose_supervisor_is_gone_is_ended(own_settings, worker, end):
 
 
 def test_nothing_else_is_ended(home, tmp_path_factory, monkeypatch, worker):
-    living = of_airflow(home, os.getpid(), started_at(os.getpid()))
+    living = of_airflow(home, os.getpid(), read_start(os.getpid()))
     elsewhere = of_airflow(tmp_path_factory.mktemp("elsewhere"), os.getpid(), 0.0)
     of_ours = subprocess.Popen(SLEEP, env={**os.environ, "ONCEPROOF_HOME": str(home)})
     others = [living, elsewhere, of_ours]

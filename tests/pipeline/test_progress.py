@@ -9,7 +9,7 @@ from onceproof.model.matrix import Request
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import Timeline
 from onceproof.pipeline import steps
-from onceproof.pipeline.progress import Display, Progress, failed_tasks, progress_of
+from onceproof.pipeline.progress import Display, Progress, list_failed_tasks, progress_of
 from tests.specimens.files import a_reading, an_outcome
 
 TITLE = "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.2)"
@@ -118,7 +118,7 @@ def test_what_failed_by_itself_is_told_first_things_first():
         task("drive", "failed", 0, end="2026-11-21T10:00:00"),
         task("gate", "failed", end="2026-11-21T10:00:03"),
     ]
-    assert [t["task_id"] for t in failed_tasks(instances)] == ["collect_and_check", "publish"]
+    assert [t["task_id"] for t in list_failed_tasks(instances)] == ["collect_and_check", "publish"]
 
 
 def test_without_a_terminal_each_change_is_one_line():

@@ -22,8 +22,8 @@ from onceproof.pipeline.run import (
     LONGEST_PATIENCE,
     LOOK_EVERY,
     PATIENCE,
-    _connected,
-    _finished,
+    _connect,
+    _finish,
     _watch,
     explain,
     find_interrupted,
@@ -50,7 +50,7 @@ def airflow(tmp_path) -> Airflow:
 def finished(tmp_path, airflow: Airflow, verdicts: list[str], *instances: dict[str, object]):
     folder = RunFolder(tmp_path / "20261121T084500-3f2a")
     VerdictRow.write_all(folder.verdicts_file, [a_verdict(a_trial("3.4.1").cell, verdict) for verdict in verdicts])
-    return _finished(folder, folder.run_id, airflow, [instance("judge", "success"), *instances])
+    return _finish(folder, folder.run_id, airflow, [instance("judge", "success"), *instances])
 
 
 class Tasks:
@@ -132,7 +132,7 @@ def test_a_connection_that_people_made_is_left_alone():
     theirs = "onceproof_brokers.staging"
     connections = FakeApi(theirs)
     api: Any = connections  # as far as connections go
-    with _connected(api, RUN, None):
+    with _connect(api, RUN, None):
         pass
     assert connections.known.keys() == {theirs}
 
@@ -141,14 +141,14 @@ def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
     mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
     connections = FakeApi(mine, killed)
     api: Any = connections  # as far as connections go
-    with _connected(api, RUN, external_cluster(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as name:
+    with _connect(api, RUN, external_cluster(ssl_truststore_certificates="C", ssl_truststore_type="PEM")) as name:
         assert name == f"onceproof_brokers.{RUN}"
         assert connections.known.keys() == {mine, name}
         answer = json.loads(connections.known[name]["extra"])
         assert answer["ssl.truststore.certificates"] == "C"
     assert connections.known.keys() == {mine}
     connections.add_connection({"connection_id": killed})
-    with _connected(api, RUN, None) as name:  # a run on brokers of our own removes it, too
+    with _connect(api, RUN, None) as name:  # a run on brokers of our own removes it, too
         assert name == mine
         assert connections.known.keys() == {mine}
 
@@ -211,7 +211,7 @@ def test_a_task_that_failed_on_the_way_is_an_error_unless_something_is_proved(tm
 
 def test_without_verdicts_the_first_failure_is_told(tmp_path, airflow):
     with pytest.raises(HarnessError, match=r"Task plan failed \(log .*/task_id=plan/attempt=1\.log\)"):
-        _finished(RunFolder(tmp_path / "r"), "r", airflow, [instance("plan", "failed")])
+        _finish(RunFolder(tmp_path / "r"), "r", airflow, [instance("plan", "failed")])
 
 
 @pytest.mark.parametrize(

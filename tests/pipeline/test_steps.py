@@ -77,9 +77,9 @@ def test_a_plan_has_exact_releases_and_a_run_that_is_resumed_keeps_them(lab, hom
     keep_list(home / "artifacts", "4.5.0", "3.4.2")
     assert steps.plan(RUN, request).path == run.path
     assert read_json(run.run_file) == planned
-    assert {str(cell.streams) for cell in steps.check_request(request, lambda: steps.published_for(run)).cells} == {
-        cell["streams"] for cell in planned["cells"]
-    }
+    assert {
+        str(cell.streams) for cell in steps.check_request(request, lambda: steps.read_published_for(run)).cells
+    } == {cell["streams"] for cell in planned["cells"]}
     other = read_json(steps.plan(RUN[:-1] + "b", request).run_file)
     assert [cell["streams"] for cell in other["cells"]][:2] == ["3.4.2", "4.5.0"]
 
@@ -95,14 +95,15 @@ def test_a_plan_without_words_does_not_ask_what_is_published(lab, home, monkeypa
 
 def test_which_brokers_a_run_takes_is_said_with_the_reason(lab, home):
     fields = {
-        name: steps.why_brokers(Request(name), steps.requested(Request(name))) for name in ("first-look", "nightly")
+        name: steps.why_brokers(Request(name), steps.expand_request(Request(name)))
+        for name in ("first-look", "nightly")
     }
     assert fields["first-look"].startswith(
         "brokers 3.9.2, of the matrix first-look: they serve every release of Kafka Streams"
     )
     assert fields["nightly"].startswith("brokers 4.2.0, 4.2.1, 4.4.0, of the matrix nightly: people run them")
     asked = Request(brokers=("4.0",))
-    assert steps.why_brokers(asked, steps.requested(asked)) == "brokers 4.0.2, as asked for"
+    assert steps.why_brokers(asked, steps.expand_request(asked)) == "brokers 4.0.2, as asked for"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(e
     [cell, *_] = (cell["key"] for cell in steps.cells(external_run))
     steps.prepare(external_run, external)
     steps.drive(external_run, cell, external)
-    assert len(external_run.driven_trials()) == 2
+    assert len(external_run.list_driven()) == 2
     steps.stop_clusters(external_run)  # as another run does that finds it
     assert (lab.stopped, [holder.alive() for holder in lab.held]) == ([], [False])
     steps.stop_clusters(external_run, external)
@@ -285,7 +286,7 @@ def test_brokers_of_a_trial_are_started_when_it_is_driven(apart, lab):
     steps.drive(apart, APART)
     each = ["start", "provision", "preload", "drive"]
     assert [name for name, _ in lab.done] == each * 2
-    assert [apart.cluster_of(trial) for trial in apart.driven_trials()] == [f"{APART}-t1", f"{APART}-t2"]
+    assert [apart.cluster_of(trial) for trial in apart.list_driven()] == [f"{APART}-t1", f"{APART}-t2"]
     steps.stop_clusters(apart)
     assert lab.stopped == ["4.2.1"] * 2
 
@@ -300,7 +301,7 @@ def test_brokers_of_a_trial_come_back_with_their_topics_when_its_run_is_resumed(
     steps.start_cluster(apart, APART)
     steps.drive(apart, APART)
     assert [name for name, _ in lab.done] == ["start", "start", "provision", "preload", "drive"]
-    assert [trial.key for trial in apart.driven_trials()] == [f"{APART}-t1", f"{APART}-t2"]
+    assert [trial.key for trial in apart.list_driven()] == [f"{APART}-t1", f"{APART}-t2"]
 
 
 def test_brokers_of_a_trial_that_do_not_start_are_its_outcome_and_no_other_s(apart, lab):
@@ -308,7 +309,7 @@ def test_brokers_of_a_trial_that_do_not_start_are_its_outcome_and_no_other_s(apa
     with pytest.raises(HarnessError, match="2 of 2 trials failed: The broker died"):
         steps.drive(apart, APART)
     steps.drive(apart, CONTROL)
-    assert [trial.cell.key for trial in apart.driven_trials()] == [CONTROL] * 2
+    assert [trial.cell.key for trial in apart.list_driven()] == [CONTROL] * 2
 
 
 # --- cells
@@ -320,7 +321,7 @@ def test_all_cells_are_prepared_before_one_is_driven(up, lab):
     trials = list(up.trials())
     assert [name for name, _ in lab.done[1:]] == ["provision", "preload"] * len(trials) + ["drive"] * 2
     assert {key for name, key in lab.done if name == "preload"} == {trial.key for trial in trials}
-    assert {trial.cell.key for trial in up.driven_trials()} == {CELL}
+    assert {trial.cell.key for trial in up.list_driven()} == {CELL}
 
 
 def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
@@ -328,7 +329,7 @@ def test_a_failed_trial_is_written_down_and_the_others_go_on(up, lab):
     steps.prepare(up)
     with pytest.raises(HarnessError, match=r"1 of 2 trials failed: The broker died\."):
         steps.drive(up, CELL)
-    assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
+    assert [trial.key for trial in up.list_driven()] == [f"{CELL}-t2"]
     assert ("drive", f"{CELL}-t1") not in lab.done
 
 
@@ -337,7 +338,7 @@ def test_an_error_that_nobody_foresaw_is_an_outcome_too(up, lab):
     lab.failing["drive", f"{CELL}-t1"] = ValueError("no such thing")
     with pytest.raises(HarnessError, match="1 of 2 trials failed: ValueError: no such thing"):
         steps.drive(up, CELL)
-    assert [trial.key for trial in up.driven_trials()] == [f"{CELL}-t2"]
+    assert [trial.key for trial in up.list_driven()] == [f"{CELL}-t2"]
 
 
 def test_a_trial_that_has_an_outcome_is_not_repeated(up, lab):
@@ -365,7 +366,7 @@ def test_an_interrupted_run_goes_on_where_it_was(up, lab):
         ("preload", f"{CELL}-t2"),
         ("drive", f"{CELL}-t2"),
     ]
-    assert len(up.driven_trials()) == 2
+    assert len(up.list_driven()) == 2
     aside = up.path / f"trials/{CELL}-t2.attempt-1"
     assert Outcome.read(aside / "outcome.json").error == str(BROKEN)
 
@@ -387,7 +388,7 @@ def test_a_run_whose_checks_failed_can_be_gone_on_with(up, lab):
             steps.publish(up)
         steps.plan(RUN, REQUEST)  # something failed; or it was killed before its verdicts were stored
         assert not up.verdicts_file.exists()
-        assert len(up.driven_trials()) == 2
+        assert len(up.list_driven()) == 2
     VerdictRow.write_all(up.verdicts_file, [verdict("clean")])
     steps.publish(up)
     with pytest.raises(UsageError, match="has its verdicts"):
@@ -400,7 +401,7 @@ def test_a_run_whose_topics_are_gone_begins_anew(up, lab):
     steps.discard_data(up)
     steps.plan(RUN, REQUEST)
     steps.start_cluster(up, "3.9.2")
-    assert up.driven_trials() == []
+    assert up.list_driven() == []
 
 
 def test_an_interrupted_run_goes_on_with_its_own_request_only(run):
@@ -478,7 +479,7 @@ def test_a_trial_whose_process_was_killed_is_void_and_another_takes_its_place(up
     steps.add_trials(up)
     assert driven == [f"{lost.cell.key}-t{len(of_cell) + 2}"]
     assert up.outcome(lost).void == steps.CUT_OFF
-    assert driven[0] in up.planned_keys()  # it says as much as the one that was planned
+    assert driven[0] in up.list_planned_keys()  # it says as much as the one that was planned
     steps.add_trials(up)
     assert len(driven) == 1
 

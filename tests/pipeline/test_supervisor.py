@@ -11,7 +11,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import write_json
 from onceproof.pipeline.supervisor import Airflow, Supervisor, choose_port, is_healthy
 from onceproof.processes import identity
-from onceproof.processes.identity import boot_id, started_at
+from onceproof.processes.identity import boot_id, read_start
 from tests.users import bound_by_permissions
 
 
@@ -65,7 +65,7 @@ def state_of(process: psutil.Process, started: float, settings, **fields: str) -
 def test_an_airflow_runs_while_its_supervisor_does(own_settings):
     assert Airflow.running(own_settings) is None
     me = psutil.Process()
-    state_of(me, started_at(me.pid), own_settings)
+    state_of(me, read_start(me.pid), own_settings)
     airflow = Airflow.running(own_settings)
     assert airflow is not None
     airflow.check()
@@ -73,7 +73,7 @@ def test_an_airflow_runs_while_its_supervisor_does(own_settings):
 
 def test_an_airflow_runs_although_somebody_has_set_the_clock(own_settings, monkeypatch):
     me = psutil.Process()
-    state_of(me, started_at(me.pid), own_settings)
+    state_of(me, read_start(me.pid), own_settings)
     began = psutil.boot_time()
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: began + 3600)
     assert Airflow.running(own_settings) is not None
@@ -81,13 +81,13 @@ def test_an_airflow_runs_although_somebody_has_set_the_clock(own_settings, monke
 
 def test_a_reused_process_id_is_not_taken_for_the_supervisor(own_settings):
     me = psutil.Process()
-    state_of(me, started_at(me.pid) - 1000, own_settings)
+    state_of(me, read_start(me.pid) - 1000, own_settings)
     assert Airflow.running(own_settings) is None
 
 
 def test_a_supervisor_of_before_the_machine_was_started_anew_is_gone(own_settings, tmp_path, monkeypatch):
     me = psutil.Process()
-    state_of(me, started_at(me.pid), own_settings, boot=boot_id())
+    state_of(me, read_start(me.pid), own_settings, boot=boot_id())
     assert Airflow.running(own_settings) is not None
     (tmp_path / "boot_id").write_text("another\n")
     monkeypatch.setattr(identity, "BOOT_ID", tmp_path / "boot_id")

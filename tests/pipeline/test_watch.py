@@ -13,7 +13,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.pipeline import watch
 from onceproof.results.database import CellRow, RunRow, database
-from onceproof.results.seen import seen_releases
+from onceproof.results.seen import read_seen
 from onceproof.settings import get_settings
 from tests.pipeline.registry import Registry, registry
 from tests.present import present
@@ -30,7 +30,7 @@ def look(**choices: Any) -> list[str]:
 
 
 def seen() -> dict[str, tuple[str | None, str | None]]:
-    return {str(r): (s.triggered, s.incomplete) for r, s in seen_releases(get_settings().database_url).items()}
+    return {str(r): (s.triggered, s.incomplete) for r, s in read_seen(get_settings().database_url).items()}
 
 
 def judge(streams: str, verdict: str) -> None:
@@ -182,9 +182,9 @@ def test_a_look_that_reaches_nothing_records_nothing(registry: Registry):
 def test_first_seen_stays(registry: Registry):
     registry.publish("4.3.1")
     look()
-    before = seen_releases(get_settings().database_url)
+    before = read_seen(get_settings().database_url)
     look(catch_up=True)
-    after = seen_releases(get_settings().database_url)
+    after = read_seen(get_settings().database_url)
     release = Release.parse("4.3.1")
     assert before[release].first_seen == after[release].first_seen
     assert (before[release].summary, after[release].summary) == ("seen", "run triggered")

@@ -9,7 +9,7 @@ import pytest
 
 from onceproof.lab import instance
 from onceproof.lab.black_box import BlackBox
-from onceproof.lab.instance import Instance
+from onceproof.lab.instance import InstanceProcess
 from onceproof.lab.programs import run_program
 from onceproof.model.release import Release
 from onceproof.model.timeline import Timeline
@@ -99,7 +99,7 @@ def test_a_jvm_with_classes_of_people_s_own_does_not_either(
     here, log = replace(HERE, java=str(java)), tmp_path / "log"
     if start == "instance":
         monkeypatch.setattr(instance, "application_class_path", lambda *_: [tmp_path])
-        one = Instance("instance-1", NEWEST, log, Timeline(tmp_path / "t"), here)
+        one = InstanceProcess("instance-1", NEWEST, log, Timeline(tmp_path / "t"), here)
         one.start("app", {"application": str(tmp_path)}, {"state.dir": str(tmp_path / "state")})
         await_condition("its end", lambda: not one.process.alive(), timeout=20)
     else:

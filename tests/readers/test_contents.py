@@ -3,9 +3,9 @@
 import pytest
 
 from onceproof.model.record import Record
-from onceproof.readers.contents import Log, compare_contents
+from onceproof.readers.contents import LogCheck, compare_contents
 
-LOG = Log("changelog", "kept-changelog", folded=True, history=True)
+LOG = LogCheck("changelog", "kept-changelog", folded=True, history=True)
 INPUT = [(0, 0, 1, 5, 10), (0, 1, 1, 6, 20), (0, 2, 1, 5, 30), (0, 3, 2, 9, 40)]
 LAST = (5, 30)
 

@@ -7,12 +7,12 @@ import pytest
 
 from onceproof.model.record import Record
 from onceproof.readers.answers import compare_answers
-from onceproof.readers.contents import Log, compare_contents
+from onceproof.readers.contents import LogCheck, compare_contents
 from onceproof.readers.joins import by_key, with_entries
 from onceproof.readers.kafka import decode_integer
 from onceproof.readers.queries import compare_queries
 from onceproof.readers.segments import compare_segments
-from onceproof.readers.windows import Update, Window, _held_back
+from onceproof.readers.windows import Update, Window, _hold_back
 from tests.specimens.segments import HEALTHY, OUTPUT, PRODUCER
 
 
@@ -96,7 +96,9 @@ def breaches(log, inputs, written, *, exactly_once=True):
 
 
 def test_two_records_of_one_input_have_no_order():
-    twice = Log("changelog", "twice", replay=lambda records: (one for record in records for one in repeat(record, 2)))
+    twice = LogCheck(
+        "changelog", "twice", replay=lambda records: (one for record in records for one in repeat(record, 2))
+    )
     [one] = inputs = [Record(0, 0, 1, 5, 10)]
     written = [one, one._replace(offset=1, timestamp=11)]
     assert breaches(twice, inputs, written) == [("wrong-timestamp", 1)]
@@ -105,9 +107,9 @@ def test_two_records_of_one_input_have_no_order():
 @pytest.mark.parametrize(
     ("log", "exactly_once"),
     [
-        (Log("output", "output"), False),
-        (Log("changelog", "c", folded=True, counted=True), True),
-        (Log("changelog", "c", folded=True, history=True), True),
+        (LogCheck("output", "output"), False),
+        (LogCheck("changelog", "c", folded=True, counted=True), True),
+        (LogCheck("changelog", "c", folded=True, history=True), True),
     ],
     ids=["at least once", "folded and counted elsewhere", "with a history"],
 )
@@ -123,7 +125,7 @@ def test_each_of_several_records_is_named(log, exactly_once):
 def test_a_history_names_each_record_that_no_input_gave():
     inputs = [Record(0, 0, 1, 5, 10)]
     written = [Record(0, 0, 1, 7, 10), Record(0, 1, 1, 8, 10), Record(0, 2, 1, 5, 10)]
-    log = Log("changelog", "c", folded=True, history=True)
+    log = LogCheck("changelog", "c", folded=True, history=True)
     assert breaches(log, inputs, written) == [("unexpected-record", 1)] * 2
 
 
@@ -131,12 +133,12 @@ def test_the_first_record_of_a_task_begins_a_wait():
     """Its offset is 0. The next update comes before the wait is over, and takes its place."""
     first, second, later = Record(0, 0, 1, 1, 0), Record(0, 1, 1, 1, 1), Record(0, 2, 2, 1, 100)
     window, made = Window(1, 0, 10), [Update(1, 0, first), Update(2, 1, second)]
-    assert _held_back([first, second, later], {window: made}, 50) == {window: [made[1]]}
-    assert _held_back([first, second], {window: made}, 0) == {window: made}
+    assert _hold_back([first, second, later], {window: made}, 50) == {window: [made[1]]}
+    assert _hold_back([first, second], {window: made}, 0) == {window: made}
 
 
 def test_a_punctuator_writes_under_keys_below_0():
     [one] = inputs = [Record(0, 0, 0, 5, 10)]
-    log = Log("changelog", "c", punctuated=True)
+    log = LogCheck("changelog", "c", punctuated=True)
     assert breaches(log, inputs, [one, Record(0, 1, -1, 9, 11)]) == []
     assert breaches(log, inputs, [one._replace(value=6)]) == [("wrong-value", 0)]

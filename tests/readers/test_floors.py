@@ -17,7 +17,7 @@ from onceproof.lab.plan import plan_of
 from onceproof.model.anomaly import Findings
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Produced, Reading, TrialPlan
-from onceproof.model.promise import ANOMALIES, LOSSES, PROMISES, seen_by_suite
+from onceproof.model.promise import ANOMALIES, LOSSES, PROMISES, map_suites
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.readers.checks import CHECKS
@@ -124,7 +124,7 @@ def test_a_floor_is_an_error_unless_a_loss_or_its_own_suite_explains_it(plan: Tr
 
     for promise, least in enough.items():
         floor = f"{promise} was compared {least - 1:,} times, and {least:,} are the least."
-        own = seen_by_suite()[PROMISES[promise].suite]
+        own = map_suites()[PROMISES[promise].suite]
         with pytest.raises(HarnessError, match=rf": {re.escape(floor)}$"):
             judge(promise)
         for other in {"leak", "wrong-topic"} - own:

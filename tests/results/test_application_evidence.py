@@ -12,7 +12,7 @@ import pytest
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
 from onceproof.model.files import Planted
-from onceproof.model.judged import AppAnswer, Control, Judgement
+from onceproof.model.judged import AppAnswer, Judgement, PlantedControl
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.pruning import QUIET, Old, prune
@@ -40,7 +40,9 @@ def run(tmp_path):
             an_outcome(trial).write(folder.outcome_file)
             a_reading().write(folder.reader_file)
         folders = tuple(f"/made/elsewhere/{trial.key}" for trial in trials)
-        controls = tuple(Control(plant, 1, {}, folder) for plant, folder in zip(plants, folders[3:], strict=True))
+        controls = tuple(
+            PlantedControl(plant, 1, {}, folder) for plant, folder in zip(plants, folders[3:], strict=True)
+        )
         return on_release(streams=streams, judgement=Judgement(judgement), folders=folders[:3], controls=controls)
 
     answer = an_app_answer(ran("4.1.2", "red"), ran("4.3.1", "green", "batch-lost"), application="/srv/shop")

@@ -13,17 +13,17 @@ from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.model.sensitivity import Place, PlantedTrial, Tally, sensitivities
+from onceproof.model.sensitivity import PlantedTrial, Stratum, Tally, sensitivities
 from onceproof.model.verdict import TrialEvidence, Verdict, judge
 from onceproof.results.controls import (
     Past,
     control_of,
     control_trials_lacking,
     past_of,
-    placed,
+    place_evidence,
     plants_in,
     tally_of,
-    weighed,
+    weigh,
 )
 from onceproof.results.database import store_run
 from onceproof.results.sensitivity import store_planted
@@ -55,7 +55,7 @@ def judged(where, red=0, green=0, idle_red=0, added_red=0, idle=0, machine=MACHI
 
 
 def place(where, **other):
-    return replace(Place.of(where, COMMIT, HARNESS, MACHINE), **other)
+    return replace(Stratum.of(where, COMMIT, HARNESS, MACHINE), **other)
 
 
 def planted(
@@ -70,7 +70,7 @@ def planted(
 
 
 def verdicts(*of_run, past=NOTHING, risk=0.05):
-    return [str(v.verdict) for v in weighed(of_run, registry(), past, risk)]
+    return [str(v.verdict) for v in weigh(of_run, registry(), past, risk)]
 
 
 CONTROL, GREEN = cell("3.3.1"), cell("3.4.1")
@@ -111,7 +111,7 @@ def test_earlier_trials_of_the_control_s_own_place_add_up():
 
 def test_a_control_that_is_red_too_seldom_is_not_talked_away_by_the_past():
     past = Past({place(CONTROL): Tally(40, 40)})
-    said = weighed([judged(CONTROL, red=1, green=5), judged(GREEN, green=9)], registry(), past, 0.05)
+    said = weigh([judged(CONTROL, red=1, green=5), judged(GREEN, green=9)], registry(), past, 0.05)
     assert said[1].verdict is Verdict.INCONCLUSIVE
     assert "was red in only 1 of 6 trials, and before in 40 of 40 trials" in said[1].sentence
 
@@ -121,7 +121,7 @@ def test_a_red_that_is_not_what_a_control_must_show_is_none(anomaly):
     shown = TrialEvidence("t", 1, exercised=True, anomalies={anomaly: 1})
     control = judge(cell("4.1.2", scenario="crash"), [shown], registry())
     green = judged(cell("4.3.1", scenario="crash"), green=9)
-    said = weighed([control, green], registry(), NOTHING, 0.05)
+    said = weigh([control, green], registry(), NOTHING, 0.05)
     assert said[1].verdict is Verdict.INCONCLUSIVE
     assert "was not red as expected in this run" in said[1].sentence
 
@@ -135,21 +135,21 @@ def test_what_a_control_shows_by_chance_is_no_hit():
     control = judge(where, [*torn, both], registry())
     assert (str(control.verdict), control.rated, control.hits) == ("known", Tally(7, 7), 1)
     assert control_of(GREEN, {GREEN: green, where: control}, registry(), NOTHING, 0.05).now == Tally(1, 7)
-    said = weighed([judge(where, torn, registry()), green], registry(), NOTHING, 0.05)
+    said = weigh([judge(where, torn, registry()), green], registry(), NOTHING, 0.05)
     assert "was not red as expected in this run" in said[1].sentence
 
 
 def test_a_control_that_stays_green_takes_the_greens_of_its_scenario_with_it():
     green, silent = judged(GREEN, green=9), judged(cell("3.3.2"), green=9)
     other = [judged(cell("4.1.2", scenario="crash"), red=3), judged(cell("3.6.2", scenario="crash"), green=2)]
-    said = weighed([green, silent, *other], registry(), Past({place(cell("3.3.2")): Tally(7, 7)}), 0.05)
+    said = weigh([green, silent, *other], registry(), Past({place(cell("3.3.2")): Tally(7, 7)}), 0.05)
     assert said[0].verdict is Verdict.INCONCLUSIVE
     assert said[0].sentence.startswith("Its positive control 3.3.2 × DEFAULT_CONFIG was not red as expected")
     assert said[3].verdict is Verdict.CLEAN
 
 
 def test_without_a_control_a_green_says_nothing():
-    [said] = weighed([judged(GREEN, green=50)], registry(), NOTHING, 0.05)
+    [said] = weigh([judged(GREEN, green=50)], registry(), NOTHING, 0.05)
     assert said.verdict is Verdict.INCONCLUSIVE
     assert "it is not known what a green is worth" in said.sentence
 
@@ -226,7 +226,7 @@ def test_a_control_with_a_trial_that_failed_weighs_nothing():
 
 
 def test_a_red_that_no_rate_can_be_taken_from_has_no_arithmetic():
-    [red] = weighed([judged(GREEN, idle_red=1)], registry(), NOTHING, 0.05)
+    [red] = weigh([judged(GREEN, idle_red=1)], registry(), NOTHING, 0.05)
     assert (red.verdict, red.interval, red.arithmetic) == (Verdict.REGRESSION, None, "")
 
 
@@ -238,14 +238,14 @@ def test_a_red_that_no_rate_can_be_taken_from_has_no_arithmetic():
     ],
 )
 def test_too_few_greens_say_how_many_it_takes(red, green, sentence):
-    said = weighed([judged(CONTROL, red=red), judged(GREEN, green=green)], registry(), NOTHING, 0.05)[1]
+    said = weigh([judged(CONTROL, red=red), judged(GREEN, green=green)], registry(), NOTHING, 0.05)[1]
     assert (said.verdict, said.sentence) == (Verdict.INCONCLUSIVE, sentence)
 
 
 def test_a_first_look_says_how_many_there_are_and_the_arithmetic_what_was_before():
     past = Past({place(CONTROL): Tally(0, 1)})
     of_run = [judged(CONTROL, red=2), judged(GREEN, green=2)]
-    first = weighed(of_run, registry(), past, 0.25)[1]
+    first = weigh(of_run, registry(), past, 0.25)[1]
     assert first.verdict is Verdict.PROVISIONAL
     assert re.match(
         r"A first look: with this control `clean` takes \d+ trials, and there are 2\. No anomaly", first.sentence
@@ -255,7 +255,7 @@ def test_a_first_look_says_how_many_there_are_and_the_arithmetic_what_was_before
 
 def test_a_first_look_says_if_no_number_of_greens_would_do():
     past = Past({place(CONTROL): Tally(0, 299)})
-    first = weighed([judged(CONTROL, red=1), judged(GREEN, green=900)], registry(), past, 0.25)[1]
+    first = weigh([judged(CONTROL, red=1), judged(GREEN, green=900)], registry(), past, 0.25)[1]
     assert first.verdict is Verdict.PROVISIONAL
     said = "A first look: with this control no number of green trials would be enough for `clean`. No anomaly"
     assert first.sentence.startswith(said)
@@ -273,7 +273,7 @@ def test_plants_in_a_place_are_those_of_any_commit_of_its_release():
 
 def test_plants_on_its_own_release_carry_a_green_and_are_named():
     past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "put-lost", 0, 7)]))
-    green = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)[1]
+    green = weigh([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)[1]
     assert green.verdict is Verdict.CLEAN
     assert [plant.name for plant in green.plants] == ["stale-cache"]
     assert green.missed == 0.0491
@@ -289,8 +289,8 @@ def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest
     past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "put-lost", 6, 7)]))
     control = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
     found = control_of(GREEN, control, registry(), past, 0.05)
-    assert (found.needed(6), found.needed(3), found.needed(2)) == (3, 3, 1)
-    [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=3)], registry(), past, 0.05)
+    assert (found.count_needed(6), found.count_needed(3), found.count_needed(2)) == (3, 3, 1)
+    [_, green] = weigh([judged(CONTROL, red=1), judged(GREEN, green=3)], registry(), past, 0.05)
     assert [plant.name for plant in green.plants] == ["put-lost", "stale-cache"]
     assert green.missed == pytest.approx(green.plants[0].missed, abs=1e-4)
 
@@ -298,9 +298,9 @@ def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest
 def test_a_plant_of_which_little_is_known_asks_for_no_trials_that_the_control_does_without():
     past = Past({place(CONTROL): Tally(6, 6)}, sensitivities(planted(GREEN, "stale-cache", 3, 3)))
     of_run = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
-    assert control_of(GREEN, of_run, registry(), past, 0.05).needed(6) == 1  # the plant asks for two
+    assert control_of(GREEN, of_run, registry(), past, 0.05).count_needed(6) == 1  # the plant asks for two
     assert (
-        control_of(GREEN, of_run, registry(), replace(past, controls={}), 0.05).needed(6) == 2
+        control_of(GREEN, of_run, registry(), replace(past, controls={}), 0.05).count_needed(6) == 2
     )  # the control for seven
 
 
@@ -317,14 +317,14 @@ def test_a_plant_of_which_little_is_known_asks_for_no_trials_that_the_control_do
 )
 def test_plants_of_another_place_carry_nothing_and_a_green_without_any_says_so(elsewhere):
     past = Past(plants=sensitivities(elsewhere))
-    [_, green] = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)
+    [_, green] = weigh([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)
     assert green.verdict is Verdict.INCONCLUSIVE
     assert "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1" in green.arithmetic
 
 
 def test_where_no_plant_carries_it_the_known_bug_may_and_the_plants_are_told():
     past = Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7)))
-    [_, green] = weighed([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), past, 0.05)
+    [_, green] = weigh([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), past, 0.05)
     assert (green.verdict, green.plants) == (Verdict.CLEAN, ())
     assert "Of the bugs planted into 3.4.1 itself none carries it (stale-cache 0/7)." in green.arithmetic
 
@@ -349,20 +349,20 @@ def test_of_a_variant_without_plants_of_its_own_those_of_the_usual_one_count():
 @pytest.mark.parametrize(("greens", "rate"), [(1, 0.95), (2, 0.7764), (3, 0.6316), (7, 0.3482)])
 def test_the_smallest_rate_that_its_own_greens_exclude_is_told_whatever_stands_behind_them(greens, rate):
     for of_run in ([judged(CONTROL, red=7)], [judged(CONTROL, green=1)], []):
-        green = weighed([judged(GREEN, green=greens), *of_run], registry(), NOTHING, 0.05)[0]
+        green = weigh([judged(GREEN, green=greens), *of_run], registry(), NOTHING, 0.05)[0]
         assert green.excluded_rate == rate
         assert f"bugs that show in {100 * rate:.0f} % of trials or more" in green.arithmetic
-    assert weighed([judged(GREEN, red=1, green=greens)], registry(), NOTHING, 0.05)[0].excluded_rate is None
+    assert weigh([judged(GREEN, red=1, green=greens)], registry(), NOTHING, 0.05)[0].excluded_rate is None
 
 
 def test_clean_takes_the_same_in_each_run_and_a_first_look_has_a_word_of_its_own():
-    first = weighed([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
+    first = weigh([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
     assert (first.verdict, first.missed) == (Verdict.PROVISIONAL, 0.25)
     assert first.sentence.startswith(
         "A first look: with this control `clean` takes 7 trials, and there is 1. No anomaly"
     )
     assert "at most 25.0 %; 25 % are allowed" in first.arithmetic
-    enough = weighed([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
+    enough = weigh([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
     assert enough.verdict is Verdict.CLEAN
     assert "at most 4.9 %; 5 % are allowed" in enough.arithmetic
     assert verdicts(judged(CONTROL, red=2, green=1), judged(GREEN, green=2), risk=0.25) == ["known", "provisional"]
@@ -379,7 +379,7 @@ def test_a_first_look_never_says_that_the_registry_is_wrong():
 
 def test_a_control_on_another_machine_is_none():
     elsewhere = judged(CONTROL, red=7, machine=MACHINE.replace("2 cores", "8 cores"))
-    said = weighed([elsewhere, judged(GREEN, green=1)], registry(), NOTHING, 0.05)[1]
+    said = weigh([elsewhere, judged(GREEN, green=1)], registry(), NOTHING, 0.05)[1]
     assert said.verdict is Verdict.INCONCLUSIVE
     assert "on this kind of machine" in said.sentence
 
@@ -402,10 +402,10 @@ def test_a_trial_has_the_place_that_its_outcome_says(planned):
     outcome = an_outcome(trial, attested=attested, harness=HARNESS, machine=MACHINE)
     seen = TrialEvidence("t", 1, exercised=True)
     where: dict[str, Any] = {"commit": COMMIT, "harness": HARNESS, "machine": MACHINE}
-    assert placed(seen, trial, outcome, keys) == replace(seen, planned=planned, **where)
+    assert place_evidence(seen, trial, outcome, keys) == replace(seen, planned=planned, **where)
     old = replace(outcome, harness=None, machine=None)
-    assert placed(seen, trial, old, keys) == replace(seen, planned=planned, commit=COMMIT)
-    assert placed(seen, trial, None, keys) == replace(seen, planned=planned)
+    assert place_evidence(seen, trial, old, keys) == replace(seen, planned=planned, commit=COMMIT)
+    assert place_evidence(seen, trial, None, keys) == replace(seen, planned=planned)
 
 
 # --- trials that are not exercised
@@ -414,11 +414,11 @@ def test_a_trial_has_the_place_that_its_outcome_says(planned):
 def test_a_cell_that_is_exercised_much_more_seldom_than_its_control_says_so():
     jump = "Exercised in 1 of 7, and its positive control 3.3.1 in 7 of 7: a jump of this kind can be a finding."
     rare, never = judged(GREEN, green=1, idle=6), judged(GREEN, idle=3)
-    said = weighed([judged(CONTROL, red=7), rare], registry(), NOTHING, 0.05)[1]
+    said = weigh([judged(CONTROL, red=7), rare], registry(), NOTHING, 0.05)[1]
     assert said.verdict is Verdict.CLEAN
     assert said.sentence.endswith(jump)
     past = Past({place(CONTROL): Tally(20, 20)}, tried={place(CONTROL): 20})
-    said = weighed([judged(CONTROL, red=1), never], registry(), past, 0.05)[1]
+    said = weigh([judged(CONTROL, red=1), never], registry(), past, 0.05)[1]
     assert said.verdict is Verdict.INCONCLUSIVE
     assert "Exercised in 0 of 3, and its positive control 3.3.1 in 21 of 21" in said.sentence
 
@@ -444,7 +444,7 @@ def test_a_cell_that_is_exercised_much_more_seldom_than_its_control_says_so():
     ],
 )
 def test_and_nothing_is_said_where_chance_or_the_variant_explains_it(control, of_cell, past):
-    assert "jump" not in weighed([control, of_cell], registry(), past, 0.05)[1].sentence
+    assert "jump" not in weigh([control, of_cell], registry(), past, 0.05)[1].sentence
 
 
 # --- how many trials of a control are planned
@@ -472,7 +472,7 @@ def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_
 
 
 def test_the_arithmetic_is_told():
-    control, green = weighed([judged(CONTROL, red=3), judged(GREEN, green=2)], registry(), NOTHING, 0.05)
+    control, green = weigh([judged(CONTROL, red=3), judged(GREEN, green=2)], registry(), NOTHING, 0.05)
     assert control.arithmetic == (
         "Red in 3 of 3 trials that were exercised, their number fixed beforehand: 44% to 100% (95 %, Wilson)."
     )

@@ -24,7 +24,7 @@ from typer.main import get_command
 from onceproof.cli import app
 from onceproof.model.anomaly import Comparison, Witness
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, TrialPlan, VerdictRow, write_observations
 from onceproof.model.json_file import write_json
@@ -96,7 +96,7 @@ def make_run(runs, run_id=RUN, log=LOG, streams_config=None, cluster_folder=None
         }
         attested = {"instance-1": reported} if red else {}
         an_outcome(trial, attested=attested).write(folder.outcome_file)
-        found = tuple(decoded(Witness, data) for data in (LOST, WITHOUT_KEY)) if red else ()
+        found = tuple(decode(Witness, data) for data in (LOST, WITHOUT_KEY)) if red else ()
         counts = {"lost-record": 1, "aborted-by-throttle": 1} if red else {}
         a_reading(records=100, keys=100, anomalies=counts, witnesses=found).write(folder.reader_file)
         wiped = Comparison("wipe", None, 0, None, "task 0_0", "wiped", "all is well")
@@ -218,7 +218,7 @@ def test_the_first_records_are_in_the_archive(tmp_path, run, name):
 def test_nothing_of_others_is_markdown_in_the_first_page(tmp_path, run):
     script, path = "<script>alert(1)</script>", "/srv/their_own/secret_place"
     folder = run.trial(f"{RED.key}-t2")
-    witness = replace(decoded(Witness, LOST), expected=f"[x](http://y) {script}", observed=f"in {path} | `a`")
+    witness = replace(decode(Witness, LOST), expected=f"[x](http://y) {script}", observed=f"in {path} | `a`")
     a_reading(records=100, keys=100, anomalies={"lost-record": 1}, witnesses=(witness,)).write(folder.reader_file)
     an_outcome(Trial(RUN, RED, 2, 12), reason=f"*bold* {script} in {path}").write(folder.outcome_file)
     a_plan(Trial(RUN, RED, 2, 12), streams_config={"a": "```", "b": "````"}).write(folder.trial_file)

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from onceproof.results.evidence.archive import write_evidence
-from onceproof.results.evidence.lines import BLOCK, LARGEST, LONGEST, Line, shown_of
+from onceproof.results.evidence.lines import BLOCK, LARGEST, LONGEST, Line, shorten
 from tests.results.test_evidence import GREEN, LOG, RED, contents, make_run, stamp
 
 MEASURED = """
@@ -40,7 +40,7 @@ def peak(run, cell, target):
 def test_the_first_and_the_last_lines_of_a_file_that_is_too_large_are_shown():
     entry = [Line(f"{stamp(20)} WARN it failed\n"), *[Line("\tat a.b.C\n")] * 8]
     lines = [Line("first\n"), *entry * 100, Line("last\n")]
-    shown = "".join(line.text + line.note for line in shown_of(lambda: lines, 2_000))
+    shown = "".join(line.text + line.note for line in shorten(lambda: lines, 2_000))
     total = sum(len(line.text) for line in lines)
     sentence = re.search(r"\n\[([\d,]+) of ([\d,]+) characters are left out here: .*\]\n\n(?=\[2026)", shown)
     assert sentence is not None
@@ -49,11 +49,11 @@ def test_the_first_and_the_last_lines_of_a_file_that_is_too_large_are_shown():
     assert shown.startswith("first\n")
     assert shown.endswith("last\n")
     assert len(shown) < 2_000 + len(sentence[0])
-    assert list(shown_of(lambda: lines, total)) == lines
+    assert list(shorten(lambda: lines, total)) == lines
 
 
 def test_of_a_file_without_times_the_first_lines_are_shown():
-    shown = list(shown_of(lambda: [Line("abc\n")] * 1_000, 400))
+    shown = list(shorten(lambda: [Line("abc\n")] * 1_000, 400))
     assert shown[:-1] == [Line("abc\n")] * 50
     assert "3,800 of 4,000 characters are left out here" in shown[-1].note
 

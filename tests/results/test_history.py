@@ -26,7 +26,7 @@ from onceproof.results.history import (
     changes,
     changes_of,
     is_named,
-    stored_runs,
+    read_runs,
     usual_seconds,
 )
 from onceproof.results.table import cells_table, change_line, history_table
@@ -218,7 +218,7 @@ def judged_run(home, number, verdict, seconds=10.0, streams="3.8.1"):
 def test_the_database_tells_the_history(database_url, tmp_path):
     for number, verdict in ((2, "known"), (1, "clean"), (3, "known")):  # stored late is not run late
         store_run(judged_run(tmp_path, number, verdict), database_url)
-    runs = stored_runs(database_url)
+    runs = read_runs(database_url)
     assert [run.id[:8] for run in runs] == ["20260103", "20260102", "20260101"]
     assert (runs[0].matrix, runs[0].counts) == ("seed", {"known": 1})
     [found] = runs[0].cells
@@ -241,14 +241,14 @@ def test_a_run_is_compared_whether_it_is_stored_or_not(database_url, tmp_path):
 
 
 def test_to_look_does_not_make_a_database(tmp_path):
-    assert stored_runs(f"sqlite:///{tmp_path}/results.db") == []
+    assert read_runs(f"sqlite:///{tmp_path}/results.db") == []
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
 def onceproof(database_url, tmp_path, monkeypatch):
     """The command in this process, on the database and without an atlas; returns what it prints and its exit code."""
-    monkeypatch.setattr(shipped, "shipped", lambda: ())
+    monkeypatch.setattr(shipped, "read_shipped", lambda: ())
     monkeypatch.setenv("ONCEPROOF_DATABASE_URL", database_url)
     monkeypatch.setenv("ONCEPROOF_HOME", str(tmp_path))
     get_settings.cache_clear()

@@ -12,12 +12,12 @@ import pytest
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Produced, VerdictRow
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.matrices import RISK
-from onceproof.model.promise import seen_by_suite
+from onceproof.model.promise import map_suites
 from onceproof.model.run_folder import RunFolder
 from onceproof.results import judging
 from onceproof.results.judging import judge_run, spark_counts
@@ -71,7 +71,7 @@ def add_trial(
     fields = {"failed": failed, "void": void, "exercised": exercised, "harness": "0.1.0+1"}
     an_outcome(trial, produced=Produced(*produced), **fields).write(folder.outcome_file)
     found = dict.fromkeys(anomalies, 1) if seen_by_reader is None else seen_by_reader
-    read = tuple(decoded(Witness, data) for data in witnesses)
+    read = tuple(decode(Witness, data) for data in witnesses)
     a_reading(**COUNTS, anomalies=found, witnesses=read).write(folder.reader_file)
     spark_table(run, "counts", [counts], trial.key)
     spark_table(run, "findings", [seen(name) for name in anomalies], trial.key)
@@ -264,7 +264,7 @@ def test_a_suite_that_had_too_few_rows_may_have_failed_by_a_loss_that_another_on
 ):
     short = {"success": False, "error": None, "evaluated": 5, "failed": [{"floor": floor} for floor in failures]}
     suites = {**UNIQUENESS_FAILED, "changelog_consistency": short}
-    assert not {anomaly} & seen_by_suite()["changelog_consistency"]
+    assert not {anomaly} & map_suites()["changelog_consistency"]
     assert verdict(make_run(tmp_path, "3.4.1", [anomaly], suites=suites)[0])[0] == expected
 
 
@@ -311,7 +311,7 @@ def test_what_came_in_is_given_with_its_time_in_milliseconds(tmp_path):
 
 
 def test_of_several_suites_that_see_an_anomaly_one_must_fail(tmp_path):
-    of_all = [name for name, names in seen_by_suite().items() if "lost-record" in names][:2]
+    of_all = [name for name, names in map_suites().items() if "lost-record" in names][:2]
     assert len(of_all) == 2
     suites = {**PASSED, **dict.fromkeys(of_all, PASSED["id_uniqueness"])}
     run, _ = make_run(tmp_path, anomalies=["lost-record"], suites=suites)
@@ -347,11 +347,11 @@ def test_a_planted_trial_is_no_evidence(tmp_path):
 
 def test_anomalies_without_witnesses_are_an_error(tmp_path):
     run, trial = make_run(tmp_path, "3.3.1", ["duplicate-id"], suites=UNIQUENESS_FAILED)
-    assert judging._unexplained(run, trial, {"duplicate-id": 1}) == {}
+    assert judging._count_unexplained(run, trial, {"duplicate-id": 1}) == {}
     shutil.rmtree(run.table("findings"))
     with pytest.raises(HarnessError, match="its witnesses cannot be read"):
-        judging._unexplained(run, trial, {"duplicate-id": 1})
-    assert judging._unexplained(run, trial, {}) == {}
+        judging._count_unexplained(run, trial, {"duplicate-id": 1})
+    assert judging._count_unexplained(run, trial, {}) == {}
 
 
 def test_a_verdict_has_what_tables_for_people_need(tmp_path):

@@ -13,8 +13,8 @@ from onceproof.model.json_file import write_json
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.results.database import CellRow, RunRow, database
-from onceproof.results.history import changes, stored_runs
-from onceproof.results.matrix_query import DEPTH, known_at, known_with, runs_stored, verdicts_of
+from onceproof.results.history import changes, read_runs
+from onceproof.results.matrix_query import DEPTH, read_known_at, read_known_with, runs_stored, verdicts_of
 from tests.present import present
 from tests.specimens.files import a_verdict
 
@@ -53,9 +53,9 @@ def by_cell(runs):
 @pytest.mark.parametrize("at", [0, 1, 5, -1])
 def test_it_is_what_all_runs_up_to_then_tell(database_url, at):
     fill(database_url)
-    runs = stored_runs(database_url)
+    runs = read_runs(database_url)
     run = runs[at]
-    known = present(known_at(database_url, run.id))
+    known = present(read_known_at(database_url, run.id))
     expected = by_cell(runs[runs.index(run) :])
     assert {cell: [dated.judged for dated in past] for cell, past in known.past.items()} == expected
     assert known.cells == list(run.cells)
@@ -64,15 +64,15 @@ def test_it_is_what_all_runs_up_to_then_tell(database_url, at):
 
 def test_of_a_cell_as_many_verdicts_are_read_as_say_what_is_usual(database_url):
     fill(database_url, runs=28, of_each=len(CELLS))
-    runs = stored_runs(database_url)
-    past = present(known_at(database_url, runs[0].id)).past
+    runs = read_runs(database_url)
+    past = present(read_known_at(database_url, runs[0].id)).past
     expected = {cell: judged[:DEPTH] for cell, judged in by_cell(runs).items()}
     assert {cell: [dated.judged for dated in of_cell] for cell, of_cell in past.items()} == expected
 
 
 def test_the_verdicts_of_one_cell(database_url):
     fill(database_url)
-    expected = by_cell(stored_runs(database_url))
+    expected = by_cell(read_runs(database_url))
     for cell in CELLS:  # identical except for the broker, or the restart
         assert [dated.judged for dated in verdicts_of(database_url, cell, 100)] == expected[cell]
     assert len(verdicts_of(database_url, CELLS[0], 2)) == 2
@@ -82,7 +82,7 @@ def test_the_last_runs_with_their_counts(database_url):
     fill(database_url)
     reported = runs_stored(database_url, 3)
     assert [(run.id, run.created, run.counts) for run in reported] == [
-        (run.id, run.created, run.counts) for run in stored_runs(database_url)[:3]
+        (run.id, run.created, run.counts) for run in read_runs(database_url)[:3]
     ]
 
 
@@ -91,8 +91,8 @@ def test_a_run_that_is_not_stored_stands_before_those_that_are(database_url, tmp
     run = RunFolder(tmp_path / "20261121T021500-ffff")
     write_json(run.run_file, {"created": "2026-11-21T02:15:00+00:00", "matrix": "seed"})
     VerdictRow.write_all(run.verdicts_file, [a_verdict(CELLS[0], "fixed", seconds=None)])
-    known = present(known_with(run, database_url))
-    before = present(known_at(database_url, stored_runs(database_url)[0].id))
+    known = present(read_known_with(run, database_url))
+    before = present(read_known_at(database_url, read_runs(database_url)[0].id))
     assert [judged.verdict for judged in known.cells] == ["fixed"]
     assert list(known.past[CELLS[0]])[1:] == list(before.past[CELLS[0]])
     assert known.past.keys() == before.past.keys()
@@ -101,11 +101,11 @@ def test_a_run_that_is_not_stored_stands_before_those_that_are(database_url, tmp
 def test_to_look_makes_no_database(tmp_path):
     url = f"sqlite:///{tmp_path}/results.db"
     assert runs_stored(url, 9) == []
-    assert known_at(url, "20261121T021500-ffff") is None
+    assert read_known_at(url, "20261121T021500-ffff") is None
     assert verdicts_of(url, CELLS[0], 9) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_nobody_knows(database_url):
     fill(database_url)
-    assert known_at(database_url, "20261121T021500-ffff") is None
+    assert read_known_at(database_url, "20261121T021500-ffff") is None

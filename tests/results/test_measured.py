@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
 from onceproof.results.database import CellRow, RunRow, TrialRow, database
-from onceproof.results.measured import measured
+from onceproof.results.measured import read_measured
 
 HARNESS, EARLIER = "0.1.0+now", "0.1.0+then"
 VERSIONS = {"crash": HARNESS, "quota": EARLIER}  # by scenario
@@ -36,12 +36,12 @@ def _run(run_id, created, cell, verdict, harness):
 
 def last(url, *judged):
     store(url, *judged)
-    [one] = measured(url, (OLD, NEW), VERSIONS)
+    [one] = read_measured(url, (OLD, NEW), VERSIONS)
     return str(one.verdict), one.is_current, int(one.run[-1])
 
 
 def test_without_a_database_nothing_was_measured(tmp_path):
-    assert measured(f"sqlite:///{tmp_path}/none.db", (OLD, NEW), VERSIONS) == []
+    assert read_measured(f"sqlite:///{tmp_path}/none.db", (OLD, NEW), VERSIONS) == []
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_cells_of_these_releases_alone_and_each_of_them(database_url):
     wanted = [cell(NEW), cell(OLD), cell(OLD, NEW), cell(NEW, broker=NEW)]
     beside = [cell(other), cell(other, NEW), cell(OLD, other)]
     store(database_url, *((one, "clean", HARNESS) for one in (*wanted, *beside)))
-    found = measured(database_url, (OLD, NEW), VERSIONS)
+    found = read_measured(database_url, (OLD, NEW), VERSIONS)
     assert {one.cell for one in found} == set(wanted)
     assert len(found) == len(wanted)
     assert (found[0].sentence, found[0].missed, found[0].issues) == ("It is clean.", 0.05, ("KAFKA-1",))

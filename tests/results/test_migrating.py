@@ -33,12 +33,12 @@ from onceproof.results.database import (
     store_run,
     tables_of,
 )
-from onceproof.results.history import seconds_by_scenario, stored_runs
+from onceproof.results.history import read_runs, seconds_by_scenario
 from onceproof.results.judging import judge_run, past_before
-from onceproof.results.matrix_query import known_at, known_with, runs_stored, verdicts_of
-from onceproof.results.measured import measured
-from onceproof.results.seen import judged_releases, record_seen, seen_releases
-from onceproof.results.sensitivity import planted_trials, store_planted
+from onceproof.results.matrix_query import read_known_at, read_known_with, runs_stored, verdicts_of
+from onceproof.results.measured import read_measured
+from onceproof.results.seen import read_judged, read_seen, record_seen
+from onceproof.results.sensitivity import read_planted_trials, store_planted
 from onceproof.results.transfer import export_to
 from onceproof.settings import Settings
 from tests.commands import onceproof
@@ -90,16 +90,16 @@ def whoever_reads_or_writes(url: str, folder: Path) -> dict[str, Any]:
     judge_run(run, NO_DATABASE)
     return {
         "runs_of_releases": lambda: runs_of_releases(url),
-        "stored_runs": lambda: stored_runs(url),
+        "stored_runs": lambda: read_runs(url),
         "seconds_by_scenario": lambda: seconds_by_scenario(url),
         "runs_stored": lambda: runs_stored(url, 5),
-        "known_at": lambda: known_at(url, RUN),
-        "known_with": lambda: known_with(run, url),
+        "known_at": lambda: read_known_at(url, RUN),
+        "known_with": lambda: read_known_with(run, url),
         "verdicts_of": lambda: verdicts_of(url, CELL, 5),
-        "measured": lambda: measured(url, [Release(3, 3, 1)], {}),
-        "seen_releases": lambda: seen_releases(url),
-        "judged_releases": lambda: judged_releases(url),
-        "planted_trials": lambda: planted_trials(url),
+        "measured": lambda: read_measured(url, [Release(3, 3, 1)], {}),
+        "seen_releases": lambda: read_seen(url),
+        "judged_releases": lambda: read_judged(url),
+        "planted_trials": lambda: read_planted_trials(url),
         "past_of": lambda: past_of(url, RUN, registry()),
         "export_to": lambda: export_to(folder / "export.json", url),
         "store_run": lambda: store_run(run, url),

@@ -9,7 +9,7 @@ from onceproof.model.json_file import write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.model.sensitivity import Place, Tally
+from onceproof.model.sensitivity import Stratum, Tally
 from onceproof.results.controls import Past
 from onceproof.results.sequential import cell_that_wants_more
 from tests.specimens.files import a_reading, an_outcome
@@ -27,7 +27,7 @@ def cell(streams, variant="DEFAULT_CONFIG", scenario="enumerator"):
 CRASH = cell("4.1.2", scenario="crash")
 NOTHING = Past()
 CONTROL, FIXED, NO_LAG = cell("3.3.1"), cell("3.4.1"), cell("3.3.1", "NO_LAG_ACCEPTABLE")
-OFTEN = Past({Place.of(CONTROL, "c0ffee", "0.1.0+1", "m"): Tally(40, 40)})
+OFTEN = Past({Stratum.of(CONTROL, "c0ffee", "0.1.0+1", "m"): Tally(40, 40)})
 
 
 @pytest.fixture

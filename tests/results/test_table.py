@@ -9,7 +9,7 @@ from rich.console import Console
 from onceproof.cli import terminal, trials
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.results.table import cells_table, history_table, verdict_table
@@ -17,7 +17,7 @@ from tests.specimens.files import a_verdict, an_answer
 
 WILD = "[/srv/x] [bold]y[/]"
 ROW = a_verdict(Cell("enumerator", WILD, Release(3, 8, 1), Release(3, 9, 1)), "clean", sentence=WILD)
-VERDICT = encoded(ROW)
+VERDICT = encode(ROW)
 
 
 def shown(table):

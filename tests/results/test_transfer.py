@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from onceproof import cli
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.results.database import Base, ReleaseRow, RunRow, database, store_run
-from onceproof.results.history import changes, stored_runs
+from onceproof.results.history import changes, read_runs
 from onceproof.results.sensitivity import store_planted
 from onceproof.results.transfer import export_to, import_from
 from onceproof.settings import get_settings
@@ -50,7 +50,7 @@ def test_everything_that_is_stored_comes_across(filled, database_url, tmp_path):
     assert import_from(file, database_url) == (1, 0)
     assert rows(database_url) == rows(filled)
     assert all(rows(filled).values())  # no table was empty
-    assert changes(stored_runs(database_url)) == changes(stored_runs(filled))
+    assert changes(read_runs(database_url)) == changes(read_runs(filled))
 
 
 def test_it_comes_back_from_each_database_as_it_was(filled, database_url, tmp_path):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from onceproof.atlas.exporting import exported
-from onceproof.atlas.measurement import merged
+from onceproof.atlas.exporting import export
+from onceproof.atlas.measurement import merge
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.identity import identity
@@ -17,9 +17,9 @@ from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from onceproof.results.database import store_run
-from onceproof.results.history import stored_runs
+from onceproof.results.history import read_runs
 from onceproof.results.judging import judge_run
-from onceproof.results.sensitivity import planted_trials, store_planted
+from onceproof.results.sensitivity import read_planted_trials, store_planted
 from onceproof.results.transfer import export_to, import_from
 from onceproof.settings import get_settings
 from tests.conftest import a_trial
@@ -78,11 +78,11 @@ def test_three_nights_of_two_labs_are_six_runs_of_independent_seeds(labs, databa
             store_run(runs[-1], database_url)  # a task that is cleared stores it again
             store_planted([replace(TRIAL, run=runs[-1].run_id, machine=lab.home.name)], database_url)
     assert all(is_run_id(run.run_id) for run in runs)
-    assert {run.id for run in stored_runs(database_url)} == {run.run_id for run in runs}
-    assert len(stored_runs(database_url)) == len(seeds(runs)) == 6
-    assert {planted.machine for planted in planted_trials(database_url)} == {"x86", "aarch"}
-    assert len(planted_trials(database_url)) == 6
-    assert len({(one.run, one.created) for run in runs for one in exported([run]).measurements}) == 6
+    assert {run.id for run in read_runs(database_url)} == {run.run_id for run in runs}
+    assert len(read_runs(database_url)) == len(seeds(runs)) == 6
+    assert {planted.machine for planted in read_planted_trials(database_url)} == {"x86", "aarch"}
+    assert len(read_planted_trials(database_url)) == 6
+    assert len({(one.run, one.created) for run in runs for one in export([run]).measurements}) == 6
 
 
 def test_a_repeated_plan_finds_its_run(labs):
@@ -95,10 +95,10 @@ def test_another_run_of_the_same_id_is_not_overwritten(labs, database_url):
     here, there = (lab.plan(FIRST, SHORT) for lab in labs)
     store_run(here, database_url)
     store_run(here, database_url)
-    before = stored_runs(database_url)
+    before = read_runs(database_url)
     with pytest.raises(HarnessError, match=rf"another run {SHORT}, planned at .*02:15:03.* in .*x86.*not stored"):
         store_run(there, database_url)
-    assert stored_runs(database_url) == before
+    assert read_runs(database_url) == before
 
 
 def test_one_of_another_installation_is_not_overwritten_though_it_began_in_the_same_second(labs, database_url):
@@ -116,13 +116,13 @@ def test_a_planted_trial_of_another_run_of_the_same_id_is_not_overwritten(databa
     store_planted([here], database_url)
     with pytest.raises(HarnessError, match=rf"another trial t of a run {SHORT}, with seed 1 on x86; .* not stored"):
         store_planted([replace(here, trial="new"), replace(here, found=False, **other)], database_url)
-    assert planted_trials(database_url) == [here]
+    assert read_planted_trials(database_url) == [here]
 
 
 def test_a_planted_trial_that_failed_before_its_machine_was_known_is_replaced(database_url):
     store_planted([replace(TRIAL, run=SHORT, error="No instance came up.")], database_url)
     store_planted([replace(TRIAL, run=SHORT, machine="x86")], database_url)
-    assert planted_trials(database_url) == [replace(TRIAL, run=SHORT, machine="x86")]
+    assert read_planted_trials(database_url) == [replace(TRIAL, run=SHORT, machine="x86")]
 
 
 def test_an_import_keeps_runs_apart_that_have_one_id(labs, database_url, tmp_path):
@@ -135,20 +135,20 @@ def test_an_import_keeps_runs_apart_that_have_one_id(labs, database_url, tmp_pat
         export_to(tmp_path / f"{lab.home.name}.json", urls[-1])
     counts = [import_from(tmp_path / f"{lab.home.name}.json", database_url) for lab in (here, there, here, there)]
     assert counts == [(1, 0), (1, 0), (0, 1), (0, 1)]
-    runs = stored_runs(database_url)
+    runs = read_runs(database_url)
     assert {run.folder for run in runs} == {str(lab.home / "runs" / SHORT) for lab in labs}
     assert [run.id for run in runs if run.folder.startswith(str(here.home))] == [SHORT]
     assert all(is_run_id(run.id) for run in runs)
-    planted = planted_trials(database_url)
+    planted = read_planted_trials(database_url)
     assert {one.machine for one in planted} == {"x86", "aarch"}
     assert [one.run for one in planted if one.machine == "x86"] == [SHORT]
     assert len(planted) == 2
 
 
 def test_a_merge_of_atlases_keeps_them_apart(labs):
-    found = [exported([lab.plan(FIRST, SHORT)]).measurements for lab in labs]
-    both = merged(*found)
-    assert merged(*reversed(found), both) == both
+    found = [export([lab.plan(FIRST, SHORT)]).measurements for lab in labs]
+    both = merge(*found)
+    assert merge(*reversed(found), both) == both
     assert len(both) == 1  # of two reds of one cell and harness, the newest says all
     assert both[0].created == max(one.created for part in found for one in part)
 

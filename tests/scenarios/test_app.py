@@ -11,13 +11,13 @@ from onceproof.campaigns.application.verbs import app_run, default_releases
 from onceproof.campaigns.requests import ApplicationRequest
 from onceproof.lab.plan import plan_of
 from onceproof.lab.trial import KEPT, _new_topics
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import UsageError
 from onceproof.model.files import since
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.scenarios.app import SCENARIO, _done, _Stillness, phases_not_seen, routes_of, unread_stores
-from onceproof.scenarios.declared import Application, application_of
+from onceproof.scenarios.app import SCENARIO, _count_done, _Stillness, explain_unread_stores, phases_not_seen, routes_of
+from onceproof.scenarios.declared import DeclaredApplication, application_of
 from onceproof.scenarios.prepared import PreparedTrial
 from tests.conftest import a_trial
 from tests.fakes.world import FakeCluster
@@ -85,7 +85,7 @@ def test_an_output_is_still_when_it_has_not_grown_for_the_time_since_it_was_last
 def test_of_stores_that_are_not_compared_it_is_said_why():
     fields = {"t": 0, "source": "driver", "instance": "instance-1", "type": "active", "store": "seen", "partition": 0}
     unread = {**fields, "event": "unread-store", "unread": "it has no changelog"}
-    assert unread_stores([{**fields, "event": "store"}, unread]) == {"store seen": "it has no changelog"}
+    assert explain_unread_stores([{**fields, "event": "store"}, unread]) == {"store seen": "it has no changelog"}
 
 
 PHASES = """
@@ -126,7 +126,7 @@ def test_a_phase_for_which_no_instance_was_started_is_not_exercised(tmp_path):
     (tmp_path / "app.jar").touch()
     text = (Path(ORDERS) / "onceproof.toml").read_text().replace('sources = ["src"]', 'jars = ["app.jar"]')
     (tmp_path / "onceproof.toml").write_text(text + PHASES)
-    declares = Application.read(tmp_path).declares
+    declares = DeclaredApplication.read(tmp_path).declares
     seen = [*started("instance-1", 2), *started("instance-2", 2)]
     assert phases_not_seen(declares, [*seen, *started("instance-2", 1)]) is None
     reason = phases_not_seen(declares, seen)
@@ -167,7 +167,7 @@ def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_n
     assert "topology" in plan.not_looked_at["replay"]
     assert present(plan.roles["out"].declared).promises == ("differential",)
     assert "-s3.9.1-claimed-" in trial.key
-    assert decoded(type(trial), trial.to_dict()) == trial
+    assert decode(type(trial), trial.to_dict()) == trial
     assert type(trial.cell).parse(trial.cell.key) == trial.cell
     assert "--streams 3.9.1 --fault bounce" in trial.command
 
@@ -281,20 +281,20 @@ def test_if_nobody_says_on_which_release_it_is_its_own_and_the_newest(tmp_path, 
     reported = BOX if command else BOX.replace('command = ["run.sh"]', 'class = "a.B"\njars = ["a.jar"]')
     (tmp_path / "a.jar").touch()
     (tmp_path / "onceproof.toml").write_text(f'release = "{release}"\n{reported}' if release else reported)
-    found = default_releases(Application.read(tmp_path), Release.parse("4.4.0"))
+    found = default_releases(DeclaredApplication.read(tmp_path), Release.parse("4.4.0"))
     assert [str(one) for one in found] == run
 
 
 def test_of_a_command_the_release_that_it_brings_must_be_known(tmp_path):
     (tmp_path / "onceproof.toml").write_text(BOX)
     with pytest.raises(UsageError, match=r"name the release that it brings, by --streams or in onceproof\.toml"):
-        default_releases(Application.read(tmp_path), Release.parse("4.4.0"))
+        default_releases(DeclaredApplication.read(tmp_path), Release.parse("4.4.0"))
 
 
 @pytest.mark.parametrize(("seen", "committed", "done"), [(5, 3, 5), (5, 8, 8), (0, 0, 0)])
 def test_a_record_that_is_skipped_is_done_with_once_it_is_committed(seen, committed, done):
     running = {"instance-1": SimpleNamespace(reports=True, processed=seen)}
-    assert _done(SimpleNamespace(instances=SimpleNamespace(running=running), committed=lambda: committed)) == done
+    assert _count_done(SimpleNamespace(instances=SimpleNamespace(running=running), committed=lambda: committed)) == done
 
 
 def test_a_second_fault_has_its_configuration_in_all_runs_and_an_instance_of_its_own(tmp_path):

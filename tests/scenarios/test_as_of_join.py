@@ -2,7 +2,7 @@
 
 import pytest
 
-from onceproof.scenarios.as_of_join import DELETION, SCENARIO, facts, generated, values, workload
+from onceproof.scenarios.as_of_join import DELETION, SCENARIO, facts, generate, values, workload
 from tests.conftest import a_trial
 
 
@@ -13,7 +13,7 @@ def an_as_of_trial(variant="DEFAULT_CONFIG", streams="4.3.1", **parameters):
 @pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", 0), ("LATE", 0.9)])
 def test_of_the_records_that_flow_only_those_of_one_variant_are_too_old(variant, late):
     trial = an_as_of_trial(variant, retention=1_000, first=6_000, records=6_000)
-    made, kept = generated(trial), SCENARIO.values(trial)["retention"]
+    made, kept = generate(trial), SCENARIO.values(trial)["retention"]
     ages = [now - record.at for now, record in enumerate(made)]
     assert all(age <= kept or kept * 1.25 <= age <= 2 * kept for age in ages)
     assert all(record.at >= 0 for record in made)
@@ -23,7 +23,7 @@ def test_of_the_records_that_flow_only_those_of_one_variant_are_too_old(variant,
 
 
 def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
-    made = generated(an_as_of_trial(first=1_000, records=1_000))
+    made = generate(an_as_of_trial(first=1_000, records=1_000))
     versions = [record.value for record in made if record.value < 0]
     deletions = sum(record.value == DELETION for record in made)
     assert len(versions) == len(set(versions))
@@ -34,7 +34,7 @@ def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
 
 @pytest.mark.parametrize(("variant", "some"), [("DEFAULT_CONFIG", False), ("REVIVED", True)])
 def test_versions_that_a_deletion_has_ended_already_come_in_one_variant_only(variant, some):
-    made = generated(an_as_of_trial(variant, keys=20))
+    made = generate(an_as_of_trial(variant, keys=20))
     deleted: dict[int, int] = {}
     ended = 0
     for now, record in enumerate(made):
@@ -73,7 +73,7 @@ def test_what_cannot_be_run_is_refused(streams, variant, parameters, reason):
 
 def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_the_end():
     trial = an_as_of_trial("GRACE", first=500, records=400)
-    made, parameters = generated(trial), values(trial)
+    made, parameters = generate(trial), values(trial)
     changes, asking, closing = made[:500], made[500:900], made[900:]
     assert [record.at for record in made[:900]] == list(range(900))
     assert all(record.value < 0 for record in changes)

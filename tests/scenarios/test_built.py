@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onceproof.lab.context import planned_facts
+from onceproof.lab.context import list_planned_facts
 from onceproof.lab.plan import plan_of
 from onceproof.model.errors import HarnessError
 from onceproof.model.timeline import Event
@@ -51,7 +51,7 @@ def test_each_variant_gives_the_application_what_its_facts_say_and_no_setting_th
             prepared = PreparedTrial(a_trial("4.3.1", variant, scenario=name, restart_on="4.4.0"))
             vars(prepared)["workload"] = Workload([], [])  # no record is looked at, and to draw them takes a minute
             plan, parameters = plan_of(prepared, FakeCluster()), prepared.parameters
-            facts = {**planned_facts(plan), **scenario.facts(plan.trial)}
+            facts = {**list_planned_facts(plan), **scenario.facts(plan.trial)}
             app, config = dict(plan.app), dict(plan.streams_config)
             assert app.keys() <= known[plan.check] | {*OF_INSTANCES}, (name, variant)
             assert list(contradictions(facts, Built("instance-1", **built(app, config)))) == [], (name, variant)

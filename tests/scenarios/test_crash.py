@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceproof.faults.directory import checkpointed
+from onceproof.faults.directory import parse_checkpoint
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import NotUnderstoodError, UsageError
@@ -22,10 +22,10 @@ from onceproof.scenarios.base import TRANSACTIONAL
 from onceproof.scenarios.crash import (
     VARIANTS,
     StateWatch,
-    _uncommitted,
+    _count_uncommitted,
     config,
     databases,
-    initialised,
+    describe_initialisation,
     observe,
     workload,
 )
@@ -188,18 +188,18 @@ def test_how_a_store_was_initialised(log, start, how, offset):
     events = [*restoration(1, 2, 3), *restoration(start, 3_500, 400), *restoration(9, 10, 11, store="other")]
     replayed = 3_500 - start
     fields = {"store": "seen", "how": how, "offset": offset, "replayed": replayed, "records": 400}
-    assert initialised("seen", log, [CRASH, *events], ["segment", "another"]) == {**fields, "on_disk": 17}
+    assert describe_initialisation("seen", log, [CRASH, *events], ["segment", "another"]) == {**fields, "on_disk": 17}
 
 
 @pytest.mark.parametrize("log", [FRESH, CORRUPTED.replace("are corrupted", "are damaged")])
 def test_a_store_that_was_made_anew_is_not_told_to_be_kept(log):
     with pytest.raises(NotUnderstoodError, match="does not say that the store was wiped"):
-        initialised("seen", log, [CRASH, *restoration(0, 3_500, 400)], ["new"])
+        describe_initialisation("seen", log, [CRASH, *restoration(0, 3_500, 400)], ["new"])
 
 
 def test_a_store_that_held_nothing_of_the_transaction_may_be_made_anew():
     nothing = CRASH | {"on_disk": {"seen": 0}}
-    assert initialised("seen", FRESH, [nothing, *restoration(0, 3_500, 400)], ["new"])["how"] == "kept"
+    assert describe_initialisation("seen", FRESH, [nothing, *restoration(0, 3_500, 400)], ["new"])["how"] == "kept"
 
 
 def test_a_database_is_known_by_its_identity(tmp_path):
@@ -213,12 +213,12 @@ def test_a_database_is_known_by_its_identity(tmp_path):
 @pytest.mark.parametrize("log", ["", FRESH, TRUSTED.replace("initialized", "initialised"), TRUSTED[:150]])
 def test_a_log_that_words_it_in_another_way_is_an_error_of_ours(log):
     with pytest.raises(NotUnderstoodError, match="does not say that the store seen was trusted or wiped"):
-        initialised("seen", log, [CRASH], ["segment"])
+        describe_initialisation("seen", log, [CRASH], ["segment"])
 
 
 def test_a_trusted_store_that_had_it_all_replayed_nothing():
     started = {"t": 3, "source": "driver", "event": "instance", "name": "instance-1", "action": "started"}
-    reported = initialised("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started], ["segment"])
+    reported = describe_initialisation("seen", TRUSTED, [*restoration(2_990, 3_000, 9), started], ["segment"])
     assert (reported["how"], reported["replayed"], reported["records"]) == ("trusted", 0, 0)
 
 
@@ -236,7 +236,7 @@ def test_a_trusted_store_that_had_it_all_replayed_nothing():
     ],
 )
 def test_a_checkpoint_file_is_read(text, offsets):
-    assert checkpointed(text) == offsets
+    assert parse_checkpoint(text) == offsets
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_checkpoint_file_is_read(text, offsets):
 )
 def test_a_checkpoint_file_of_another_form_is_an_error(text):
     with pytest.raises(NotUnderstoodError, match="form that Onceproof does not understand"):
-        checkpointed(text)
+        parse_checkpoint(text)
 
 
 class Notes(list[dict[str, object]]):
@@ -356,7 +356,7 @@ def test_a_store_must_be_wiped_if_its_directory_holds_what_was_not_committed(how
     ],
 )
 def test_what_a_directory_holds_of_the_open_transaction(store, held, uncommitted):
-    assert _uncommitted(store, held, 2, {3, 4, 5}) == uncommitted
+    assert _count_uncommitted(store, held, 2, {3, 4, 5}) == uncommitted
 
 
 # --- workload, cells and variants ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from onceproof.model.errors import UsageError
-from onceproof.scenarios.declared import Application
+from onceproof.scenarios.declared import DeclaredApplication
 
 HEAD = 'class = "a.B#topology"\njars = ["app.jar"]\n'
 COMMAND = 'command = ["run.sh"]\n'
@@ -36,7 +36,7 @@ def read(folder, text, **files):
     (folder / "app.jar").touch()
     for name, content in files.items():
         (folder / f"{name}.jsonl").write_text(content)
-    return Application.read(folder)
+    return DeclaredApplication.read(folder)
 
 
 def refused(folder, text, **files):
@@ -153,7 +153,7 @@ def test_a_phase_changes_what_it_names_from_its_start_on(tmp_path):
 
 def test_a_folder_without_the_file_is_told_how_to_get_one(tmp_path):
     with pytest.raises(UsageError, match="No such file or directory; `onceproof app init` writes one"):
-        Application.read(tmp_path)
+        DeclaredApplication.read(tmp_path)
 
 
 FILE = HEAD + INPUT + 'key = "long"\nfile = "in.jsonl"\n' + OUTPUT

@@ -944,7 +944,7 @@ def test_where_kafka_fails_the_driver_names_it_and_goes_on_to_what_was_committed
         assert breach.anomaly == way.reason.removeprefix("^").partition(":")[0]
         inputs = driver.context.plan.inputs
         committed = [end for name, end in driver.context.facts.items() if name.partition("_end/")[0] in inputs]
-        assert sum(committed) == driver.lab.committed()
+        assert sum(committed) == driver.lab.count_committed()
 
 
 @check_each("way", [replace(way, nature=replace(way.nature, starves=True)) for way in HALTS], named=named)

@@ -3,7 +3,7 @@
 import pytest
 
 from onceproof.scenarios.endings import SCENARIO, awaits_itself, compare_endings, observe
-from onceproof.scenarios.ownership import allowed_idle
+from onceproof.scenarios.ownership import sum_allowed
 from onceproof.scenarios.readiness import compare_readiness
 from tests.conftest import a_trial
 
@@ -178,11 +178,11 @@ def test_a_partition_may_be_idle_for_as_long_as_what_happened_to_its_owner_expla
     def stood(t, action):
         return {"t": t, **driver("instance", name="instance-1", action=action)}
 
-    assert allowed_idle([], slowed=1.0) == 5_400  # who left, or died
-    assert allowed_idle([], slowed=1.0, missed_after=45.0) == 50_400  # who was killed
-    assert allowed_idle([], slowed=2.5) == 13_500  # a machine with too few CPUs
+    assert sum_allowed([], slowed=1.0) == 5_400  # who left, or died
+    assert sum_allowed([], slowed=1.0, missed_after=45.0) == 50_400  # who was killed
+    assert sum_allowed([], slowed=2.5) == 13_500  # a machine with too few CPUs
     paused = [started(), stood(1_000, "frozen"), to("RUNNING"), stood(4_500, "thawed"), stood(9_000, "killed")]
-    assert allowed_idle(paused, slowed=1.0) == 8_900  # one that the driver had stand still
+    assert sum_allowed(paused, slowed=1.0) == 8_900  # one that the driver had stand still
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import Release
-from onceproof.scenarios.explaining import concerned_in, unexplained_in
+from onceproof.scenarios.explaining import count_unexplained_in, find_concerned_in
 
 BROKER = Release.parse("3.9.1")
 
@@ -60,18 +60,18 @@ def test_an_issue_explains_only_what_has_what_it_needs(asked, anomaly, event, kn
     # A record asks within a version that had ended before it, and gets none.
     inputs = [(0, 0, 7, -1, 10), (0, 1, 7, -2, 20), (0, 2, 7, 3, 15)]
     witness = Witness(anomaly, 0, 7, (), ("output/0@1",), str((3 << 32) + 1), str(3 << 32))
-    left = unexplained_in(asked, [witness], [event], lambda: inputs)
+    left = count_unexplained_in(asked, [witness], [event], lambda: inputs)
     assert left == ({} if known else {anomaly: 1})
 
 
 def test_an_issue_is_named_only_if_it_explains_one_of_the_anomalies():
     asked = trial(*AS_OF, fault="bounce")
-    assert [issue.key for issue in concerned_in(asked, ["wrong-value"])] == [
+    assert [issue.key for issue in find_concerned_in(asked, ["wrong-value"])] == [
         "KIP-889 (no JIRA)",
         "KIP-889, restored (no JIRA)",
     ]
-    assert concerned_in(asked, ["stuck"]) == ()
-    assert concerned_in(trial(*AS_OF, fault="bounce", stores="rocksdb"), ["wrong-value"]) == ()
+    assert find_concerned_in(asked, ["stuck"]) == ()
+    assert find_concerned_in(trial(*AS_OF, fault="bounce", stores="rocksdb"), ["wrong-value"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_an_issue_is_named_only_if_it_explains_one_of_the_anomalies():
 def test_a_result_that_stays_as_a_row_changed_twice_is_known_where_the_fix_of_kafka_16407_is(streams, variant, left):
     stale = Witness("unexpected-record", 0, 7, (), ("output/0@1",), "", "")
     came = [(0, 1, 7, 3, 0), (0, 2, 7, 150, 0), (0, 3, 7, 1_000_150, 0)]
-    assert unexplained_in(trial("foreign-key-join", variant, streams), [stale], [], lambda: came) == left
+    assert count_unexplained_in(trial("foreign-key-join", variant, streams), [stale], [], lambda: came) == left

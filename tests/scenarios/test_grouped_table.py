@@ -8,7 +8,7 @@ from onceproof.faults.rolling_bounce import UPGRADE_FROM
 from onceproof.model.files import FaultOutcome
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_grouped_table as check
-from onceproof.scenarios.grouped_table import SCENARIO, mixed, thirds, workload
+from onceproof.scenarios.grouped_table import SCENARIO, is_mixed, thirds, workload
 from tests.conftest import a_trial
 from tests.specimens.grouped_table import HEALTHY, found
 
@@ -96,13 +96,13 @@ BOTH = {"a": ["0_0", "1_0"], "b": ["0_1", "1_1"]}
 )
 def test_mixed_is_what_the_newer_release_wrote_and_the_older_one_kept(tasks, processed, expected):
     together = {"members": MEMBERS, "tasks": tasks, "processed": processed, "ms": 1_000}
-    assert mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]})) is expected
+    assert is_mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]})) is expected
 
 
 def test_one_release_alone_is_not_mixed():
     together = {"members": {"a": "3.4.1", "b": "3.4.1"}, "tasks": BOTH, "processed": {"a": 9, "b": 9}, "ms": 1_000}
-    assert not mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]}))
-    assert not mixed(FaultOutcome("rolling-bounce", False, "", {}))
+    assert not is_mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]}))
+    assert not is_mixed(FaultOutcome("rolling-bounce", False, "", {}))
 
 
 @pytest.mark.parametrize(

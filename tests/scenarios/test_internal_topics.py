@@ -3,7 +3,13 @@
 import pytest
 
 from onceproof.model.anomaly import Comparison
-from onceproof.scenarios.internal_topics import PROMISE, compare_internal_topics, joined, versioned, windowed
+from onceproof.scenarios.internal_topics import (
+    PROMISE,
+    compare_internal_topics,
+    keep_joined,
+    keep_versions,
+    keep_windows,
+)
 
 TABLE = {"cleanup.policy": "compact", "retention.ms": "604800000", "min.compaction.lag.ms": "0"}
 PASSED_ON = {"cleanup.policy": "delete", "retention.ms": "-1", "min.compaction.lag.ms": "0"}
@@ -22,9 +28,9 @@ FOUND = {
     "versions-changelog": VERSIONS,
 }
 KEPT = {
-    "windowed-sums-changelog": windowed(600),
-    "KSTREAM-.*(THIS|OTHER)-.*": joined(220),
-    "versions-changelog": versioned(6_000),
+    "windowed-sums-changelog": keep_windows(600),
+    "KSTREAM-.*(THIS|OTHER)-.*": keep_joined(220),
+    "versions-changelog": keep_versions(6_000),
 }
 
 

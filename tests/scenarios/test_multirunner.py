@@ -19,8 +19,8 @@ from onceproof.scenarios.multirunner import (
     STEPS,
     TOGETHER,
     VARIANTS,
-    asserted,
     config,
+    describe_assertions,
     draw_program,
     keys_read_again,
     program_of,
@@ -200,14 +200,14 @@ def step(action):
 
 def test_stale_reads_that_the_application_saw_are_counted_and_the_first_is_shown():
     events = [step("[0] start"), step("[1] start"), stale_read(), step("[2] stop"), stale_read("instance-1")]
-    assert list(asserted(events)) == [
+    assert list(describe_assertions(events)) == [
         "The application saw 2 stale reads itself, the first at step [1] in instance-2: expected 9 but found 5, "
         "partition 4, input offset 17, key 3."
     ]
 
 
 def test_nothing_is_told_of_an_application_that_saw_nothing():
-    assert list(asserted([step("[0] start"), {"t": 2, "source": "instance-1", "event": "progress"}])) == []
+    assert list(describe_assertions([step("[0] start"), {"t": 2, "source": "instance-1", "event": "progress"}])) == []
 
 
 # --- workload and variants -----------------------------------------------------------------------------------

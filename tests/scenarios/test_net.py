@@ -1,7 +1,7 @@
 """The topologies that releases are compared by."""
 
 from onceproof.model.release import Release
-from onceproof.scenarios.declared import Application
+from onceproof.scenarios.declared import DeclaredApplication
 from onceproof.scenarios.net import OPTIMIZATION, OPTIMIZED, case_of, example_cases, programs, scenario_cases
 from tests.published import NEWEST
 
@@ -36,7 +36,7 @@ def test_the_scenarios_topologies_have_names_of_topics_without_releases():
 
 
 def test_an_application_is_compared_with_its_own_configuration_and_records(project):
-    case = case_of(Application.read(project / "examples" / "orders"))
+    case = case_of(DeclaredApplication.read(project / "examples" / "orders"))
     assert case.config["orders.join.minutes"] == "60"
     assert {topic for topic, *_ in case.records} == {"orders", "payments"}
     names = [one.name for one in example_cases(project / "examples")]

@@ -5,8 +5,8 @@ from itertools import accumulate, pairwise
 import pytest
 
 from onceproof.readers.checks import check_outbox as check
-from onceproof.scenarios.base import partition_of_key, restored_anew
-from onceproof.scenarios.punctuators import SCENARIO, generated, released, workload
+from onceproof.scenarios.base import find_restored_anew, partition_of_key
+from onceproof.scenarios.punctuators import SCENARIO, conclude_released, generate, workload
 from tests.conftest import a_trial
 
 
@@ -21,7 +21,7 @@ def a_punctuators_trial(variant="DEFAULT_CONFIG", **parameters):
 @pytest.mark.parametrize("partitions", [1, 3, 4])
 def test_a_last_record_of_each_partition_is_due_at_once_and_behind_all_others(partitions):
     trial = a_punctuators_trial(partitions=partitions, first=300, records=300)
-    made, parameters = generated(trial), SCENARIO.values(trial)
+    made, parameters = generate(trial), SCENARIO.values(trial)
     others, last = made[:-partitions], made[-partitions:]
     assert {partition_of_key(record.key, partitions) for record in last} == set(range(partitions))
     assert {record.wait for record in last} == {0}
@@ -33,7 +33,7 @@ def test_a_last_record_of_each_partition_is_due_at_once_and_behind_all_others(pa
 
 def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
     trial = a_punctuators_trial()
-    parameters, made = SCENARIO.values(trial), generated(trial)
+    parameters, made = SCENARIO.values(trial), generate(trial)
     due = list(accumulate((record.at + record.wait for record in made), max))
     first = due[: parameters["first"]]
     assert sum(at < parameters["first"] for at in first) < parameters["first"] / 50
@@ -83,15 +83,15 @@ def test_a_store_that_is_opened_as_it_was_left_is_not_restored_anew():
         return {"event": "restore", "store": store, "partition": partition, "from": begin, "end": end}
 
     as_left = [restore("buffer", 0, 6_074, 6_075), restore("buffer", 1, 0, 0), {"event": "restored", "records": 0}]
-    assert restored_anew(as_left) == []
+    assert find_restored_anew(as_left) == []
     anew = [restore("buffer", 1, 0, 6_041), restore("buffer", 0, 0, 6_075), restore("buffer", 1, 0, 6_041)]
-    assert restored_anew([*as_left, *anew]) == ["buffer-0", "buffer-1"]
+    assert find_restored_anew([*as_left, *anew]) == ["buffer-0", "buffer-1"]
 
 
 @pytest.mark.parametrize(
     ("anew", "held", "exercised"), [(["buffer-0"], 7, True), (["buffer-0"], 0, False), ([], 7, False)]
 )
 def test_what_is_restored_must_hold_something_back(anew, held, exercised):
-    reported = released({"instance-1": ["0_0", "0_1"], "instance-2": []}, anew, held)
+    reported = conclude_released({"instance-1": ["0_0", "0_1"], "instance-2": []}, anew, held)
     assert reported.exercised is exercised
     assert reported.reason.startswith(f"instance-1 (0_0, 0_1) and instance-2 (no task) released {held} records")

@@ -21,10 +21,10 @@ from onceproof.scenarios.quota import (
     CHANGELOG,
     FAILURES,
     VARIANTS,
-    Log,
+    GrowingLog,
     Requests,
     Watch,
-    _explained_lag,
+    _explain_lag,
     _longest_stall,
     config,
     failures,
@@ -113,7 +113,7 @@ def lines_of(text):
 def test_failures_are_found_with_the_time_of_the_line_before_them(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text(LOG)
-    found = list(failures(Log(log).grown()))
+    found = list(failures(GrowingLog(log).read_grown()))
     assert [(failure["exception"], failure["at"]) for failure in found] == [
         ("TimeoutException", AT),
         ("TaskMigratedException", AT + 500),
@@ -162,7 +162,7 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
     log.write_text("[2026-11-21T08:45:00.123+0000] INFO [main] started (m)\n")
     events = [THROTTLE]
     lab = SimpleNamespace(events=events, committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
-    watch = Watch(lab, Log(log))
+    watch = Watch(lab, GrowingLog(log))
     assert not watch.look(9)
     assert (watch.failures, watch.lag) == ([], 2)
     half = LOG.index("TimeoutException")
@@ -177,7 +177,7 @@ def test_a_failure_before_the_throttle_accuses_nobody(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text(LOG)
     lab = SimpleNamespace(events=[], committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
-    watch = Watch(lab, Log(log))
+    watch = Watch(lab, GrowingLog(log))
     assert not watch.look(9)
     assert (watch.failures, watch.early) == ([], 3)
 
@@ -259,7 +259,7 @@ def test_throttle_and_lag_are_held_against_what_the_quota_explains(measured, ano
     ("variant", "seconds", "lag"), [("SLEEP_25", 40, 313), ("SLEEP_30", 45, 52), ("DEFAULT_CONFIG", 0, 0)]
 )
 def test_the_lag_that_load_and_quota_explain(variant, seconds, lag):
-    assert _explained_lag(values(trial(variant)), seconds) == lag
+    assert _explain_lag(values(trial(variant)), seconds) == lag
 
 
 def test_exceptions_are_told_of_by_class_with_the_first_of_each():

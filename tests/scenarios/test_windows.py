@@ -4,7 +4,7 @@ import pytest
 
 from onceproof.model.window_history import SEGMENT
 from onceproof.scenarios.base import partition_of_key
-from onceproof.scenarios.windows import SCENARIO, begins_at, facts, generated, values, workload
+from onceproof.scenarios.windows import SCENARIO, begins_at, facts, generate, values, workload
 from tests.conftest import a_trial
 
 
@@ -15,7 +15,7 @@ def a_windows_trial(variant="DEFAULT_CONFIG", **parameters):
 @pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", (0.05, 0.15)), ("LATE", (0.85, 0.95))])
 def test_of_the_records_that_flow_only_those_of_one_variant_are_too_late(variant, late):
     trial = a_windows_trial(variant, first=6_000, records=6_000)
-    made, parameters = generated(trial), SCENARIO.values(trial)
+    made, parameters = generate(trial), SCENARIO.values(trial)
     open_for = parameters["size"] + parameters["grace"]
     ages = [now - record.at for now, record in enumerate(made[:-4])]
     assert all(age < parameters["grace"] or 2 * open_for <= age <= 4 * open_for for age in ages)
@@ -28,7 +28,7 @@ def test_of_the_records_that_flow_only_those_of_one_variant_are_too_late(variant
 @pytest.mark.parametrize("partitions", [1, 3, 4])
 def test_a_last_record_of_each_partition_closes_all_other_windows(partitions):
     trial = a_windows_trial(partitions=partitions, first=100, records=100)
-    made = generated(trial)
+    made = generate(trial)
     closing = made[-partitions:]
     assert {partition_of_key(record.key, partitions) for record in closing} == set(range(partitions))
     parameters, latest = SCENARIO.values(trial), max(record.at for record in made[:-partitions])
@@ -81,7 +81,7 @@ def test_what_cannot_be_run_is_refused(variant, parameters, reason):
 
 def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_after_it():
     trial = a_windows_trial("EXTENDED", extended=30, first=400, records=500)
-    made, parameters = generated(trial), SCENARIO.values(trial)
+    made, parameters = generate(trial), SCENARIO.values(trial)
     begun, older, youngest = made[400:430], made[430:460], made[460:464]
     again, others = made[464:494], made[494:994]
     assert [r.key for r in begun] == [r.key for r in older] == [r.key for r in again] == list(range(50, 80))
@@ -99,7 +99,7 @@ def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_a
 def test_where_sessions_are_dropped_with_their_segment_the_records_lie_in_so_many(now, variant, segments):
     trial = a_windows_trial(variant)
     begin, first = begins_at(values(trial), now), values(trial).first
-    places = [(begin + record.at) // SEGMENT for record in generated(trial)]
+    places = [(begin + record.at) // SEGMENT for record in generate(trial)]
     assert len(set(places)) == segments
     assert len({*places[:first]}) == 1
     assert abs(begin - now) < SEGMENT
@@ -115,7 +115,7 @@ def test_elsewhere_the_youngest_record_is_made_now():
 
 
 def test_where_updates_wait_for_a_time_no_record_that_flows_is_out_of_order():
-    made = generated(a_windows_trial("TIME_LIMIT", first=2_000, records=2_000))
+    made = generate(a_windows_trial("TIME_LIMIT", first=2_000, records=2_000))
     ages = [now - record.at for now, record in enumerate(made[:-4])]
     assert any(ages[:2_000])
     assert not any(ages[2_000:])
@@ -130,7 +130,7 @@ def test_a_release_that_cannot_emit_on_close_is_refused():
 
 
 def test_what_comes_out_now_and_then_is_closed_twice_with_the_same_records():
-    made = generated(a_windows_trial("ON_CLOSE", first=100, records=100))
+    made = generate(a_windows_trial("ON_CLOSE", first=100, records=100))
     assert made[-4:] == made[-8:-4]
     assert max(record.at for record in made[:-8]) < made[-1].at
 

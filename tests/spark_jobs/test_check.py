@@ -15,7 +15,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.files import Outcome
 from onceproof.model.promise import PROMISES
 from onceproof.model.run_folder import RunFolder
-from onceproof.model.segments import Entry
+from onceproof.model.segments import LogEntry
 from onceproof.results import spark_tables
 from spark_jobs import tables
 from spark_jobs.check import check
@@ -170,7 +170,7 @@ def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tm
     [trial] = specimens
     folder = run_folder.trial(trial)
     replace(Outcome.read(folder.outcome_file), facts={"ended": 1}).write(folder.outcome_file)
-    hanging = Entry("data", "output", 0, 0, 1, 7, 0, 0, 1)  # and a marker nowhere
+    hanging = LogEntry("data", "output", 0, 0, 1, 7, 0, 0, 1)  # and a marker nowhere
     write_segments(folder.segments_file, [hanging])
     write_records(spark, run_folder, specimens)
     check(spark, run_folder)
@@ -183,5 +183,5 @@ def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tm
 
 def test_log_segments_are_those_of_their_trial_below_whatever_folder(spark: SparkSession, tmp_path: Path) -> None:
     run_folder, [trial] = run_folder_of(tmp_path / "trials" / "home", [HEALTHY])
-    write_segments(run_folder.trial(trial).segments_file, [Entry("data", "output", 0, 0, 1, 7, 0, 0, 1)])
+    write_segments(run_folder.trial(trial).segments_file, [LogEntry("data", "output", 0, 0, 1, 7, 0, 0, 1)])
     assert [row["name"] for row in tables.read_segments(spark, run_folder, [trial]).collect()] == [trial]

@@ -100,7 +100,7 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
     run_id = f"20261121T084500-{secrets.token_hex(2)}"
     specimens = [duplicate, TOMBSTONES, EMPTY, HEALTHY, HEALTHY, HEALTHY]
     run_folder, _ = run_folder_of(tmp_path, specimens, bootstrap, run_id)
-    red, green, empty, broken, lacking, failed = run_folder.driven_trials()
+    red, green, empty, broken, lacking, failed = run_folder.list_driven()
     for trial, specimen in ((red, duplicate), (green, TOMBSTONES), (empty, EMPTY), (broken, HEALTHY)):
         create_topics(bootstrap, trial, list(ROLES))
         produce(bootstrap, trial, specimen)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from onceproof.model.anomaly import Comparison, Witness, counted
+from onceproof.model.anomaly import Comparison, Witness, count_comparisons
 from onceproof.model.promise import PROMISES as PROMISED
 from onceproof.model.record import Record
 from onceproof.readers.joins import as_of as read_as_of
@@ -105,7 +105,7 @@ def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int
         for record in topic
     ]
     stated = [
-        checks.stated(f"trial {trial}", trial, check_of[trial], s.facts["partitions"], s.facts)
+        checks.state_trial(f"trial {trial}", trial, check_of[trial], s.facts["partitions"], s.facts)
         for trial, s in trials.items()
     ]
     return spark.createDataFrame(records, RECORDS), in_memory(spark, stated, checks.TRIALS)
@@ -196,7 +196,7 @@ def test_keys_of_long_topics_that_differ_show_the_same(
     promises = {"output-order", "changelog"}
     of_contents = {name for name, promised in PROMISES.items() if promised & promises}
     records, trials = specimens[0], specimens[1].where(f.col("check").isin(of_contents))
-    reported = contents.compare_contents(checks.numbered(records, trials), trials, of_contents)
+    reported = contents.compare_contents(checks.number_trials(records, trials), trials, of_contents)
     found = _by_specimen(reported.where("anomaly is not null"), lambda row: Comparison(**row))
     assert {place: Counter(rows) for place, rows in found.items()} == {
         place: Counter(differing)
@@ -207,7 +207,7 @@ def test_keys_of_long_topics_that_differ_show_the_same(
 
 def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transaction(judged: Judged) -> None:
     compared = {
-        name: counted(judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
+        name: count_comparisons(judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
         for name, module in OF_CHECK.items()
     }
     assert compared == {
@@ -235,7 +235,7 @@ def test_both_models_of_windows_judge_what_is_drawn_alike(spark: SparkSession) -
     trials = {number: windows.drawn(number) for number in range(120)}
     records, stated = frames(spark, trials, dict.fromkeys(trials, "windows"))
     found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
-    for row in compare_windows(checks.numbered(records, stated), stated).collect():
+    for row in compare_windows(checks.number_trials(records, stated), stated).collect():
         found[row.trial][_comparison(row)] += 1
     expected = {
         number: Counter(read_windows(_records(trial, "input"), _records(trial, "output"), trial.facts))
@@ -253,7 +253,7 @@ def test_both_models_of_a_join_as_of_a_time_give_what_is_drawn_alike(spark: Spar
     trials = {number: as_of_join.drawn(number) for number in range(120)}
     records, stated = frames(spark, trials, dict.fromkeys(trials, "as-of-join"))
     found: dict[int, dict[tuple[int, int], int]] = {number: {} for number in trials}
-    inputs = checks.numbered(records, stated).where("role = 'input'")
+    inputs = checks.number_trials(records, stated).where("role = 'input'")
     for row in as_of(inputs.withColumn("gives", f.lit(None).cast("long")), stated).collect():
         found[row.trial][row.partition, row.offset] = row.gives
     expected = {
@@ -269,7 +269,7 @@ def test_both_models_of_punctuations_judge_what_is_drawn_alike(spark: SparkSessi
     trials = {number: outbox.drawn(number) for number in range(120)}
     records, stated = frames(spark, trials, dict.fromkeys(trials, "outbox"))
     found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
-    for row in compare_punctuations(checks.numbered(records, stated), stated).collect():
+    for row in compare_punctuations(checks.number_trials(records, stated), stated).collect():
         found[row.trial][_comparison(row)] += 1
     expected = {
         number: Counter(
@@ -312,7 +312,7 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
     trials = {0: healthy, 1: replace(healthy, topics={**healthy.topics, **contents})}
     found: dict[int, set[Comparison]] = defaultdict(set)
     records, stated = frames(spark, trials, dict.fromkeys(trials, "enumerator"))
-    for row in compare_state(checks.numbered(records, stated), stated).collect():
+    for row in compare_state(checks.number_trials(records, stated), stated).collect():
         found[row.trial].add(_comparison(row))
     for number, trial in trials.items():
         assert found[number] == {

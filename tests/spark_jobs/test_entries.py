@@ -23,7 +23,7 @@ def test_spark_judges_every_specimen_as_the_reader(spark: SparkSession, tmp_path
     for trial, specimen in enumerate(SPECIMENS):
         dumps = specimen.write(tmp_path / str(trial))
         name, of = f"trial {trial}", {"sums": specimen.store}
-        stated.append(checks.stated(name, trial, "windows", 2, {}, entry_dumps=dumps, entry_stores=of))
+        stated.append(checks.state_trial(name, trial, "windows", 2, {}, entry_dumps=dumps, entry_stores=of))
         records += [
             (trial, "sums-changelog", 0, r.offset, r.timestamp, r.key, r.entry, r.headers) for r in specimen.changelog
         ]

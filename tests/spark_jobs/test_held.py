@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from onceproof.model.run_folder import Dump
+from onceproof.model.run_folder import StoreDump
 from spark_jobs.collect import HELD, append, read_dump
 
 
@@ -12,7 +12,7 @@ def test_entries_of_dumps_are_rows_and_an_empty_store_has_none(tmp_path: Path) -
     held = {"one.ids.1.active.7.csv": "5,50\n6,-7\n", "two.ids.1.standby.0.csv": "", "two.ids.0.active.3.csv": "8,80\n"}
     for name, entries in held.items():
         (tmp_path / name).write_text(entries)
-    dumps = [Dump.of(tmp_path / name) for name in held]
+    dumps = [StoreDump.of(tmp_path / name) for name in held]
     append(tmp_path, "ids-dump", (read_dump("t1", number, dump) for number, dump in enumerate(dumps)))
     file = pq.ParquetFile(tmp_path / "role=ids-dump" / "held.parquet")
     rows = file.read().to_pylist()

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.readers.kafka import decode_record, headers_text
-from spark_jobs.transforms.kafka import decoded, faults
+from spark_jobs.transforms.kafka import decode_messages, faults
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +38,7 @@ def decode(
         ("app-sums-changelog", "t1", "sums-changelog", 4, "integers", "windows"),
         ("app-table-changelog", "t1", "table-changelog", 4, "integers", "keys"),
     ]
-    return decoded(
+    return decode_messages(
         spark.createDataFrame(rows, MESSAGE),
         spark.createDataFrame(
             topics, "topic string, trial string, role string, value_bytes int, keys string, form string"

@@ -44,7 +44,7 @@ class Run:
 
     def perform(self, part: RunFolder) -> None:
         assert part.cluster_file("3.9.1").exists()
-        trials = part.driven_trials()
+        trials = part.list_driven()
         of = [trial.cell.scenario for trial in trials]
         self.performed.append(of)
         for name in ("records", *tables.CHECKED):

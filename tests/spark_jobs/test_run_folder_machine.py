@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome
-from onceproof.model.json_file import encoded, replacing, write_json
+from onceproof.model.json_file import encode, replacing, write_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from onceproof.pipeline.request import RunRequest
@@ -69,10 +69,10 @@ class Run(RuleBasedStateMachine):
     def files(self, trial: Trial, outcome: Outcome) -> Iterator[tuple[Path, str]]:
         """What a drive writes, in its order."""
         folder = self.run.trial(trial)
-        yield folder.trial_file, json.dumps(encoded(a_plan(trial)))
+        yield folder.trial_file, json.dumps(encode(a_plan(trial)))
         yield folder.timeline, f'{{"t": {self.count}}}\n'
-        yield folder.reader_file, json.dumps(encoded(a_reading()))
-        yield folder.outcome_file, json.dumps(encoded(outcome))
+        yield folder.reader_file, json.dumps(encode(a_reading()))
+        yield folder.outcome_file, json.dumps(encode(outcome))
 
     @rule(number=st.integers(0, 9))
     def drive_to_the_end(self, number: int) -> None:
@@ -139,7 +139,7 @@ class Run(RuleBasedStateMachine):
         left = [fails_in]
 
         def perform(folder: RunFolder) -> None:
-            keys = [trial.key for trial in folder.driven_trials()]
+            keys = [trial.key for trial in folder.list_driven()]
             for name in TABLES:
                 written = tables.draft(folder, name)
                 written.mkdir(parents=True)
@@ -154,7 +154,7 @@ class Run(RuleBasedStateMachine):
         driven, were = frozenset(self.measured), set(self.checked.values())
         made: list[RunFolder] = []
         if ahead and driven:
-            made = [parts.excerpt(self.run, self.run.driven_trials()[:2])]
+            made = [parts.excerpt(self.run, self.run.list_driven()[:2])]
             try:
                 perform(made[0])
             except OSError:
@@ -182,7 +182,7 @@ class Run(RuleBasedStateMachine):
             return
         said = {trial.key: outcome for trial in self.run.trials() if (outcome := self.run.outcome(trial))}
         assert {key: outcome.reason for key, outcome in said.items()} == {**self.measured, **self.ended_otherwise}
-        assert {trial.key for trial in self.run.driven_trials()} == self.measured.keys()
+        assert {trial.key for trial in self.run.list_driven()} == self.measured.keys()
         assert {name: self.in_table(name) for name in TABLES} == self.checked
         assert self.content_of_attempts() == self.attempts
 

@@ -20,7 +20,7 @@ def test_spark_judges_every_specimen_as_the_reader(spark: SparkSession, tmp_path
     expected: Counter[tuple[object, ...]] = Counter()
     for trial, specimen in enumerate(SPECIMENS):
         dumps = specimen.write(tmp_path / str(trial))
-        stated.append(checks.stated(f"trial {trial}", trial, "dedup", 2, {}, dumps))
+        stated.append(checks.state_trial(f"trial {trial}", trial, "dedup", 2, {}, dumps))
         records += [(trial, "seen-changelog", *record[:4]) for record in CHANGELOG]
         records += [
             (trial, "seen-dump", dump.partition, number, key, value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from onceproof.model.files import StorePlan
 from onceproof.model.record import Record
-from onceproof.model.run_folder import Dump
+from onceproof.model.run_folder import StoreDump
 
 Shown = tuple[str, str, int | None] | tuple[str, str, int | None, str]
 Held = tuple[str, str, int, list[Shown]]
@@ -104,13 +104,13 @@ class Specimen:
     wrong: list[Wrong] = field(default_factory=list)
     store: StorePlan = KEPT
 
-    def write(self, folder: Path) -> list[Dump]:
+    def write(self, folder: Path) -> list[StoreDump]:
         """Write the dumps as an instance does."""
         folder.mkdir()
         for instance, role, offset, entries in self.dumps:
             lines = (",".join("" if part is None else str(part) for part in entry) + "\n" for entry in entries)
             (folder / f"{instance}.sums.0.{role}.{offset}.entries").write_text("".join(lines))
-        return [Dump.of(file) for file in sorted(folder.glob("*.entries"))]
+        return [StoreDump.of(file) for file in sorted(folder.glob("*.entries"))]
 
 
 ONE, TWO = (shown(window(1, 1_600)), "03", 1_650), (shown(window(1, 2_000)), "04", 2_010)

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import Bisected
-from onceproof.campaigns.fuzz.fuzzing import Finding as FuzzFinding
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Searched
+from onceproof.campaigns.fuzz.fuzzing import FuzzFinding as FuzzFinding
 from onceproof.campaigns.fuzz.relational import Difference
-from onceproof.campaigns.search.log import Exploration, Finding, Known
-from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
+from onceproof.campaigns.search.log import Exploration, Finding, KnownTrial
+from onceproof.campaigns.verify_fix.answer import ComparedVariant, FixAnswer, Proof
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Outcome, Produced, Reading, TopicPlan, TrialPlan, VerdictRow
@@ -115,7 +115,7 @@ def an_answer(**fields: Any) -> TrialAnswer:
 def an_answer_about_a_fix(**fields: Any) -> FixAnswer:
     """A fix that is proven."""
     why = "3.4.0 shows it, 3.4.1@ab12cd3 does not."
-    proven = Compared(
+    proven = ComparedVariant(
         "enumerator", "DEFAULT_CONFIG", Proof.PROVEN, why, Tally(2, 2), (0.3424, 1.0), Tally(0, 3), 3, 0.0346, 0.6316
     )
     answer = FixAnswer(
@@ -179,7 +179,7 @@ def a_bisection(**fields: Any) -> Bisected:
 
 def an_exploration(**fields: Any) -> Exploration:
     """A search that found a known issue and something else."""
-    known = Known(
+    known = KnownTrial(
         issues=("KAFKA-14172",), trials=3, anomalies={"duplicate-id": 2}, after=10.5, command="onceproof trial"
     )
     searched = Exploration(

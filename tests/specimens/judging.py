@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from expectations.checkpoints import validate
 from onceproof.lab.cluster import EmbeddedCluster
 from onceproof.model.anomaly import Findings, Witness
-from onceproof.model.promise import seen_by_suite
+from onceproof.model.promise import map_suites
 from onceproof.model.segments import OFFSETS
 from spark_jobs.check import check
 from spark_jobs.collect import collect
@@ -56,7 +56,7 @@ class Judged:
         planted = {witness.anomaly for witness in self.due}
         failed: set[str] = set()
         for name, outcome in self.suites.items():
-            sees = seen_by_suite()[name]
+            sees = map_suites()[name]
             if outcome["error"] is not None:
                 yield f"{name}: {outcome['error']}"
             elif not outcome["success"]:

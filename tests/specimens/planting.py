@@ -25,9 +25,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.load import PRODUCER_CONFIG
 from onceproof.lab.log_dump import LogDump, Logs
-from onceproof.lab.reader import Reader, Source
-from onceproof.lab.segments import Dump, of_the_trial, segment_files, write_segments
-from onceproof.lab.topics import Topics
+from onceproof.lab.reader import Reader, TopicSource
+from onceproof.lab.segments import SegmentDump, of_the_trial, segment_files, write_segments
+from onceproof.lab.topics import ApplicationTopics
 from onceproof.model.anomaly import Comparison, Findings, Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Produced, write_observations
@@ -37,7 +37,7 @@ from onceproof.model.promise import TRANSACTION_ATOMICITY, least_of, promises_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, read_contents
-from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, OFFSETS, Entry
+from onceproof.model.segments import ABORT, COMMIT, COORDINATOR, OFFSETS, LogEntry
 from onceproof.model.timeline import Timeline, read_timeline
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.segments import compare_segments
@@ -559,7 +559,7 @@ def _readers(cluster: Cluster, planted: Planted) -> Iterator[Reader]:
     roles = planted.system.roles
     for committed in sorted({role.committed for role in roles.values()}):
         sources = [
-            Source(planted.trial.topic(role.topic or name), name, role.value_bytes, len(_partitions(planted)))
+            TopicSource(planted.trial.topic(role.topic or name), name, role.value_bytes, len(_partitions(planted)))
             for name, role in roles.items()
             if role.committed == committed
         ]
@@ -567,9 +567,9 @@ def _readers(cluster: Cluster, planted: Planted) -> Iterator[Reader]:
 
 
 def _finish(
-    run: RunFolder, cluster: Cluster, planted: Planted, readers: Iterable[Reader], entries: Sequence[Entry]
+    run: RunFolder, cluster: Cluster, planted: Planted, readers: Iterable[Reader], entries: Sequence[LogEntry]
 ) -> Findings:
-    topics, folder = Topics(cluster, planted.trial.application_id), run.trial(planted.trial)
+    topics, folder = ApplicationTopics(cluster, planted.trial.application_id), run.trial(planted.trial)
     ends = topics.ends(topics.sizes())
     topics.close()
     read: dict[str, list[Record]] = defaultdict(list)
@@ -590,7 +590,7 @@ def _finish(
     return findings
 
 
-class Segments(Dump):
+class Segments(SegmentDump):
     """The log segments of many trials, read by one program."""
 
     def __init__(self, cluster: EmbeddedCluster, planted: Sequence[Planted], folder: Path) -> None:
@@ -609,7 +609,7 @@ class Segments(Dump):
         ):
             yield from ("--run", "--files", ",".join(str(file) for role, file in files if wanted(role)), *options)
 
-    def of_trials(self) -> Iterator[list[Entry]]:
+    def of_trials(self) -> Iterator[list[LogEntry]]:
         """What they hold for each trial."""
         self.await_printed()
         parts: dict[str, list[bytes]] = defaultdict(list)  # by topic
@@ -623,7 +623,7 @@ class Segments(Dump):
             yield of_the_trial(list(LogDump(logs).entries(chain.from_iterable(lines))))
 
 
-def read_logs(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Planted]) -> dict[str, list[Entry]]:
+def read_logs(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Planted]) -> dict[str, list[LogEntry]]:
     """The log segments of the trials, by trial; markers come a little after the answer to a commit."""
     for _ in range(LOOKS):
         segments = Segments(cluster, planted, run.path)
@@ -638,7 +638,7 @@ def read_logs(run: RunFolder, cluster: EmbeddedCluster, planted: Sequence[Plante
     return found
 
 
-def _lacks_marker(entries: Sequence[Entry]) -> bool:
+def _lacks_marker(entries: Sequence[LogEntry]) -> bool:
     """Whether a log that belongs to a transaction has no marker of it yet."""
     decided = Counter[tuple[str | None, int | None, int]](
         (e.of_role, e.of_partition, e.producer) for e in entries if e.role == COORDINATOR

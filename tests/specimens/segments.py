@@ -10,30 +10,30 @@ from typing import Any
 
 from onceproof.model.anomaly import Witness
 from onceproof.model.record import Record
-from onceproof.model.segments import Entry
+from onceproof.model.segments import LogEntry
 
 OUTPUT, CHANGELOG, OFFSETS, COORDINATOR = "output", "last-changelog", "__consumer_offsets", "__transaction_state"
 PRODUCER = 7
 
 
-def data(role: str, first: int, last: int, sequence: int, *, epoch: int = 0, producer: int = PRODUCER) -> Entry:
+def data(role: str, first: int, last: int, sequence: int, *, epoch: int = 0, producer: int = PRODUCER) -> LogEntry:
     """A batch of a transaction."""
-    return Entry("data", role, 0, first, last, producer, epoch, sequence, sequence + last - first)
+    return LogEntry("data", role, 0, first, last, producer, epoch, sequence, sequence + last - first)
 
 
-def outside(role: str, first: int, last: int) -> Entry:
+def outside(role: str, first: int, last: int) -> LogEntry:
     """A batch of no transaction."""
-    return Entry("data", role, 0, first, last, -1, -1, transactional=False)
+    return LogEntry("data", role, 0, first, last, -1, -1, transactional=False)
 
 
-def marker(role: str, offset: int, kind: str = "COMMIT", *, epoch: int = 0, producer: int = PRODUCER) -> Entry:
+def marker(role: str, offset: int, kind: str = "COMMIT", *, epoch: int = 0, producer: int = PRODUCER) -> LogEntry:
     """The end of a transaction in a log."""
-    return Entry(kind, role, 0, offset, offset, producer, epoch)
+    return LogEntry(kind, role, 0, offset, offset, producer, epoch)
 
 
-def position(offset: int, reached: int, *, epoch: int = 0, producer: int = PRODUCER, at: int = 0) -> Entry:
+def position(offset: int, reached: int, *, epoch: int = 0, producer: int = PRODUCER, at: int = 0) -> LogEntry:
     """A position in the input that is committed."""
-    return Entry(
+    return LogEntry(
         "position", OFFSETS, 0, offset, offset, producer, epoch, of_role="input", of_partition=0, position=reached,
         timestamp=at,
     )  # fmt: skip
@@ -41,10 +41,10 @@ def position(offset: int, reached: int, *, epoch: int = 0, producer: int = PRODU
 
 def decisions(
     offset: int, kind: str = "PrepareCommit", roles: Sequence[str] = (OUTPUT, CHANGELOG, OFFSETS), epoch: int = 0
-) -> list[Entry]:
+) -> list[LogEntry]:
     """What the coordinator decided about a transaction in these logs."""
     return [
-        Entry(kind, COORDINATOR, 0, offset, offset, PRODUCER, epoch, of_role=role, of_partition=0) for role in roles
+        LogEntry(kind, COORDINATOR, 0, offset, offset, PRODUCER, epoch, of_role=role, of_partition=0) for role in roles
     ]
 
 
@@ -63,7 +63,7 @@ class Specimen:
     """The log of one trial, what readers saw of it, and the witnesses that must be found, no more and no less."""
 
     name: str
-    entries: list[Entry]
+    entries: list[LogEntry]
     topics: dict[str, list[Record]]
     ended: int = 1
     punctuated: int = 0
@@ -77,11 +77,11 @@ class Specimen:
         facts = {"ended": self.ended, "punctuated": self.punctuated, "waits": self.waits, "partitions": 1}
         return facts if self.idle is None else {**facts, "idle": self.idle}
 
-    def without(self, *gone: Entry) -> list[Entry]:
+    def without(self, *gone: LogEntry) -> list[LogEntry]:
         """Its entries without some."""
         return [entry for entry in self.entries if entry not in gone]
 
-    def changed(self, old: Entry, **fields: Any) -> list[Entry]:
+    def changed(self, old: LogEntry, **fields: Any) -> list[LogEntry]:
         """Its entries, one of them with other fields."""
         return [replace(entry, **fields) if entry == old else entry for entry in self.entries]
 

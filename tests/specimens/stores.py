@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onceproof.model.record import Record
-from onceproof.model.run_folder import Dump
+from onceproof.model.run_folder import StoreDump
 
 # Keys 1 to 3, of which 2 is deleted and 1 changed; offsets 4 and 8 are markers of transactions.
 CHANGELOG = [
@@ -32,13 +32,13 @@ class Specimen:
     dumps: list[Held]
     wrong: list[tuple[str, int, str, str, str]] = field(default_factory=list)
 
-    def write(self, folder: Path) -> list[Dump]:
+    def write(self, folder: Path) -> list[StoreDump]:
         """Write the dumps as an instance does."""
         folder.mkdir()
         for instance, partition, role, offset, entries in self.dumps:
             file = folder / f"{instance}.seen.{partition}.{role}.{offset}.csv"
             file.write_text("".join(f"{key},{value}\n" for key, value in entries.items()))
-        return [Dump.of(file) for file in sorted(folder.glob("*.csv"))]
+        return [StoreDump.of(file) for file in sorted(folder.glob("*.csv"))]
 
 
 ACTIVE, STANDBY = ("one", 0, "active", 9, WHOLE), ("two", 0, "standby", 8, WHOLE)

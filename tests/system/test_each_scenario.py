@@ -29,8 +29,8 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline import steps
 from onceproof.results.judging import collection_errors, disagreements, spark_counts
 from onceproof.scenarios import SCENARIOS, app
-from onceproof.scenarios.explaining import concerned_in
-from onceproof.spark import collect_and_check, compiled_for
+from onceproof.scenarios.explaining import find_concerned_in
+from onceproof.spark import choose_compiler, collect_and_check
 from tests.conftest import HERE, UNDISTURBED, a_run_id
 from tests.net import NOTED, digest_of, is_due
 from tests.present import present
@@ -151,7 +151,7 @@ def net(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             steps.prepare(run)
             drive(run)
             steps.end_trials(run)
-            collect_and_check(run, env=compiled_for(len(trials)))
+            collect_and_check(run, env=choose_compiler(len(trials)))
             yield run
         finally:
             steps.stop_clusters(run)
@@ -245,7 +245,9 @@ def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net
     assert (outcome.fault.name if outcome.fault else "none") == small.fault
     assert reading.unexplained == {}
     assert reading.anomalies.keys() == small.anomalies
-    assert {issue.key for issue in concerned_in(trial, reading.anomalies)} == ({small.known} if small.known else set())
+    assert {issue.key for issue in find_concerned_in(trial, reading.anomalies)} == (
+        {small.known} if small.known else set()
+    )
 
 
 @pytest.mark.parametrize("small", gate(PLANTED))

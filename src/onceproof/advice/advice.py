@@ -8,7 +8,7 @@ from onceproof.model.errors import ExitCode
 SCHEMA = 1  # of the JSON; it changes when a field is removed or changes its meaning, not when one is added
 
 
-class Answer(StrEnum):
+class UpgradeAnswer(StrEnum):
     """The answer: how much is known against the change."""
 
     NOTHING = "nothing known against it"
@@ -19,13 +19,13 @@ class Answer(StrEnum):
     def exit_code(self) -> ExitCode:
         """The exit code of the command."""
         return {
-            Answer.NOTHING: ExitCode.OK,
-            Answer.SOMETHING: ExitCode.ANOMALY,
-            Answer.UNKNOWN: ExitCode.INCONCLUSIVE,
+            UpgradeAnswer.NOTHING: ExitCode.OK,
+            UpgradeAnswer.SOMETHING: ExitCode.ANOMALY,
+            UpgradeAnswer.UNKNOWN: ExitCode.INCONCLUSIVE,
         }[self]
 
 
-class Kind(StrEnum):
+class SourceKind(StrEnum):
     """The kinds of source: a row of the registry, a cell of a run or of the atlas, or what is read elsewhere."""
 
     ISSUE = "issue"
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 class Source:
     """Where a sentence comes from: the key of a row, the key of a cell with its run, or a citation."""
 
-    kind: Kind
+    kind: SourceKind
     name: str
     run: str | None = None
     url: str | None = None
@@ -117,7 +117,7 @@ class Advice:
     schema: int
     current: str
     target: str
-    answer: Answer
+    answer: UpgradeAnswer
     exit_code: int
     headline: str
     against: tuple[Said, ...]

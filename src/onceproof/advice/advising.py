@@ -4,14 +4,25 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from onceproof.advice.advice import SCHEMA, Advice, Answer, Gap, Issue, Kind, LeftOut, MeasuredCell, Said, Source
-from onceproof.advice.uses import needs_of, never_used, promises_looked_at, unused
+from onceproof.advice.advice import (
+    SCHEMA,
+    Advice,
+    Gap,
+    Issue,
+    LeftOut,
+    MeasuredCell,
+    Said,
+    Source,
+    SourceKind,
+    UpgradeAnswer,
+)
+from onceproof.advice.uses import find_unused, needs_of, never_used, promises_looked_at
 from onceproof.model.application import Application, can_have, describe
 from onceproof.model.cell import Cell
-from onceproof.model.compared import Comparison
+from onceproof.model.compared import TopologyComparison
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import Judgement
-from onceproof.model.known_issues import LATER, OF_BROKERS, KnownIssue, Registry
+from onceproof.model.known_issues import LATER, OF_BROKERS, IssueRegistry, KnownIssue
 from onceproof.model.matrices import BROKER
 from onceproof.model.matrix import Offer
 from onceproof.model.promise import OF_APPLICATIONS, PROMISES
@@ -19,12 +30,14 @@ from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.results.measured import Measured
 
-GUIDE = Source(Kind.DOCUMENT, "Kafka Streams' upgrade guide", url="https://kafka.apache.org/43/streams/upgrade-guide/")
-RESTARTS = Source(Kind.DOCUMENT, "docs/scenarios/crash.md, own runs with a restart on another release")
-SCENARIOS = Source(Kind.DOCUMENT, "docs/scenarios")
-RUNS = Source(Kind.DOCUMENT, "docs/applications.md, own runs of the application")
-RESULTS = Source(Kind.DOCUMENT, "the results database")
-COMPARED = Source(Kind.DOCUMENT, "onceproof compare, of your topology on both releases")
+GUIDE = Source(
+    SourceKind.DOCUMENT, "Kafka Streams' upgrade guide", url="https://kafka.apache.org/43/streams/upgrade-guide/"
+)
+RESTARTS = Source(SourceKind.DOCUMENT, "docs/scenarios/crash.md, own runs with a restart on another release")
+SCENARIOS = Source(SourceKind.DOCUMENT, "docs/scenarios")
+RUNS = Source(SourceKind.DOCUMENT, "docs/applications.md, own runs of the application")
+RESULTS = Source(SourceKind.DOCUMENT, "the results database")
+COMPARED = Source(SourceKind.DOCUMENT, "onceproof compare, of your topology on both releases")
 
 
 @dataclass(frozen=True)
@@ -48,23 +61,23 @@ class OwnRun:
         """In a sentence."""
         releases = f"{self.streams} → {self.restart_on}" if self.restart_on else str(self.streams)
         message = f"{releases}, fault {self.fault}: {self.judgement}. {self.reason}"
-        return Said(message, (Source(Kind.DOCUMENT, f"app run {self.run}"),))
+        return Said(message, (Source(SourceKind.DOCUMENT, f"app run {self.run}"),))
 
 
 @dataclass(frozen=True)
-class Question:
+class UpgradeQuestion:
     """The question, and all that is known."""
 
     current: Release
     target: Release
-    registry: Registry
+    registry: IssueRegistry
     catalogue: Mapping[str, Offer]
     measured: Sequence[Measured]
     application: Application | None = None
     releases: Collection[Release] = ()  # that one might go to instead
     own: tuple[OwnRun, ...] | None = None  # of the application of one's own that is asked about
     takes: str | None = None  # how long what is lacking would take, for people
-    topology: Comparison | None = None  # what changes of the topology of the application of one's own
+    topology: TopologyComparison | None = None  # what changes of the topology of the application of one's own
 
     def __post_init__(self) -> None:
         """Refuse a pointless question.
@@ -130,10 +143,10 @@ class Question:
         return sorted(showing or own, key=lambda variant: variant != offer.positive_control[0])
 
 
-def advise(question: Question) -> Advice:
+def advise(question: UpgradeQuestion) -> Advice:
     """The answer."""
     gaps = tuple(sorted(_gaps(question), key=lambda gap: not gap.is_needed))
-    gained, left = _gained(question, question.target), _gained(question, question.current, question.target)
+    gained, left = _find_gained(question, question.target), _find_gained(question, question.current, question.target)
     against = tuple(_against(question, gained))
     answer = _answer(against, gaps)
     better = better_targets(question)
@@ -155,13 +168,13 @@ def advise(question: Question) -> Advice:
         tuple(map(_cell, sorted(question.cells, key=lambda measured: _order(question, measured.cell)))),
         gaps,
         None if question.application is None else dict(question.application.uses),
-        tuple(_left_out(question)),
+        tuple(_find_left_out(question)),
         tuple(_issue(question, issue) for issue in way),
         tuple(run.said for run in question.own or ()),
     )
 
 
-def _gained(question: Question, having: Release, lacking: Release | None = None) -> list[KnownIssue]:
+def _find_gained(question: UpgradeQuestion, having: Release, lacking: Release | None = None) -> list[KnownIssue]:
     """The issues that one release has and the other (the current one, if not given) does not.
 
     Without those of a feature that the other one lacks, as no application there uses it.
@@ -170,14 +183,14 @@ def _gained(question: Question, having: Release, lacking: Release | None = None)
     return [i for i in question.issues if i.is_in(having) and not i.is_in(other) and can_have(i.needs, other)]
 
 
-def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> Answer:
+def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> UpgradeAnswer:
     if against:
-        return Answer.SOMETHING
-    return Answer.UNKNOWN if any(gap.is_needed for gap in gaps) else Answer.NOTHING
+        return UpgradeAnswer.SOMETHING
+    return UpgradeAnswer.UNKNOWN if any(gap.is_needed for gap in gaps) else UpgradeAnswer.NOTHING
 
 
 def _headline(
-    question: Question, answer: Answer, against: Sequence[Said], gaps: Iterable[Gap], left: int, met: int
+    question: UpgradeQuestion, answer: UpgradeAnswer, against: Sequence[Said], gaps: Iterable[Gap], left: int, met: int
 ) -> str:
     way = f"{question.current} to {question.target}{' (a downgrade)' if question.is_back else ''}"
     needed = sum(gap.is_needed for gap in gaps)
@@ -197,7 +210,7 @@ def _count(number: int, one: str, several: str) -> str:
 # --- what is known against it ----------------------------------------------------------------------------------------
 
 
-def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]:
+def _against(question: UpgradeQuestion, gained: Iterable[KnownIssue]) -> Iterator[Said]:
     current, target = question.current, question.target
     if reason := question.refusal(current, target):
         yield Said(f"{target} cannot continue with the state of {current}: {reason}", (GUIDE, RESTARTS))
@@ -206,7 +219,7 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
     for issue in gained:
         text = f"{target} has {issue.key}, which {current} has not: {issue.symptom} When: {issue.condition}"
         yield Said(text, _row(question, issue))
-    for issue in _carried(question):
+    for issue in _find_carried(question):
         yield Said(
             f"What a crash on {current} leaves behind is trusted by {target}, too ({issue.key}): {issue.symptom}",
             _row(question, issue, carried=True),
@@ -222,14 +235,14 @@ def _against(question: Question, gained: Iterable[KnownIssue]) -> Iterator[Said]
         yield Said(f"Your application is red on the way, and not on {current}: {run.said.text}", run.said.sources)
 
 
-def _own_gained(question: Question) -> Iterator[OwnRun]:
+def _own_gained(question: UpgradeQuestion) -> Iterator[OwnRun]:
     """The red runs of one's own application that have to do with the target, if it is not as red where it is now."""
     runs = [run for run in question.own or () if run.judgement is Judgement.RED]
     here = {run.fault for run in runs if run.way == (question.current, None)}
     yield from (run for run in runs if (run.restart_on or run.streams) == question.target and run.fault not in here)
 
 
-def _carried(question: Question) -> list[KnownIssue]:
+def _find_carried(question: UpgradeQuestion) -> list[KnownIssue]:
     """The issues of the current release whose damage is carried along, whatever the target has, if it can be."""
     if question.refusal(question.current, question.target):
         return []
@@ -240,7 +253,7 @@ def _carried(question: Question) -> list[KnownIssue]:
 
 
 def _to_do(
-    question: Question,
+    question: UpgradeQuestion,
     gained: Sequence[KnownIssue],
     way: Iterable[KnownIssue],
     better: Sequence[Release],
@@ -250,7 +263,7 @@ def _to_do(
     yield from (_alternative(question, release) for release in better)
     for issue in gained:
         yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
-    for issue in _carried(question):
+    for issue in _find_carried(question):
         text = f"Close the application cleanly before the change: a crash on {current} survives it ({issue.key})."
         yield Said(text, _row(question, issue, carried=True))
     if question.topology and question.topology.grave:
@@ -279,14 +292,14 @@ def _to_do(
         yield Said(text, tuple(dict.fromkeys(sources)))
 
 
-def _alternative(question: Question, other: Release) -> Said:
+def _alternative(question: UpgradeQuestion, other: Release) -> Said:
     """A release that may be better than the target: the issues that only one of them has."""
     target = question.target
     (has, gains), (target_has, target_gains) = _burden(question, other), _burden(question, target)
-    only, only_target = _gained(question, other, target), _gained(question, target, other)
+    only, only_target = _find_gained(question, other, target), _find_gained(question, target, other)
     numbers = f"It has {has} known issues, {gains} of them new; {target} has {target_has}, {target_gains} of them new."
     differ = [
-        f"Only {release} has {_listed([issue.key for issue in issues])}."
+        f"Only {release} has {_join_names([issue.key for issue in issues])}."
         for release, issues in ((other, only), (target, only_target))
         if issues
     ]
@@ -296,12 +309,12 @@ def _alternative(question: Question, other: Release) -> Said:
     return Said(text, tuple(map(_of_row, counted)))
 
 
-def _listed(keys: Sequence[str]) -> str:
+def _join_names(keys: Sequence[str]) -> str:
     """Keys, some of which have commas, in a sentence."""
     return "; ".join(keys)
 
 
-def better_targets(question: Question) -> list[Release]:
+def better_targets(question: UpgradeQuestion) -> list[Release]:
     """The newest better release of the target's line, and the best of all, if there are any.
 
     A release is better if it has fewer known issues than the target, or as many, of which fewer are new. A way back
@@ -317,15 +330,15 @@ def better_targets(question: Question) -> list[Release]:
     return list(dict.fromkeys([*of_line, *best]))
 
 
-def _burden(question: Question, release: Release) -> tuple[int, int]:
+def _burden(question: UpgradeQuestion, release: Release) -> tuple[int, int]:
     """How many known issues a release has, and how many of them the current one has not."""
-    return sum(issue.is_in(release) for issue in question.issues), len(_gained(question, release))
+    return sum(issue.is_in(release) for issue in question.issues), len(_find_gained(question, release))
 
 
 # --- issues and cells ------------------------------------------------------------------------------------------------
 
 
-def _issue(question: Question, issue: KnownIssue) -> Issue:
+def _issue(question: UpgradeQuestion, issue: KnownIssue) -> Issue:
     return Issue(
         issue.key,
         issue.title,
@@ -336,20 +349,20 @@ def _issue(question: Question, issue: KnownIssue) -> Issue:
         issue.ranges,
         tuple(map(str, issue.fixed)),
         issue.sources,
-        _shown_by(question, issue),
+        _find_sources(question, issue),
     )
 
 
-def _row(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
+def _row(question: UpgradeQuestion, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
     """The row of an issue, and the cells that show it."""
-    return (_of_row(issue), *_shown_by(question, issue, carried))
+    return (_of_row(issue), *_find_sources(question, issue, carried))
 
 
 def _of_row(issue: KnownIssue) -> Source:
-    return Source(Kind.ISSUE, issue.key, url=issue.url)
+    return Source(SourceKind.ISSUE, issue.key, url=issue.url)
 
 
-def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
+def _find_sources(question: UpgradeQuestion, issue: KnownIssue, carried: bool = False) -> tuple[Source, ...]:
     """The cells that say something about an issue; `carried`: those that go from the current release to the target."""
     way = (question.current, question.target)
     return tuple(
@@ -363,7 +376,7 @@ def _shown_by(question: Question, issue: KnownIssue, carried: bool = False) -> t
 
 
 def _source(measured: Measured) -> Source:
-    return Source(Kind.ATLAS if measured.by else Kind.CELL, measured.cell.key, measured.run)
+    return Source(SourceKind.ATLAS if measured.by else SourceKind.CELL, measured.cell.key, measured.run)
 
 
 def _cell(measured: Measured) -> MeasuredCell:
@@ -389,7 +402,7 @@ def _cell(measured: Measured) -> MeasuredCell:
     )
 
 
-def _order(question: Question, cell: Cell) -> tuple[object, ...]:
+def _order(question: UpgradeQuestion, cell: Cell) -> tuple[object, ...]:
     ways = [(question.target, None), (question.current, question.target), (question.current, None)]
     way = (cell.streams, cell.restart_on)
     scenarios = list(question.catalogue)
@@ -399,9 +412,9 @@ def _order(question: Question, cell: Cell) -> tuple[object, ...]:
 # --- what was not checked ---------------------------------------------------------------------------------------------
 
 
-def _gaps(question: Question) -> Iterator[Gap]:
+def _gaps(question: UpgradeQuestion) -> Iterator[Gap]:
     current, target = question.current, question.target
-    yield from (_needed(question, cell) for cell in lacking(question))
+    yield from (_name_gap(question, cell) for cell in lacking(question))
     for way in ((current, None), (target, current)):
         cells = [cell for scenario in question.catalogue if (cell := _missing(question, scenario, *way))]
         if cells:
@@ -425,7 +438,7 @@ def _gaps(question: Question) -> Iterator[Gap]:
             yield Gap(f"Brokers {', '.join(issue.ranges)}", why, False, None, (_of_row(issue),))
 
 
-def _blind(question: Question) -> Iterator[Gap]:
+def _blind(question: UpgradeQuestion) -> Iterator[Gap]:
     """The variants in which nothing else can be seen of what an issue shows, on the target and all later releases."""
     for issue in question.issues:
         if not (issue.is_in(question.target) and issue.has_no_end(question.target)):
@@ -442,7 +455,7 @@ def _blind(question: Question) -> Iterator[Gap]:
             yield Gap(f"Blind here: {where}", why, False, None, (_of_row(issue),))
 
 
-def _of_own(question: Question) -> Iterator[Gap]:
+def _of_own(question: UpgradeQuestion) -> Iterator[Gap]:
     """Where one's own application was not run, or said nothing; the answer waits for the target alone."""
     if question.own is None:
         return
@@ -459,7 +472,7 @@ def _of_own(question: Question) -> Iterator[Gap]:
 
 
 def _missing(
-    question: Question, scenario: str, streams: Release, restart: Release | None, rolling: bool = False
+    question: UpgradeQuestion, scenario: str, streams: Release, restart: Release | None, rolling: bool = False
 ) -> Cell | None:
     """The cell to run if a scenario was run in none of the variants that would show something.
 
@@ -470,10 +483,10 @@ def _missing(
         Cell(scenario, variant, streams, broker, restart) for variant in question.probes(scenario, rolling=rolling)
     )
     can = [cell for cell in cells if offer.refuse(cell) is None]
-    return None if not can or any(measured.is_decided for measured in _tried(question, can[0])) else can[0]
+    return None if not can or any(measured.is_decided for measured in _find_measurements(question, can[0])) else can[0]
 
 
-def _tried(question: Question, cell: Cell) -> list[Measured]:
+def _find_measurements(question: UpgradeQuestion, cell: Cell) -> list[Measured]:
     """The measurements with the scenario and the releases of a cell, in variants that would show something."""
     variants = question.probes(cell.scenario, rolling=question.rolls(cell))
     return [
@@ -484,9 +497,9 @@ def _tried(question: Question, cell: Cell) -> list[Measured]:
     ]
 
 
-def _needed(question: Question, cell: Cell) -> Gap:
+def _name_gap(question: UpgradeQuestion, cell: Cell) -> Gap:
     what = f"{cell.releases}{', rolling' if question.rolls(cell) else ''}: {cell.scenario}"
-    if not (tried := _tried(question, cell)):
+    if not (tried := _find_measurements(question, cell)):
         return Gap(what, "No cell was run here, and the atlas has none.", True, cell.key, (RESULTS,))
     last = tried[0]
     by = f", {last.by}" if last.by else ""
@@ -494,18 +507,18 @@ def _needed(question: Question, cell: Cell) -> Gap:
     return Gap(what, why, True, cell.key, (_source(last),))
 
 
-def _features(question: Question) -> Iterator[Gap]:
+def _features(question: UpgradeQuestion) -> Iterator[Gap]:
     """Features that no cell of the target used: those that the application has; else those that no scenario has."""
     if question.application is None:
         lacking, is_needed, why = never_used(), False, "No scenario has it."
     else:
-        lacking = unused(question.application.uses, _variants(_on_target(question)))
+        lacking = find_unused(question.application.uses, _variants(_on_target(question)))
         is_needed, why = True, f"No cell on {question.target} had it, and the application has."
     for name, values in lacking.items():
         yield Gap(f"An application with {describe(name, values)}", why, is_needed, None, (SCENARIOS,))
 
 
-def _on_target(question: Question) -> list[Measured]:
+def _on_target(question: UpgradeQuestion) -> list[Measured]:
     """The decided cells that ran on the target."""
     return [measured for measured in question.cells if measured.is_decided and measured.cell.running == question.target]
 
@@ -514,7 +527,7 @@ def _variants(cells: Iterable[Measured]) -> list[tuple[str, str]]:
     return [(measured.cell.scenario, measured.cell.variant) for measured in cells]
 
 
-def _promises(question: Question) -> Iterator[Gap]:
+def _promises(question: UpgradeQuestion) -> Iterator[Gap]:
     current = _variants(
         measured for measured in _on_target(question) if measured.is_current
     )  # an earlier one had fewer
@@ -529,7 +542,7 @@ def _promises(question: Question) -> Iterator[Gap]:
 # --- what does not concern the application ---------------------------------------------------------------------------
 
 
-def _left_out(question: Question) -> Iterator[LeftOut]:
+def _find_left_out(question: UpgradeQuestion) -> Iterator[LeftOut]:
     for issue in question.registry.issues:
         here = issue.is_in(question.current) or issue.is_in(question.target)
         here = here or issue.is_between(question.current, question.target)
@@ -546,7 +559,7 @@ def _left_out(question: Question) -> Iterator[LeftOut]:
 # --- what would fill the gaps ----------------------------------------------------------------------------------------
 
 
-def lacking(question: Question) -> list[Cell]:
+def lacking(question: UpgradeQuestion) -> list[Cell]:
     """The cells that fill the gaps that the answer depends on."""
     current, target = question.current, question.target
     ways = ((target, None, False), (current, target, False), (current, target, True), (target, current, True))

@@ -4,25 +4,25 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from onceproof.advice.advising import OwnRun, Question
-from onceproof.atlas.shipped import known_cells, shipped_releases
+from onceproof.advice.advising import OwnRun, UpgradeQuestion
+from onceproof.atlas.shipped import count_releases, select_cells
 from onceproof.harness import harness_versions
 from onceproof.installation import Installation
 from onceproof.lab.applications import uses_on
 from onceproof.lab.comparing import compare_application
-from onceproof.lab.releases import published_releases, remembered_releases
+from onceproof.lab.releases import list_published, read_remembered_releases
 from onceproof.model.application import Application, parse_application
 from onceproof.model.cell import Cell, is_run_id
-from onceproof.model.compared import Comparison
+from onceproof.model.compared import TopologyComparison
 from onceproof.model.errors import UsageError
 from onceproof.model.judged import AppAnswer
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import MATRICES
 from onceproof.model.matrix import Request, by_registry
 from onceproof.model.release import CLAIMED, Release
-from onceproof.results.seen import judged_releases, seen_releases
+from onceproof.results.seen import read_judged, read_seen
 from onceproof.scenarios import CATALOGUE
-from onceproof.scenarios.declared import Application as Declared
+from onceproof.scenarios.declared import DeclaredApplication as Declared
 
 
 def ask(
@@ -31,8 +31,8 @@ def ask(
     url: str,
     application: Application | None = None,
     own: tuple[OwnRun, ...] | None = None,
-    topology: Comparison | None = None,
-) -> Question:
+    topology: TopologyComparison | None = None,
+) -> UpgradeQuestion:
     """The question, with all that is known here.
 
     `own` are the runs of a user application, and `topology` is what changes of its topology.
@@ -42,19 +42,19 @@ def ask(
         HarnessError: the database refuses.
     """
     releases = (current, target)
-    cells = known_cells(url, releases, harness_versions())
-    known = known_releases(url)
-    return Question(current, target, registry(), CATALOGUE, cells, application, known, own, topology=topology)
+    cells = select_cells(url, releases, harness_versions())
+    known = list_known_releases(url)
+    return UpgradeQuestion(current, target, registry(), CATALOGUE, cells, application, known, own, topology=topology)
 
 
-def known_releases(url: str) -> list[Release]:
+def list_known_releases(url: str) -> list[Release]:
     """The releases that are named here, newest first: by the registry, a matrix, a run, the atlas or `release_watch`.
 
     Raises:
         HarnessError: the database refuses.
     """
     planned = {Release.parse(text) for matrix in MATRICES.values() for text in matrix.releases()}
-    seen = {*judged_releases(url), *seen_releases(url), *shipped_releases()}
+    seen = {*read_judged(url), *read_seen(url), *count_releases()}
     return sorted({*by_registry(registry()).releases, *planned, *seen}, reverse=True)
 
 
@@ -65,11 +65,11 @@ def check_releases(releases: Iterable[Release], url: str, installation: Installa
         UsageError: one is not published.
         HarnessError: the database refuses, or Maven cannot be reached.
     """
-    kept = remembered_releases(installation)
-    known = {*known_releases(url), *(kept.releases if kept else ())}
+    kept = read_remembered_releases(installation)
+    known = {*list_known_releases(url), *(kept.releases if kept else ())}
     if not (unknown := [release for release in releases if release not in known]):
         return
-    published = published_releases(installation, pre_releases=True)
+    published = list_published(installation, pre_releases=True)
     for release in unknown:
         if release not in published:
             raise UsageError(f"Kafka {release} is not published; `onceproof releases` lists what is.")
@@ -90,7 +90,7 @@ def read_application(file: Path) -> Application:
         ) from None
 
 
-def found_application(installation: Installation, folder: Path, release: Release) -> Application | None:
+def find_application(installation: Installation, folder: Path, release: Release) -> Application | None:
     """The features that a running application uses on a release: found in its topology, and corrected as its file says
     (`uses`).
 
@@ -105,7 +105,7 @@ def found_application(installation: Installation, folder: Path, release: Release
     return Application({**found, **corrected}) if found or corrected else None
 
 
-def changes_of(installation: Installation, folder: Path, way: tuple[Release, Release]) -> Comparison | None:
+def changes_of(installation: Installation, folder: Path, way: tuple[Release, Release]) -> TopologyComparison | None:
     """The changes of the topology of an application from one release to another; None of a command, which hides it.
 
     Raises:
@@ -128,7 +128,7 @@ def own_runs(folder: Path, runs: Path, releases: Collection[Release]) -> tuple[O
     folder = Declared.read(folder).folder
     found: dict[tuple[Release, Release | None, str], OwnRun] = {}
     for file in sorted(runs.glob("*/app.json"), reverse=True):
-        answer = AppAnswer.known(file)
+        answer = AppAnswer.read_known(file)
         if answer is None or Path(answer.application) != folder or not is_run_id(file.parent.name):
             continue
         for row in answer.releases:

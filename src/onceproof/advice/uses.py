@@ -50,10 +50,10 @@ def promises_looked_at(name: str, variant: str) -> frozenset[str]:
 def never_used() -> Mapping[str, tuple[Value, ...]]:
     """The features, and their values, that no variant of any scenario uses; False: without the feature."""
     variants = [(name, variant) for name, scenario_ in SCENARIOS.items() for variant in scenario_.variants]
-    return unused({name: feature.values for name, feature in FEATURES.items()}, variants)
+    return find_unused({name: feature.values for name, feature in FEATURES.items()}, variants)
 
 
-def unused(
+def find_unused(
     features: Mapping[str, Iterable[Value]], variants: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Value, ...]]:
     """The values of these features that none of the variants (scenario, variant) uses; False: without the feature."""

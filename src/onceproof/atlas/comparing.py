@@ -8,7 +8,7 @@ from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
-from onceproof.results.history import Change, JudgedCell, compare
+from onceproof.results.history import CellChange, JudgedCell, compare
 
 WORSE = ("newly red", "newly unexplained")
 
@@ -26,22 +26,22 @@ class Coverage:
 
 def differences(
     old: Iterable[Measurement], new: Iterable[Measurement], harness: Mapping[str, str]
-) -> tuple[list[Change], list[Cell]]:
+) -> tuple[list[CellChange], list[Cell]]:
     """The changes from one atlas to another, cell by cell, the worst first; and the cells that are gone."""
     before, after = standing(old, harness), standing(new, harness)
     changes = compare(
-        [_judged(measurement) for measurement in after.values()],
-        {cell: [_judged(measurement)] for cell, measurement in before.items()},
+        [_strip_seconds(measurement) for measurement in after.values()],
+        {cell: [_strip_seconds(measurement)] for cell, measurement in before.items()},
     )
     return changes, [cell for cell in before if cell not in after]
 
 
-def is_worse(changes: Iterable[Change]) -> bool:
+def is_worse(changes: Iterable[CellChange]) -> bool:
     """Whether a cell is newly red, or its red is no longer explained."""
     return any(change.kind in WORSE for change in changes)
 
 
-def _judged(measurement: Measurement) -> JudgedCell:
+def _strip_seconds(measurement: Measurement) -> JudgedCell:
     """As the history has it, without seconds: two machines differ in them."""
     return JudgedCell(
         measurement.run,
@@ -62,7 +62,7 @@ def coverage(
     cells = {*possible, *found}
     number = Counter(cell.running for cell in cells)
     return [
-        _covered(
+        _measure_coverage(
             release,
             [measurement for cell, measurement in found.items() if cell.running == release],
             number[release],
@@ -72,7 +72,9 @@ def coverage(
     ]
 
 
-def _covered(release: Release, measured: list[Measurement], possible: int, harness: Mapping[str, str]) -> Coverage:
+def _measure_coverage(
+    release: Release, measured: list[Measurement], possible: int, harness: Mapping[str, str]
+) -> Coverage:
     verdicts = Counter(measurement.verdict for measurement in measured)
     counts = {verdict: verdicts[verdict] for verdict in Verdict if verdict in verdicts}
     return Coverage(

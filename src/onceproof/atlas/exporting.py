@@ -8,12 +8,12 @@ from typing import Any
 from filelock import FileLock
 
 from onceproof.atlas.file import read_atlas, write_atlas
-from onceproof.atlas.measurement import ControlSeen, Measurement, merged
+from onceproof.atlas.measurement import ControlSeen, Measurement, merge
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.files import Outcome, Reading, VerdictRow
-from onceproof.model.json_file import check_target, encoded, read_json
+from onceproof.model.json_file import check_target, encode, read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import commit_of
@@ -37,7 +37,7 @@ class Exported:
     left_out: Mapping[str, str]  # `run cell`
 
 
-def exported(runs: Iterable[RunFolder]) -> Exported:
+def export(runs: Iterable[RunFolder]) -> Exported:
     """The measurements of judged runs, without paths, hosts and people.
 
     Left out are errors, which say nothing about Kafka, builds, and brokers of which the release is only claimed.
@@ -52,12 +52,12 @@ def exported(runs: Iterable[RunFolder]) -> Exported:
         trials, rows = run.trials_by_cell(), VerdictRow.read_all(run.verdicts_file)
         redaction = Redaction.of(run)
         for row in rows:
-            if reason := _refused(row):
+            if reason := _explain_refusal(row):
                 left_out[f"{run.run_id} {row.cell}"] = reason
             else:
                 measurement = _measurement(run, created, row, trials.get(row.as_cell, ()), rows)
-                found.append(decoded(Measurement, redaction.data(encoded(measurement))))
-    return Exported(merged(found), left_out)
+                found.append(decode(Measurement, redaction.data(encode(measurement))))
+    return Exported(merge(found), left_out)
 
 
 def append(file: Path, run: RunFolder) -> Exported:
@@ -69,15 +69,15 @@ def append(file: Path, run: RunFolder) -> Exported:
         UsageError: the file is no atlas.
         HarnessError: the run is incomplete or damaged, or the disk is full or read-only.
     """
-    found = exported([run])
+    found = export([run])
     check_target(file)
     with FileLock(f"{file}.lock"):
         before = read_atlas(file) if file.exists() else ()
-        write_atlas(file, merged(before, found.measurements))
+        write_atlas(file, merge(before, found.measurements))
     return found
 
 
-def _refused(row: VerdictRow) -> str | None:
+def _explain_refusal(row: VerdictRow) -> str | None:
     """Why a verdict does not belong into an atlas, if it does not."""
     cell = row.as_cell
     if row.verdict is Verdict.ERROR:
@@ -155,6 +155,6 @@ def _controls(row: VerdictRow, rows: Sequence[VerdictRow]) -> Iterable[ControlSe
 
 def to_json(measurement: Measurement) -> dict[str, object]:
     """A measurement for other programs, with the key of its cell and its version, without its timeline."""
-    data: dict[str, Any] = encoded(measurement)
+    data: dict[str, Any] = encode(measurement)
     del data["timeline"]
     return {"key": measurement.cell.key, **data, "version": measurement.version}

@@ -15,9 +15,9 @@ from typing import Any
 
 from onceproof.atlas.measurement import Measurement
 from onceproof.model.cell import Cell
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded, replacing
+from onceproof.model.json_file import encode, replacing
 
 SCHEMA = 1  # of the file; it changes when a column is removed or changes its meaning
 AXES = ("scenario", "variant", "streams", "restart_on", "broker")
@@ -109,7 +109,7 @@ def _measurements(file: Path, names: Collection[str], rows: Iterable[tuple[Any, 
             data = dict(zip(names, row, strict=True))
             data |= {name: json.loads(data[name]) for name in IN_JSON if name in names}
             cell = Cell.from_dict({name: data.pop(name) for name in AXES})
-            yield decoded(Measurement, {"cell": cell.to_dict(), **data})
+            yield decode(Measurement, {"cell": cell.to_dict(), **data})
         except (ValueError, TypeError, KeyError, UsageError) as error:
             raise UsageError(
                 f"{file} has a measurement that cannot be read (row {number}: {error}): export it again."
@@ -117,7 +117,7 @@ def _measurements(file: Path, names: Collection[str], rows: Iterable[tuple[Any, 
 
 
 def _row(measurement: Measurement) -> tuple[Any, ...]:
-    data = encoded(measurement)
+    data = encode(measurement)
     flat = {**data.pop("cell"), **data}
     flat |= {name: json.dumps(flat[name], sort_keys=True, separators=(",", ":")) for name in IN_JSON}
     return tuple(str(value) if name == "verdict" else value for name, value in ((n, flat[n]) for n in COLUMNS))

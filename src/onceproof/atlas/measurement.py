@@ -84,7 +84,7 @@ class Measurement:
         return (cell.scenario, cell.variant, cell.streams, restart, cell.broker, self.created, self.run)
 
 
-def merged(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
+def merge(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """All measurements of several atlases, in order, those that say nothing more left out (`thinned`).
 
     Raises:
@@ -101,10 +101,10 @@ def merged(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
                 f"({other.verdict} and {measurement.verdict}): export that run again, and leave out what was "
                 "exported before."
             )
-    return thinned(found.values())
+    return thin_out(found.values())
 
 
-def thinned(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
+def thin_out(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """The newest red and the newest other decided one of each cell and harness; the newest if none decided.
 
     A red is proof, so no later green takes its place. Whatever else was measured adds nothing that people look up.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from onceproof.installation import Installation
-from onceproof.lab.releases import remembered_releases
+from onceproof.lab.releases import read_remembered_releases
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
@@ -21,18 +21,18 @@ MATRIX = "atlas"
 
 def possible_cells(installation: Installation) -> tuple[Cell, ...]:
     """The cells of the matrix `atlas` that can be run, by what is known to be published, without asking Maven."""
-    known = known_published(installation)
+    known = read_published(installation)
     return expand(exact(Request(MATRIX), lambda: known, registry(), CATALOGUE), CATALOGUE).cells
 
 
-def known_published(installation: Installation) -> Published:
+def read_published(installation: Installation) -> Published:
     """The published releases, as far as they are known without asking Maven.
 
     Those of the registry are among them: only some may have been resolved here, and a matrix may name a line of which
     none was.
     """
     registered = by_registry(registry())
-    remembered = remembered_releases(installation)
+    remembered = read_remembered_releases(installation)
     if remembered is None:
         return registered
     return Published.of((*registered.releases, *remembered.releases), remembered.source)
@@ -76,7 +76,7 @@ class Shard:
         return [cell for cell in cells if cell in shard]
 
 
-def sharded(request: Request, shard: Shard) -> Request:
+def select_shard(request: Request, shard: Shard) -> Request:
     """The request for the cells of a shard alone.
 
     Args:

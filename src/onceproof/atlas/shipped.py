@@ -9,14 +9,14 @@ from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.model.cell import Cell
 from onceproof.model.release import Release
 from onceproof.results.history import JudgedCell, JudgedRun, is_named
-from onceproof.results.measured import Measured, measured
+from onceproof.results.measured import Measured, read_measured
 
 EVIDENCE = Path(__file__).with_name("evidence.sqlite")
 SHIPPED = "shipped"  # in place of the folder of a run
 
 
 @cache
-def shipped() -> tuple[Measurement, ...]:
+def read_shipped() -> tuple[Measurement, ...]:
     """The measurements in the package.
 
     Raises:
@@ -25,7 +25,7 @@ def shipped() -> tuple[Measurement, ...]:
     return read_atlas(EVIDENCE)
 
 
-def known_cells(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
+def select_cells(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
     """One verdict of each cell that stays among these releases: what was measured here, else what is shipped.
 
     A shipped verdict takes the place of one's own where only the shipped one counts for this harness, or decides.
@@ -33,10 +33,10 @@ def known_cells(url: str, releases: Collection[Release], harness: Mapping[str, s
     Raises:
         HarnessError: the database refuses.
     """
-    measured_here = {measurement.cell: measurement for measurement in measured(url, releases, harness)}
+    measured_here = {measurement.cell: measurement for measurement in read_measured(url, releases, harness)}
     there = [
         measurement
-        for measurement in shipped()
+        for measurement in read_shipped()
         if {measurement.cell.streams, measurement.cell.running} <= set(releases)
     ]
     for cell, measurement in standing(there, harness).items():
@@ -68,22 +68,22 @@ def as_measured(measurement: Measurement, harness: Mapping[str, str]) -> Measure
     )
 
 
-def shipped_releases() -> dict[Release, int]:
+def count_releases() -> dict[Release, int]:
     """The releases of which cells are shipped, and how many."""
     cells: dict[Release, set[Cell]] = {}
-    for measurement in shipped():
+    for measurement in read_shipped():
         for release in {measurement.cell.streams, measurement.cell.running}:
             cells.setdefault(release, set()).add(measurement.cell)
     return {release: len(of_release) for release, of_release in sorted(cells.items())}
 
 
-def shipped_runs(text: str, stored: Collection[str]) -> list[JudgedRun]:
+def read_shipped_runs(text: str, stored: Collection[str]) -> list[JudgedRun]:
     """The runs whose verdicts on cells of this name (`results.history.is_named`) are shipped, as the history has them.
 
     Without those that are stored here.
     """
     runs: dict[tuple[str, str], list[JudgedCell]] = {}
-    for measurement in shipped():
+    for measurement in read_shipped():
         if measurement.run not in stored and is_named(measurement.cell, text):
             judged = JudgedCell(
                 measurement.run,

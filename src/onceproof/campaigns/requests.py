@@ -48,7 +48,7 @@ OF_FIRST_TRIAL = "Of the first trial. Empty: drawn from the run's id."
 OF_BROKERS = "Release of the brokers."
 
 
-class Asked(BaseModel):
+class CampaignRequest(BaseModel):
     """Base of what may be asked for.
 
     Attributes:
@@ -110,7 +110,7 @@ def _param(schema: Mapping[str, Any]) -> dict[str, object]:
     return flat
 
 
-class Seeded(Asked):
+class Seeded(CampaignRequest):
     """Base of what draws from a seed."""
 
     seed: Seed = Field(default=None, description=OF_FIRST_TRIAL)

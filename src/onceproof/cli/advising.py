@@ -13,7 +13,7 @@ from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_failures, print_written
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.matrix import Request
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -51,7 +51,7 @@ def advise_(
     Exit: 0 nothing known against it, 1 something, 2 usage, 3 not enough was checked, 4 error.
     """
     from onceproof.advice.advising import advise, lacking
-    from onceproof.advice.asking import ask, changes_of, check_releases, found_application, own_runs, read_application
+    from onceproof.advice.asking import ask, changes_of, check_releases, find_application, own_runs, read_application
     from onceproof.model.application import template as application_template
     from onceproof.page.upgrade import terminal, write_advice
     from onceproof.pipeline.estimate import about
@@ -71,19 +71,19 @@ def advise_(
     check_releases(way, url, get_settings().installation)
     changes = None
     if application and is_own:
-        described = found_application(get_settings().installation, application, way[1])
+        described = find_application(get_settings().installation, application, way[1])
         changes = changes_of(get_settings().installation, application, way)
     question = ask(*way, url, described, own, changes)
     if run_ and (cells := lacking(question)):
         _run_cells(cells)
         question = ask(*way, url, described, own, changes)
     if cells := lacking(question):
-        question = replace(question, takes=about(_hours(_estimated(cells))))
+        question = replace(question, takes=about(_hours(_estimate(cells))))
     advice = advise(question)
     if html is not None:
         write_advice(advice, get_settings().runs, html)
     if as_json:
-        print(json.dumps(encoded(advice)))
+        print(json.dumps(encode(advice)))
     elif html is not None:
         print_written(html)
     else:
@@ -92,7 +92,7 @@ def advise_(
     raise typer.Exit(advice.exit_code)
 
 
-def _estimated(cells: list[Cell]) -> list[tuple[Request, dict[str, Any]]]:
+def _estimate(cells: list[Cell]) -> list[tuple[Request, dict[str, Any]]]:
     """The runs that have these cells, each with what it amounts to."""
     from onceproof.advice.asking import requests
     from onceproof.pipeline.estimate import estimate
@@ -109,7 +109,7 @@ def _run_cells(cells: list[Cell]) -> None:
     from onceproof.pipeline import run as pipeline
     from onceproof.pipeline.estimate import about, table
 
-    asked = _estimated(cells)
+    asked = _estimate(cells)
     for cell in cells:
         err.print(f"lacking: {cell.title}", markup=False, soft_wrap=True)
     for _, estimated in asked:

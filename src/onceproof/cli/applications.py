@@ -18,9 +18,9 @@ from onceproof.cli.asking import (
     MavenRepoOption,
     RequiredBrokersOption,
     check_own_nodes,
-    named_brokers,
-    named_streams,
     new_run_id,
+    resolve_brokers,
+    resolve_streams,
     seed_or_random,
 )
 from onceproof.cli.panels import Panel, complete_fault, complete_plant
@@ -28,8 +28,8 @@ from onceproof.cli.terminal import A_MINUTE, err, out, print_failures, progress
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import OnceproofError, UsageError
 from onceproof.model.extras import PARQUET, require
-from onceproof.model.json_file import encoded, replacing, unwritable
-from onceproof.model.judged import AppAnswer, Control, Judgement, OnRelease
+from onceproof.model.json_file import encode, replacing, unwritable
+from onceproof.model.judged import AppAnswer, Judgement, OnRelease, PlantedControl
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -158,8 +158,8 @@ def run(
     if roll_to is not None and fault not in (None, rolling_bounce.NAME):
         raise UsageError(f"--roll-to {roll_to} takes the place of --fault {fault}: take one.")
     check_own_nodes(brokers, nodes)
-    [broker], names = named_brokers([broker], maven_repo), named_streams(streams, maven_repo)
-    [rolled] = named_streams([roll_to], maven_repo) if roll_to else [None]
+    [broker], names = resolve_brokers([broker], maven_repo), resolve_streams(streams, maven_repo)
+    [rolled] = resolve_streams([roll_to], maven_repo) if roll_to else [None]
     external = None
     if brokers is not None:
         external = ExternalCluster.read(get_settings().installation, brokers, Release.parse(broker).claimed)
@@ -187,7 +187,7 @@ def run(
         with interruptible(), progress(wanted.title, A_MINUTE) as report:
             answer = verbs.apply(wanted, report)
         if as_json:
-            print(json.dumps(encoded(answer)), flush=True)
+            print(json.dumps(encode(answer)), flush=True)
         else:
             for release in answer.releases:
                 _print(release)
@@ -231,7 +231,7 @@ def advise(
     advise_(current, target, application=folder, template=False, run_=run_, html=html, as_json=as_json)
 
 
-def _effect(control: Control) -> str:
+def _effect(control: PlantedControl) -> str:
     """The promises that a planted bug broke."""
     if not control.fired:
         return "never fired"

@@ -76,7 +76,7 @@ def exact_releases(texts: Iterable[str]) -> tuple[str, ...]:
     return exact(get_settings().installation, texts, partial(err.print, markup=False, soft_wrap=True, highlight=False))
 
 
-def named_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
+def resolve_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
     """The names of releases and builds of Kafka Streams, words resolved; a build is taken in (`lab.builds`)."""
     from onceproof.lab.artifacts import STREAMS
     from onceproof.lab.builds import name_release
@@ -85,7 +85,7 @@ def named_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[st
     return tuple(name_release(get_settings().installation, text, repositories, STREAMS) for text in named)
 
 
-def named_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
+def resolve_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
     """As `named_streams`, of brokers."""
     from onceproof.lab.artifacts import BROKER
     from onceproof.lab.builds import name_release

@@ -35,7 +35,7 @@ def export(
 
     The same runs give the same bytes. Exit: 0, 2 usage, 4 error.
     """
-    from onceproof.atlas.exporting import exported
+    from onceproof.atlas.exporting import export
     from onceproof.atlas.file import write_atlas
     from onceproof.results.evidence.case import find_run
 
@@ -44,12 +44,12 @@ def export(
     names = runs or list(filter(is_run_id, judged))
     if not names:
         raise UsageError(f"There is nothing to export: {folder} has no judged run; `onceproof run` makes one.")
-    found = exported(find_run(folder, name) for name in dict.fromkeys(names))
+    found = export(find_run(folder, name) for name in dict.fromkeys(names))
     for what, why in found.left_out.items():
         err.print(f"{what} is left out: {why}.", markup=False, soft_wrap=True, highlight=False)
     if not found.measurements:
         raise UsageError("There is nothing to export: no verdict of these runs belongs into an atlas.")
-    _written(output, write_atlas(output, found.measurements), len(found.measurements))
+    _report_written(output, write_atlas(output, found.measurements), len(found.measurements))
 
 
 @atlas.command("merge")
@@ -62,13 +62,13 @@ def merge(
     It keeps the newest red verdict of each cell and harness, and the newest other one. Exit: 0, 2 usage, 4 error.
     """
     from onceproof.atlas.file import read_atlas, write_atlas
-    from onceproof.atlas.measurement import merged
+    from onceproof.atlas.measurement import merge
 
-    found = merged(*map(read_atlas, files))
-    _written(output, write_atlas(output, found), len(found))
+    found = merge(*map(read_atlas, files))
+    _report_written(output, write_atlas(output, found), len(found))
 
 
-def _written(file: Path, checksum: str, number: int) -> None:
+def _report_written(file: Path, checksum: str, number: int) -> None:
     print_written(file)
     measurements = "1 measurement" if number == 1 else f"{number} measurements"
     out.print(f"{measurements}, checksum {checksum}", markup=False, soft_wrap=True, highlight=False)
@@ -144,13 +144,13 @@ def site(
 
     Exit: 0, 2 usage, 4 error.
     """
-    from onceproof.atlas.plan import known_published, possible_cells
+    from onceproof.atlas.plan import possible_cells, read_published
     from onceproof.harness import harness_versions
     from onceproof.model.known_issues import registry
     from onceproof.page.atlas import Atlas, write_site
 
     installation = get_settings().installation
-    known, possible = known_published(installation), possible_cells(installation)
+    known, possible = read_published(installation), possible_cells(installation)
     found = Atlas(tuple(_read(file)), known.releases, possible, registry(), harness_versions(), url)
     size = write_site(found, folder)
     out.print(f"{folder / 'index.html'}, {size / 2**20:.1f} MiB in all", markup=False, soft_wrap=True, highlight=False)
@@ -169,7 +169,7 @@ def badge(
     Exit: 0, 2 usage, 4 error.
     """
     from onceproof.advice.asking import check_releases
-    from onceproof.atlas.shipped import known_cells
+    from onceproof.atlas.shipped import select_cells
     from onceproof.harness import harness_versions
     from onceproof.model.known_issues import registry
     from onceproof.page.badge import Badge
@@ -178,7 +178,7 @@ def badge(
         check_target(target)
     wanted = Release.parse(*exact_releases([release]))
     check_releases([wanted], get_settings().database_url, get_settings().installation)
-    cells = known_cells(get_settings().database_url, [wanted], harness_versions())
+    cells = select_cells(get_settings().database_url, [wanted], harness_versions())
     made = Badge.of(wanted, [measurement.verdict for measurement in cells if measurement.is_decided], registry())
     if svg is not None:
         with replacing(svg, named=True) as draft:
@@ -200,6 +200,6 @@ def _row(row: Any) -> dict[str, object]:
 def _read(file: Path | None) -> Collection[Any]:
     """The measurements of a file, or of the one that is shipped."""
     from onceproof.atlas.file import read_atlas
-    from onceproof.atlas.shipped import SHIPPED, shipped
+    from onceproof.atlas.shipped import SHIPPED, read_shipped
 
-    return shipped() if file is None or str(file) == SHIPPED else read_atlas(file)
+    return read_shipped() if file is None or str(file) == SHIPPED else read_atlas(file)

@@ -12,9 +12,9 @@ import typer
 from onceproof.cli.asking import JsonOption, exact_releases
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
-from onceproof.model.compared import CompareAnswer, Comparison
+from onceproof.model.compared import CompareAnswer, TopologyComparison
 from onceproof.model.errors import ExitCode, UsageError
-from onceproof.model.json_file import encoded, write_json
+from onceproof.model.json_file import encode, write_json
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
@@ -71,9 +71,9 @@ def _versions(one: Path, other: Path, streams: str, keep: Path | None, *, as_jso
     release = _release(streams)
     comparison, shape = compare_versions(get_settings().installation, (one, other), release)
     if keep is not None:
-        write_json(keep, encoded(replace(shape, tried=False, failed=None, outputs={}, kept={})), named=True)
+        write_json(keep, encode(replace(shape, tried=False, failed=None, outputs={}, kept={})), named=True)
     if as_json:
-        print(json.dumps(encoded(CompareAnswer.of([comparison], str(one), str(other), str(release)))))
+        print(json.dumps(encode(CompareAnswer.of([comparison], str(one), str(other), str(release)))))
     else:
         out.print(f"{one} to {other} on Kafka Streams {release}:", markup=False, soft_wrap=True)
         _print(comparison)
@@ -90,14 +90,14 @@ def _releases(releases: tuple[Release, Release], application: Path | None, *, as
     if releases[0] == releases[1]:
         raise UsageError(f"{releases[0]} is both releases, so nothing changes: name two.")
     if application is not None:
-        comparisons: Sequence[Comparison] = [compare_application(settings.installation, application, releases)]
+        comparisons: Sequence[TopologyComparison] = [compare_application(settings.installation, application, releases)]
     else:
         examples = settings.project / "examples"
         nets = [net_of(settings.installation, examples, release, _say) for release in releases]
         comparisons = compare_releases(settings.installation, releases, (nets[0], nets[1]))
     one, other = map(str, releases)
     if as_json:
-        print(json.dumps(encoded(CompareAnswer.of(comparisons, one, other))))
+        print(json.dumps(encode(CompareAnswer.of(comparisons, one, other))))
     elif application is not None:
         out.print(f"{application} from Kafka Streams {one} to {other}:", markup=False, soft_wrap=True)
         _print(comparisons[0])
@@ -111,7 +111,7 @@ def _say(sentence: str) -> None:
     err.print(sentence, markup=False, soft_wrap=True)
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: TopologyComparison) -> None:
     for change in comparison.changes:
         effects = f" ({'; '.join(change.effects)})" if change.effects else ""
         out.print(f"  {change.summary}{effects}", markup=False, soft_wrap=True)
@@ -119,7 +119,7 @@ def _print(comparison: Comparison) -> None:
         out.print("  nothing changes.")
 
 
-def _print_net(comparisons: Sequence[Comparison], one: str, other: str) -> None:
+def _print_net(comparisons: Sequence[TopologyComparison], one: str, other: str) -> None:
     grave = [comparison for comparison in comparisons if comparison.grave]
     noted = sum(bool(comparison.changes) for comparison in comparisons) - len(grave)
     out.print(

@@ -15,15 +15,15 @@ from onceproof.cli.asking import (
     MavenRepoOption,
     PlantOption,
     ScenariosOption,
-    named_brokers,
-    named_streams,
     new_run_id,
+    resolve_brokers,
+    resolve_streams,
     seed_or_random,
 )
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.matrices import BROKER
 from onceproof.settings import get_settings
 
@@ -68,7 +68,7 @@ def explore(
     """
     from onceproof.campaigns.requests import ExploreRequest
     from onceproof.campaigns.search import verbs
-    from onceproof.campaigns.search.explorer import begun, last_of
+    from onceproof.campaigns.search.explorer import last_of, read_request
     from onceproof.processes.signals import interruptible
 
     root = get_settings().explorations
@@ -78,11 +78,11 @@ def explore(
                 f"--resume {resume} continues what was asked for then: only --minutes and --bisect can be added."
             )
         folder = last_of(root) if resume == "last" else ExplorationFolder(root / resume)
-        asked = begun(folder)
+        asked = read_request(folder)
         asked = replace(asked, bisect=asked.bisect or bisect)
     elif streams is not None:
         folder = ExplorationFolder(root / new_run_id())
-        [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
+        [streams], [broker] = resolve_streams([streams], maven_repo), resolve_brokers([broker], maven_repo)
         request = ExploreRequest(
             streams=(streams,),
             broker=broker,
@@ -93,13 +93,13 @@ def explore(
             uniform=uniform,
             plant=plant_,
         )
-        asked = verbs.asked_for(request, streams, folder.path.name, seed_or_random(seed))
+        asked = verbs.ask_for(request, streams, folder.path.name, seed_or_random(seed))
     else:
         raise UsageError("Name a release to search with --streams, or a search to continue with --resume.")
     with interruptible(), progress(f"{asked.streams}, seed {asked.seed}") as report:
         exploration = verbs.explore(folder, asked, 60 * minutes, report, named=bool(scenario_))
     if as_json:
-        print(json.dumps(encoded(exploration)))
+        print(json.dumps(encode(exploration)))
     else:
         print_search(exploration)
     raise typer.Exit(exploration.exit_code)

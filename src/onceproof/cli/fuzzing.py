@@ -13,7 +13,7 @@ from onceproof.cli.asking import JsonOption, exact_releases, new_run_id, seed_or
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 
 group = typer.Typer()
 
@@ -50,10 +50,10 @@ def fuzz(
     if resume is not None:
         if streams or against or without or uniform or seed is not None:
             raise UsageError(f"--resume {resume} continues what was asked for then: only --minutes can be added.")
-        state = verbs.resumed(resume)
+        state = verbs.resume(resume)
     elif streams is not None:
         [streams], against = exact_releases([streams]), exact_releases([against])[0] if against else None
-        state = verbs.asked(new_run_id(), streams, against, seed_or_random(seed), without or (), uniform=uniform)
+        state = verbs.begin(new_run_id(), streams, against, seed_or_random(seed), without or (), uniform=uniform)
     else:
         raise UsageError("Name a release to fuzz with --streams, or a fuzzing to continue with --resume.")
     with interruptible(), progress(f"{state.streams}, seed {state.seed}") as report:
@@ -61,13 +61,13 @@ def fuzz(
         if tickets and fuzzed.findings:
             fuzzed = verbs.with_tickets(fuzzed, report)
     if as_json:
-        print(json.dumps(encoded(fuzzed)))
+        print(json.dumps(encode(fuzzed)))
     else:
         print_fuzzed(fuzzed)
     raise typer.Exit(fuzzed.exit_code)
 
 
-def _searched(searched: Mapping[str, Searched]) -> Table:
+def _make_table(searched: Mapping[str, Searched]) -> Table:
     table = Table("searched", *("cases", "judged", "red"), box=None, pad_edge=True)
     for name, one in searched.items():
         table.add_row(name, f"{one.cases:,}", f"{one.judged:,}", f"{one.red:,}")
@@ -96,7 +96,7 @@ def print_fuzzed(fuzzed: Fuzzed) -> None:
         others = ", but for known issues" if fuzzed.issues else ""
         out.print(f"[green]every case emits what its operations mean{others}[/]")
     if fuzzed.searched:
-        out.print(_searched(fuzzed.searched))
+        out.print(_make_table(fuzzed.searched))
     for reason, count in fuzzed.left_out.items():
         out.print(f"  [yellow]not judged[/], {count:,} outputs: {escape(reason)}", soft_wrap=True)
     out.print(f"Folder  {fuzzed.folder}", markup=False, soft_wrap=True)

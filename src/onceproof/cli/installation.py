@@ -13,7 +13,7 @@ from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.extras import PIPELINE, is_installed
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import DEFAULT_MATRIX
-from onceproof.model.matrix import Request, matrix_of, resolved
+from onceproof.model.matrix import Request, matrix_of, resolve
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
@@ -71,13 +71,13 @@ def setup() -> None:
     from onceproof.demo import RELEASES
     from onceproof.lab.artifacts import broker_class_path, streams_class_path
     from onceproof.lab.jars import install_jars
-    from onceproof.pipeline.steps import published_here
+    from onceproof.pipeline.steps import read_published_here
 
     settings = get_settings()
     installation = settings.installation
     with progress("setup") as report:
         report("published releases")
-        matrix = matrix_of(resolved(Request(DEFAULT_MATRIX), published_here, registry()))
+        matrix = matrix_of(resolve(Request(DEFAULT_MATRIX), read_published_here, registry()))
         for version in dict.fromkeys((*matrix.releases(), *RELEASES)):
             report(f"Kafka Streams {version}")
             streams_class_path(installation, Release.parse(version))
@@ -136,7 +136,7 @@ def sweep(
     an hour ago and of which no group has a member. It names them and asks before it removes them.
     """
     from onceproof.lab.external_brokers import ExternalCluster
-    from onceproof.lab.sweep import kept
+    from onceproof.lab.sweep import find_kept
     from onceproof.lab.sweep import sweep as sweep_lab
     from onceproof.processes.orphans import end_orphans
 
@@ -151,7 +151,7 @@ def sweep(
     of_runs = sweep_lab(settings.runs, topics=everything)
     for removed in chain(end_orphans(settings.home), of_runs, sweep_lab(settings.explorations)):
         out.print(f"removed {removed}", markup=False, soft_wrap=True)
-    for run in kept(settings.runs):
+    for run in find_kept(settings.runs):
         out.print(
             f"kept the topics of run {run.run_id}: `onceproof run --resume {run.run_id}` continues it, "
             "`onceproof sweep --all` removes them",
@@ -195,10 +195,10 @@ def prune(
 
 def _sweep_brokers(cluster: "ExternalCluster", *, dry_run: bool, yes: bool) -> None:
     """Remove what runs that are over have left on brokers that are not ours, if the person at the terminal agrees."""
-    from onceproof.lab.sweep import left_on, sweep_brokers
+    from onceproof.lab.sweep import find_left_on, sweep_brokers
 
     cluster.check_reached()
-    found = left_on(cluster)
+    found = find_left_on(cluster)
     for one in found:
         out.print(f"{'would remove' if dry_run else 'left there:'} {one}", markup=False, soft_wrap=True)
     if dry_run or not any(found):

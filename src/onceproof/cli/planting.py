@@ -14,9 +14,9 @@ from onceproof.cli.asking import (
     ScenariosOption,
     SeedOption,
     StreamsOption,
-    named_brokers,
-    named_streams,
     new_run_id,
+    resolve_brokers,
+    resolve_streams,
     seed_or_random,
 )
 from onceproof.cli.panels import Panel, complete_plant
@@ -72,12 +72,12 @@ def sensitivity(
 
     require(PIPELINE, "`onceproof sensitivity`, of which Spark is one reader,")
 
-    [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
+    [streams], [broker] = resolve_streams([streams], maven_repo), resolve_brokers([broker], maven_repo)
     request = SensitivityRequest(
         streams=(streams,), broker=broker, scenario=tuple(scenario_), plant=tuple(plant_), trials=trials, seed=seed
     )
     asked = verbs.sense_for(request, streams, seed_or_random(seed))
-    begun = None if again else verbs.unfinished(asked, seed)
+    begun = None if again else verbs.find_unfinished(asked, seed)
     run, asked = begun or (RunFolder(get_settings().runs / new_run_id()), asked)
     with interruptible(), progress(asked.title) as report:
         answer = verbs.sense(run, asked, report)

@@ -13,14 +13,14 @@ from onceproof.cli.asking import (
     MavenRepoOption,
     ScenariosOption,
     SeedOption,
-    named_brokers,
-    named_streams,
     new_run_id,
+    resolve_brokers,
+    resolve_streams,
     seed_or_random,
 )
 from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.qualification import Qualification, Sight
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
@@ -60,14 +60,14 @@ def qualify(
     from onceproof.campaigns.requests import QualifyRequest
     from onceproof.processes.signals import interruptible
 
-    [streams] = named_streams([release], maven_repo)
-    [brokers] = named_brokers([broker or release], maven_repo)
+    [streams] = resolve_streams([release], maven_repo)
+    [brokers] = resolve_brokers([broker or release], maven_repo)
     request = QualifyRequest(streams=(streams,), broker=brokers, scenario=tuple(scenario_), seed=seed)
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(f"qualification of {streams} on brokers {brokers}") as report:
         found = verbs.qualify(run, request, streams, seed_or_random(seed), report)
     if as_json:
-        print(json.dumps({**encoded(found), "lessons": found.lessons, "exit_code": int(found.exit_code)}))
+        print(json.dumps({**encode(found), "lessons": found.lessons, "exit_code": int(found.exit_code)}))
     else:
         _print(found, run)
     raise typer.Exit(found.exit_code)

@@ -32,22 +32,22 @@ def releases(
 
     Exit: 0, 4 Maven could not be asked.
     """
-    from onceproof.atlas.shipped import shipped_releases
-    from onceproof.lab.releases import published_releases
+    from onceproof.atlas.shipped import count_releases
+    from onceproof.lab.releases import list_published
     from onceproof.results.database import runs_of_releases
-    from onceproof.results.seen import Seen, seen_releases
+    from onceproof.results.seen import SeenRelease, read_seen
 
     with progress("asking Maven") as report:
         report("published releases")
-        published = published_releases(get_settings().installation, pre_releases)
+        published = list_published(get_settings().installation, pre_releases)
     url = get_settings().database_url
-    runs, seen, there = runs_of_releases(url), seen_releases(url), shipped_releases()
+    runs, seen, there = runs_of_releases(url), read_seen(url), count_releases()
     rows = [
         {
             "release": str(release),
             **runs.get(str(release), {"cells": 0, "last_run": None}),
             "in_atlas": there.get(release, 0),
-            **seen.get(release, Seen(release)).to_dict(),
+            **seen.get(release, SeenRelease(release)).to_dict(),
         }
         for release in published
     ]
@@ -85,9 +85,9 @@ def history(
 
     Exit: 0, 2 the database has the schema of another version, 4 error.
     """
-    from onceproof.atlas.shipped import shipped_runs
+    from onceproof.atlas.shipped import read_shipped_runs
     from onceproof.pipeline.pruning import space_of
-    from onceproof.results.history import cells_over_time, changes, newest_first, stored_runs
+    from onceproof.results.history import cells_over_time, changes, newest_first, read_runs
 
     if migrate:
         _migrate()
@@ -95,13 +95,13 @@ def history(
     if export is not None or import_ is not None:
         _transfer(export, import_)
         return
-    runs = stored_runs(get_settings().database_url)
+    runs = read_runs(get_settings().database_url)
     run_report: list[dict[str, Any]]
     if cell is None:
         changed = changes(runs)
         run_report = [run.to_dict(changed[run.id]) for run in runs[:limit]]
     else:
-        runs = newest_first([*runs, *shipped_runs(cell, {run.id for run in runs})])
+        runs = newest_first([*runs, *read_shipped_runs(cell, {run.id for run in runs})])
         run_report = [
             {**found.to_dict(), "cell": found.key, "verdicts": [{"created": r.created, **c.to_dict()} for r, c in past]}
             for found, past in (cells_over_time(runs, cell, limit) if runs else {}).items()
@@ -185,14 +185,14 @@ def report(
     vote: Annotated[bool, typer.Option("--vote", help="Print plain text for the vote on a release instead.")] = False,
 ) -> None:
     """Print the matrix of a run, or what a search came to, or write the whole of it as one self-contained page."""
-    from onceproof.page.exploring import known_search
+    from onceproof.page.exploring import find_known_search
     from onceproof.page.exports import report_of
     from onceproof.page.exports import vote as as_vote
-    from onceproof.page.report import shown_run, terminal, write_report, write_search
+    from onceproof.page.report import show_run, terminal, write_report, write_search
     from onceproof.results.evidence.case import find_run
 
     settings = get_settings()
-    if (search := known_search(settings.explorations, run_id)) is not None:
+    if (search := find_known_search(settings.explorations, run_id)) is not None:
         if junit or summary or vote:
             raise UsageError(f"{run_id} is a search, which has no verdicts: give --html alone, or nothing.")
         if html is None:
@@ -214,7 +214,7 @@ def report(
         write_report(found, url, html)
         print_written(html)
     elif not (junit or summary):
-        for part in terminal(shown_run(found, url)):
+        for part in terminal(show_run(found, url)):
             out.print(part)
 
 

@@ -19,8 +19,8 @@ from onceproof.cli.asking import (
     ScenariosOption,
     SummaryOption,
     exact_releases,
-    named_brokers,
-    named_streams,
+    resolve_brokers,
+    resolve_streams,
 )
 from onceproof.cli.panels import Panel
 from onceproof.cli.results import write_exports
@@ -28,7 +28,7 @@ from onceproof.cli.terminal import err, out, print_failures
 from onceproof.faults import FAULTS
 from onceproof.model.errors import ExitCode, HarnessError, OnceproofError, UsageError
 from onceproof.model.files import VerdictRow
-from onceproof.model.json_file import check_target, encoded
+from onceproof.model.json_file import check_target, encode
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER, DEFAULT_MATRIX, MATRICES, Matrix, read_matrix
 from onceproof.model.matrix import Request, expand
@@ -75,7 +75,7 @@ def _list_scenario(scenario_: Scenario) -> None:
     for variant in scenario_.variants.values():
         table.add_row(variant.name, variant.description)
     out.print(table)
-    of_faults = {name for fault in FAULTS.values() for name in fault.parameters.described()}
+    of_faults = {name for fault in FAULTS.values() for name in fault.parameters.describe()}
     table = Table("parameter", "default", "what it is", box=None)
     for name, parameter in scenario_.settable.items():
         if name not in of_faults:
@@ -90,7 +90,7 @@ def _list_faults(names: Collection[str]) -> None:
     for fault in FAULTS.values():
         if fault.name in names:
             table.add_row(fault.name, "", "", fault.effect)
-            for name, parameter in fault.parameters.described().items():
+            for name, parameter in fault.parameters.describe().items():
                 table.add_row("", name, str(parameter.default), parameter.description)
     if table.row_count:
         out.print(table, "")
@@ -98,11 +98,11 @@ def _list_faults(names: Collection[str]) -> None:
 
 def _list_matrices() -> None:
     """The matrices, with what their words mean as far as that is known without asking Maven, which takes seconds."""
-    from onceproof.atlas.plan import known_published
+    from onceproof.atlas.plan import read_published
     from onceproof.scenarios.cover import exact
 
     table = Table("matrix", "cells", "what it is for", title_justify="left", box=None)
-    known = known_published(get_settings().installation)
+    known = read_published(get_settings().installation)
     for matrix in MATRICES.values():
         cells = expand(exact(Request(matrix.name), lambda: known, registry(), CATALOGUE), CATALOGUE).cells
         name = f"{matrix.name} (default)" if matrix.name == DEFAULT_MATRIX else matrix.name
@@ -122,17 +122,17 @@ def cover(
 
     Far fewer than all: each pair meets once. They belong under `cells` of the matrix, which `run --matrix` reads.
     """
-    from onceproof.pipeline.steps import published_here
+    from onceproof.pipeline.steps import read_published_here
     from onceproof.scenarios.cover import exact, lacking
 
     brokers = [Release.parse(name) for name in exact_releases(broker)]
-    asked = exact(Request(named(matrix), scenarios=tuple(scenario_)), published_here, registry(), CATALOGUE)
+    asked = exact(Request(find_matrix(matrix), scenarios=tuple(scenario_)), read_published_here, registry(), CATALOGUE)
     cells = expand(asked, CATALOGUE).cells
     lines = [f'  "{cell.key}",' for cell in lacking(cells, brokers, CATALOGUE)]
     print("\n".join(["cells = [", *lines, "]"]))
 
 
-def named(matrix: str) -> str | Matrix:
+def find_matrix(matrix: str) -> str | Matrix:
     """The requested matrix: by its name, or from a file."""
     return read_matrix(Path(matrix)) if matrix.endswith(".toml") else matrix
 
@@ -203,12 +203,12 @@ def run(
             f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
             "`onceproof trial --plant` or `onceproof sensitivity`."
         )
-    external = None if brokers is None else _external(brokers, named_brokers(broker, maven_repo))
+    external = None if brokers is None else _external(brokers, resolve_brokers(broker, maven_repo))
     request = Request(
-        matrix=named(matrix),
-        streams=named_streams(streams, maven_repo),
-        restarts=named_streams(restart_on, maven_repo),
-        brokers=(str(external.release),) if external else named_brokers(broker, maven_repo),
+        matrix=find_matrix(matrix),
+        streams=resolve_streams(streams, maven_repo),
+        restarts=resolve_streams(restart_on, maven_repo),
+        brokers=(str(external.release),) if external else resolve_brokers(broker, maven_repo),
         scenarios=tuple(scenario_),
         variants=tuple(variant),
         trials=trials,
@@ -249,7 +249,7 @@ def run(
         failures.append(str(error))
         code = code if code is ExitCode.ANOMALY else ExitCode.ERROR  # what is proved outweighs what failed
     if as_json:
-        estimated = {"verdicts": encoded(verdicts), "changes": changes}
+        estimated = {"verdicts": encode(verdicts), "changes": changes}
         shown = {"run": finished.run.run_id, "exit_code": code, **estimated}
         paths = {"folder": str(finished.run.path), "data_docs": str(finished.run.data_docs)}
         print(json.dumps({**shown, "failures": failures, **paths, "seconds": _since(begin)}))
@@ -269,12 +269,12 @@ def run(
 
 
 def _of_shard(request: Request, shard: str) -> Request:
-    from onceproof.atlas.plan import Shard, sharded
-    from onceproof.pipeline.steps import published_here
+    from onceproof.atlas.plan import Shard, select_shard
+    from onceproof.pipeline.steps import read_published_here
     from onceproof.scenarios.cover import exact
 
     wanted = Shard.parse(shard)
-    return sharded(exact(request, published_here, registry(), CATALOGUE), wanted)
+    return select_shard(exact(request, read_published_here, registry(), CATALOGUE), wanted)
 
 
 def _export(run: RunFolder, junit: Path | None, summary: Path | None) -> None:

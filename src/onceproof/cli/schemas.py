@@ -21,7 +21,7 @@ from onceproof.model.judged import AppAnswer
 group = typer.Typer()
 
 
-class Published(StrEnum):
+class SchemaName(StrEnum):
     """The outputs that have a schema."""
 
     ADVISE = "advise"  # advise --json
@@ -34,19 +34,19 @@ class Published(StrEnum):
     VERDICTS = "verdicts"  # verdicts.json of a run folder
 
 
-FORMS: dict[Published, tuple[int, Any]] = {
-    Published.ADVISE: (ADVICE, Advice),
-    Published.APP_RUN: (AppAnswer.schema, AppAnswer),
-    Published.COMPARE: (COMPARISON, CompareAnswer),
-    Published.EXPLORE: (Exploration.schema, Exploration),
-    Published.FUZZ: (Fuzzed.schema, Fuzzed),
-    Published.TRIAL: (TrialAnswer.schema, TrialAnswer),
-    Published.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
-    Published.VERDICTS: (1, tuple[VerdictRow, ...]),
+FORMS: dict[SchemaName, tuple[int, Any]] = {
+    SchemaName.ADVISE: (ADVICE, Advice),
+    SchemaName.APP_RUN: (AppAnswer.schema, AppAnswer),
+    SchemaName.COMPARE: (COMPARISON, CompareAnswer),
+    SchemaName.EXPLORE: (Exploration.schema, Exploration),
+    SchemaName.FUZZ: (Fuzzed.schema, Fuzzed),
+    SchemaName.TRIAL: (TrialAnswer.schema, TrialAnswer),
+    SchemaName.VERIFY_FIX: (FixAnswer.schema, FixAnswer),
+    SchemaName.VERDICTS: (1, tuple[VerdictRow, ...]),
 }
 
 
-def schema(of: Published) -> dict[str, object]:
+def schema(of: SchemaName) -> dict[str, object]:
     """The JSON schema; its title has the number, which changes when a field is removed or changes its meaning."""
     from pydantic import TypeAdapter
 
@@ -58,7 +58,7 @@ def schema(of: Published) -> dict[str, object]:
 @group.command(name="schema", rich_help_panel=Panel.OPERATE)
 def schema_(
     of: Annotated[
-        Published,
+        SchemaName,
         typer.Argument(metavar="NAME", help="advise, app-run, compare, explore, fuzz, trial, verdicts or verify-fix."),
     ],
 ) -> None:

@@ -23,9 +23,9 @@ from onceproof.cli.asking import (
     VariantOption,
     cell_of,
     check_own_nodes,
-    named_brokers,
-    named_streams,
     new_run_id,
+    resolve_brokers,
+    resolve_streams,
     seed_or_random,
 )
 from onceproof.cli.panels import Panel, complete_fault, complete_issue, complete_scenario
@@ -34,7 +34,7 @@ from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import MARK, Cell, Trial
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import FaultOutcome, Outcome, Planted, Reading, TrialPlan
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import BROKER
 from onceproof.model.plants import plant
@@ -43,7 +43,7 @@ from onceproof.model.release import OLDEST, Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import sighting
 from onceproof.scenarios import check_fault, rolling_variant
-from onceproof.scenarios.explaining import concerned_in
+from onceproof.scenarios.explaining import find_concerned_in
 from onceproof.settings import get_settings
 
 group = typer.Typer()
@@ -135,7 +135,7 @@ def trial(
     """
     del git_bisect  # `main` maps all exit codes, including those of errors
     from onceproof.lab.agent import check_plantable
-    from onceproof.lab.external_brokers import ExternalCluster, check_access, lent, own_cluster
+    from onceproof.lab.external_brokers import ExternalCluster, check_access, lend, own_cluster
     from onceproof.lab.trial import run_alone
     from onceproof.processes.signals import interruptible
 
@@ -152,8 +152,8 @@ def trial(
         if restart_on is not None:
             raise UsageError(f"--roll-to {roll_to} and --restart-on {restart_on} exclude each other: give one of them.")
         variant, restart_on = rolling_variant(name, variant), roll_to
-    [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
-    [restart_on] = named_streams([restart_on], maven_repo) if restart_on else [None]
+    [streams], [broker] = resolve_streams([streams], maven_repo), resolve_brokers([broker], maven_repo)
+    [restart_on] = resolve_streams([restart_on], maven_repo) if restart_on else [None]
     cell, parameters = cell_of(name, variant, streams, broker, restart_on, settings)
     drawn = seed_or_random(seed)
     installation = get_settings().installation
@@ -166,7 +166,7 @@ def trial(
         check_access(external, trial_)
     folder = RunFolder(get_settings().runs / trial_.run).trial(trial_)
     with interruptible(), progress(f"{cell.title}, seed {drawn}") as report:
-        cluster = own_cluster(installation, trial_, folder) if external is None else lent(external, trial_.run)
+        cluster = own_cluster(installation, trial_, folder) if external is None else lend(external, trial_.run)
         outcome = run_alone(trial_, folder, cluster, report)
     found, plan = Reading.read(folder.reader_file), TrialPlan.read(folder.trial_file)
     answer = TrialAnswer(
@@ -175,14 +175,14 @@ def trial(
         parameters=parameters,
         **{name: getattr(outcome, name) for name in ENDED},
         **{count: getattr(found, count) for count in ("records", "outputs", "keys", "ids", "anomalies", "promises")},
-        issues=tuple(issue.key for issue in concerned_in(trial_, found.explained)),
+        issues=tuple(issue.key for issue in find_concerned_in(trial_, found.explained)),
         unexplained={name: count for name, count in found.unexplained.items() if count},
         broker_is_claimed=plan.broker_is_claimed,
         not_looked_at=plan.not_looked_at,
         folder=str(folder.path),
     )
     if as_json:
-        print(json.dumps(encoded(answer)))
+        print(json.dumps(encode(answer)))
     else:
         _print_trial(answer, found.witnesses)
     raise typer.Exit(_exit_code(cell, outcome, found, anomaly))
@@ -288,7 +288,7 @@ def shrink(
 
     if name != "multirunner":
         raise UsageError(f"{name!r} has no program that could be shrunk; multirunner has.")
-    [streams], [broker] = named_streams([streams], maven_repo), named_brokers([broker], maven_repo)
+    [streams], [broker] = resolve_streams([streams], maven_repo), resolve_brokers([broker], maven_repo)
     cell, parameters = cell_of(name, variant, streams, broker, None, [*set_, f"program={program}"])
     first = Trial(new_run_id(), cell, 1, seed_or_random(seed), parameters)
     run, installation = RunFolder(get_settings().runs / first.run), get_settings().installation
@@ -340,8 +340,8 @@ def bisect(
     from onceproof.lab.external_brokers import ExternalCluster
     from onceproof.processes.signals import interruptible
 
-    [from_], [broker] = named_streams([from_], maven_repo), named_brokers([broker], maven_repo)
-    [to] = named_streams([to], maven_repo) if to else [None]
+    [from_], [broker] = resolve_streams([from_], maven_repo), resolve_brokers([broker], maven_repo)
+    [to] = resolve_streams([to], maven_repo) if to else [None]
     external = (
         None if brokers is None else ExternalCluster.read(get_settings().installation, brokers, Release.parse(broker))
     )

@@ -11,15 +11,15 @@ from onceproof.cli.asking import (
     JsonOption,
     MavenRepoOption,
     SeedOption,
-    named_brokers,
-    named_streams,
     new_run_id,
+    resolve_brokers,
+    resolve_streams,
     seed_or_random,
 )
 from onceproof.cli.panels import Panel, complete_issue
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
@@ -59,8 +59,8 @@ def verify_fix(
     known = verbs.issue_of(issue)
     if markdown is not None and markdown.is_dir():
         raise UsageError(f"{markdown} is a folder: name a file to write.")
-    [old] = named_streams([before or verbs.last_bad(known)], maven_repo if before else [])
-    [new], [brokers] = named_streams([build], maven_repo), named_brokers([broker], maven_repo)
+    [old] = resolve_streams([before or verbs.last_bad(known)], maven_repo if before else [])
+    [new], [brokers] = resolve_streams([build], maven_repo), resolve_brokers([broker], maven_repo)
     question = verbs.ask(known, old, new, brokers, trials, seed_or_random(seed))
     run = RunFolder(get_settings().runs / new_run_id())
     with interruptible(), progress(question.title) as report:
@@ -68,7 +68,7 @@ def verify_fix(
     if markdown is not None:
         write_markdown(answer, markdown)
     if as_json:
-        print(json.dumps(encoded(answer)))
+        print(json.dumps(encode(answer)))
     else:
         out.print(table(answer))
         for sentence in sentences(answer):

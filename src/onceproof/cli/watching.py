@@ -14,7 +14,7 @@ QUIET_MS, AT_MOST_MS = 500, 10_000  # a build writes for a while: without a chan
 ANSWERS_MS = 200  # within which a watch begins, and ends
 
 
-def watched(folder: Path) -> list[Path]:
+def list_watched(folder: Path) -> list[Path]:
     """The files and folders that make an application: its file, and what that names, as far as it can be read."""
     files = [folder / FILE]
     try:
@@ -40,7 +40,7 @@ class _Named(DefaultFilter):
 @contextmanager
 def _watch(folder: Path) -> Iterator[threading.Event]:
     """Watch an application in a `with` block; the event is set when it changes."""
-    files = [file.resolve() for file in watched(folder)]
+    files = [file.resolve() for file in list_watched(folder)]
     home = folder.resolve()
     # The folder itself, since what is in it may go and come back; of other files the folder that they are in.
     roots = {home, *(file if file.is_dir() else file.parent for file in files if not file.is_relative_to(home))}

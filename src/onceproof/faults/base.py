@@ -139,16 +139,16 @@ class Links(Protocol):
     def clear(self, node: int) -> None:
         """Let everything pass as before; connections that were cut end."""
 
-    def swallowed(self, node: int) -> int:
+    def count_swallowed(self, node: int) -> int:
         """Bytes for a broker that entered its link and never left it, on connections that have ended."""
 
-    def answered_after(self, node: int, within: float) -> float | None:
+    def time_answer(self, node: int, within: float) -> float | None:
         """Seconds until a new client that goes through a link has an answer; None if it has none."""
 
     def lose_answer(self, apis: Collection[int], delay_ms: int | None) -> None:
         """Drop (None) or delay the next answer to a request of these APIs, from whichever broker, and no other."""
 
-    def lost_answer(self) -> LostAnswer | None:
+    def report_lost_answer(self) -> LostAnswer | None:
         """The answer that was lost, and what became of it until now; None as long as none came by."""
 
     def lose_no_more(self) -> None:
@@ -200,7 +200,7 @@ class Instances(Protocol):
     def kill(self, name: str) -> None:
         """End an instance with SIGKILL."""
 
-    def halted(self, name: str, within: float) -> bool:
+    def await_halt(self, name: str, within: float) -> bool:
         """Whether an instance ends by itself within some seconds; if not, it is killed."""
 
     def freeze(self, name: str) -> None:
@@ -251,7 +251,7 @@ class FaultContext(Protocol):
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
         """Whether a condition becomes true within some time; if it does not, that is an answer, too."""
 
-    def committed(self, role: str = "input") -> int:
+    def count_committed(self, role: str = "input") -> int:
         """Records of the topic, the input as a rule, whose processing is committed."""
 
     def open_input(self) -> Mapping[str, Mapping[str, tuple[int, None]]]:
@@ -279,7 +279,7 @@ class FaultRun(ABC):
         """Nothing is done yet."""
         self.lab = lab
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether it would take effect now; asked again and again for a while, then it is injected in any case.
 
         Raises:
@@ -296,7 +296,7 @@ class FaultRun(ABC):
         """
 
     @abstractmethod
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether its effect was seen and lasted long enough, so that it may be undone."""
 
     @abstractmethod
@@ -304,11 +304,11 @@ class FaultRun(ABC):
         """Undo it; also if `apply` did not complete, or the drive failed meanwhile."""
 
     @abstractmethod
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether, since it was undone, the application has been seen to deal with it."""
 
     @abstractmethod
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The proof as JSON; what it lacks, if the fault did not take effect; what happened, in one sentence."""
 
 
@@ -376,19 +376,19 @@ def run_fault(
 
         return holds
 
-    enough = processed(lab) + lab.rng.randint(*AT_WORK)
-    lab.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: processed(lab) >= enough))
+    enough = count_processed(lab) + lab.rng.randint(*AT_WORK)
+    lab.holds_within(AT_WORK_WITHIN, while_records_flow(lambda: count_processed(lab) >= enough))
     try:
         fault_run = fault.new_run(lab)
-        lab.holds_within(RIPE_WITHIN, while_records_flow(fault_run.ripe))
+        lab.holds_within(RIPE_WITHIN, while_records_flow(fault_run.is_ripe))
         with at_work(fault, fault_run) as target:
-            lab.holds_within(fault_run.patience, while_records_flow(fault_run.took_effect))
+            lab.holds_within(fault_run.patience, while_records_flow(fault_run.has_taken_effect))
             if beside is not None:
                 second = run_fault(beside, lab.without(frozenset(target.split())), meanwhile)
-        lab.holds_within(fault_run.patience, while_records_flow(fault_run.recovered))
-        fault_outcome = _concluded(fault, *fault_run.observed())
+        lab.holds_within(fault_run.patience, while_records_flow(fault_run.has_recovered))
+        fault_outcome = _conclude(fault, *fault_run.report_observed())
     except NoTargetError as reason:
-        fault_outcome = _concluded(fault, {}, [str(reason)])
+        fault_outcome = _conclude(fault, {}, [str(reason)])
     lab.note("fault", action="observed", open=lab.open_input(), **vars(fault_outcome))
     return fault_outcome if beside is None else together(fault_outcome, second)
 
@@ -402,20 +402,20 @@ def together(first: FaultOutcome, second: FaultOutcome | None) -> FaultOutcome:
     return FaultOutcome(f"{first.name} and {second.name}", bit, f"{first.summary} {second.summary}", observed)
 
 
-def processed(lab: FaultContext) -> int:
+def count_processed(lab: FaultContext) -> int:
     """Records that the running instances have processed; of black boxes, those whose processing is committed."""
     running = lab.instances.running.values()
     return (
         sum(instance.processed for instance in running)
         if all(instance.reports for instance in running)
-        else lab.committed()
+        else lab.count_committed()
     )
 
 
 def goes_on(lab: FaultContext, instance: Instance, by_all: int, by_it: int) -> bool:
     """Whether an instance runs, and more records are processed than these: by itself, if it has tasks."""
     works = instance.processed > by_it or not instance.tasks("active")
-    return instance.state == "RUNNING" and works and processed(lab) > by_all
+    return instance.state == "RUNNING" and works and count_processed(lab) > by_all
 
 
 def draw_busy(lab: FaultContext, others: int = 0) -> Instance:
@@ -473,7 +473,7 @@ def log_lines(log: Path, since: int, pattern: re.Pattern[str], t: int = 0) -> It
                 yield t, found[0]
 
 
-def _concluded(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], message: str = "") -> FaultOutcome:
+def _conclude(fault: Fault, proof: Mapping[str, Any], missing: Sequence[str], message: str = "") -> FaultOutcome:
     if missing:
         message = f"The fault {fault.name} did not take effect: {'; '.join(missing)}."
     return FaultOutcome(fault.name, not missing, message, proof)

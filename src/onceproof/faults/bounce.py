@@ -9,7 +9,7 @@ from typing import Any
 
 from onceproof.faults.base import Fault, FaultContext, is_at_rest
 from onceproof.faults.directory import DirectoryFaultRun, config
-from onceproof.faults.outside import seen_outside
+from onceproof.faults.outside import see_outside
 from onceproof.faults.takeover import Takeover
 
 
@@ -24,7 +24,7 @@ class Bounce(DirectoryFaultRun):
         self._has_others = False
         self._closing = (0.0, 0.0)  # epoch seconds: from when to when
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the group is at rest."""
         return is_at_rest(self.lab)
 
@@ -38,11 +38,11 @@ class Bounce(DirectoryFaultRun):
         self._closing = (began, self.lab.now())
         return victim.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether others have taken over all of its tasks, if there are others."""
         return not self._has_others or self._takeover.is_complete()
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Which tasks it had, who took them over, what it left on disk, and what it made of that."""
         closed_ms = round((self._closing[1] - self._closing[0]) * 1_000)
         proof = {
@@ -68,7 +68,7 @@ FAULT = Fault(
     effect="An instance is closed cleanly and leaves the group.",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may depend on when an instance is closed",
-    new_run=seen_outside(Bounce, orderly=True),
+    new_run=see_outside(Bounce, orderly=True),
     seen_outside=True,
     config=config,
     lasts=12.0,

@@ -13,7 +13,7 @@ from pydantic import Field
 from onceproof.faults.base import Fault, FaultContext
 from onceproof.faults.leader import NODES, LeaderFaultRun, LeaderParameters
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import named
+from onceproof.model.parameter import name_parameters
 
 NAME = "broker-kill"
 
@@ -21,7 +21,7 @@ NAME = "broker-kill"
 class Parameters(LeaderParameters):
     """The partition that the broker leads, and how it ends."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     orderly: bool = Field(False, description=f"whether `{NAME}` asks the broker to shut down cleanly (SIGTERM) instead")
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from onceproof.faults.base import Fault, FaultContext, log_lines
 from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, LeaderParameters
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import named
+from onceproof.model.parameter import name_parameters
 from onceproof.model.phrases import FOLLOWS
 
 NAME = "broker-pause"
@@ -24,7 +24,7 @@ SESSION = 3.0  # seconds after which the controller misses a broker of ours, see
 class Parameters(LeaderParameters):
     """The partition that the broker leads, and for how long it is stopped."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     seconds: float = Field(
         7.0,
         ge=SESSION + 1,
@@ -51,12 +51,12 @@ class BrokerPause(LeaderFaultRun):
         self._log_end = self.lab.brokers.log(node).stat().st_size
         self.lab.brokers.freeze(node)
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether another node leads the partition, and it has been frozen for long enough.
 
         The application may wait until it wakes, since clients wait for the answer to an open request.
         """
-        self.went_on()
+        self.has_continued()
         return self.has_moved() and self.lab.now() - self.injected_at >= self._seconds
 
     def undo(self, node: int) -> None:
@@ -64,11 +64,11 @@ class BrokerPause(LeaderFaultRun):
         self._woken = self.lab.now()
         self.lab.brokers.thaw(node)
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether it stood down, too."""
-        return super().recovered() and self._stood_down() is not None
+        return super().has_recovered() and self._time_stand_down() is not None
 
-    def _stood_down(self) -> int | None:
+    def _time_stand_down(self) -> int | None:
         """Milliseconds after it woke until its log says that it follows another leader; None if it does not."""
         if self.node is None:
             return None
@@ -82,12 +82,12 @@ class BrokerPause(LeaderFaultRun):
     def proof(self, back_ms: int | None) -> Mapping[str, Any]:
         """Also for how long it was frozen, and when it stood down."""
         stopped_ms = round((self._woken - self.injected_at) * 1_000)
-        return {**super().proof(back_ms), "stopped_ms": stopped_ms, "stood_down_after_ms": self._stood_down()}
+        return {**super().proof(back_ms), "stopped_ms": stopped_ms, "stood_down_after_ms": self._time_stand_down()}
 
     def lacks(self, back_ms: int | None) -> Iterator[str]:
         """It must have stood down, too."""
         yield from super().lacks(back_ms)
-        if self._stood_down() is None:
+        if self._time_stand_down() is None:
             yield f"node {self.node} did not report that it follows another leader of {self.place}"
 
     def description(self) -> str:
@@ -96,7 +96,7 @@ class BrokerPause(LeaderFaultRun):
 
     def back_text(self, back_ms: int | None) -> str:
         """When it stood down, and when it was in sync."""
-        return f"stood down {self._stood_down()} ms after it woke and was in sync after {back_ms} ms."
+        return f"stood down {self._time_stand_down()} ms after it woke and was in sync after {back_ms} ms."
 
 
 FAULT = Fault(

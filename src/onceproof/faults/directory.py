@@ -54,7 +54,7 @@ def config(_values: Mapping[str, Any]) -> dict[str, str]:
     return tasks_come_back() | small_write_buffer(WRITE_BUFFER)
 
 
-def checkpointed(text: str) -> dict[str, int]:
+def parse_checkpoint(text: str) -> dict[str, int]:
     """Offsets by topic from a checkpoint file: its version, the number of lines, then `topic partition offset`.
 
     Raises:
@@ -87,7 +87,7 @@ class Afterwards(TypedDict):
     processed_afterwards: int
 
 
-def held(directory: Path) -> dict[str, Any]:
+def describe_content(directory: Path) -> dict[str, Any]:
     """The content of a state directory: the id of the process; for each task its checkpoint (None: no file), and its
     bytes.
 
@@ -100,7 +100,7 @@ def held(directory: Path) -> dict[str, Any]:
     for task in sorted(directory.glob("*_*/")):
         checkpoint = task / ".checkpoint"
         tasks[task.name] = {
-            "checkpoint": checkpointed(checkpoint.read_text()) if checkpoint.exists() else None,
+            "checkpoint": parse_checkpoint(checkpoint.read_text()) if checkpoint.exists() else None,
             "bytes": sum(file.stat().st_size for file in task.rglob("*") if file.is_file()),
         }
     return {"process": process, "tasks": tasks}
@@ -147,7 +147,7 @@ class DirectoryFaultRun(FaultRun):
     def _kill_and_put_copy(self) -> None:
         """Kill the instance, put the copy where its directory was, and start it again."""
         self.lab.instances.kill(self._name)
-        self._lost = held(self._directory(self._name))
+        self._lost = describe_content(self._directory(self._name))
         shutil.rmtree(self._directory(self._name))
         self._copied.rename(self._directory(self._name))
         self._start_again()
@@ -159,7 +159,7 @@ class DirectoryFaultRun(FaultRun):
     def _start_again(self) -> None:
         """Start the instance, which has ended, over what its directory holds."""
         if self._over is None:
-            self._held = held(self._directory(self._name))
+            self._held = describe_content(self._directory(self._name))
             self._events_before = len(self.lab.events)
         self._again = self.lab.instances.start(self._name, self.lab.trial.cell.running)
         self._over = self._over or self._again
@@ -168,7 +168,7 @@ class DirectoryFaultRun(FaultRun):
     def _name(self) -> str:
         return "" if self._victim is None else self._victim.name
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the instance works again; the first call starts it, as an operator would."""
         if self._again is None:
             if self._name in self.lab.instances.running:
@@ -198,7 +198,7 @@ class DirectoryFaultRun(FaultRun):
             "processed_afterwards": 0 if self._again is None else self._again.processed,
         }
 
-    def _judged(self) -> bool:
+    def _has_judged(self) -> bool:
         """Whether the instance reported a store that it trusted, or a task that it wiped."""
         after = self._afterwards()
         return bool(after["wiped"] or after["trusted"])
@@ -210,7 +210,7 @@ class DirectoryFaultRun(FaultRun):
             NotUnderstoodError: as `_require_logged`.
         """
         self._require_logged()
-        if self._judged():
+        if self._has_judged():
             return []
         return [f"{self._name} did not report whether it trusted what it found when it was started again"]
 
@@ -220,7 +220,7 @@ class DirectoryFaultRun(FaultRun):
         Raises:
             NotUnderstoodError: none of the phrases is there, so the release words them differently.
         """
-        if self._works_again() and not self._judged() and not self._afterwards()["from_the_beginning"]:
+        if self._works_again() and not self._has_judged() and not self._afterwards()["from_the_beginning"]:
             raise NotUnderstoodError(
                 f"The log of {self._name} does not say how its stores were initialised ({TRUSTED.name}, {ANEW.name}, "
                 f"{WIPED.name}): the release words it differently. `onceproof qualify` says what else has changed."
@@ -279,13 +279,13 @@ class WritesRefused(DirectoryFaultRun):
         self._refuse()
         return victim.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether the instance reported a refused write, and died of it or was given time to."""
-        self._refusal = self._refusal or self._logged_refusal()
+        self._refusal = self._refusal or self._find_refusal()
         given_up = self._refusal and self.lab.now() * 1_000 >= self._refusal[0] + GIVEN_UP_AFTER * 1_000
         return self._refusal is not None and bool(self._death() or given_up)
 
-    def _logged_refusal(self) -> tuple[int, str] | None:
+    def _find_refusal(self) -> tuple[int, str] | None:
         """When it reported a refused write, and in which words: those of its log, or of what it died of."""
         if self._victim is None:
             return None
@@ -304,7 +304,7 @@ class WritesRefused(DirectoryFaultRun):
         if self._victim is not None:
             self._allow()
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The reports of the instance about refused writes, what it died of, and what it did when it came back."""
         death, refusal = self._death(), self._refusal
         after_ms = None if refusal is None else refusal[0] - round(self._refused_at * 1_000)

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest, log_lines
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 from onceproof.model.phrases import FENCED
 
 NAME = "held-rebalance"
@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds beyond the time for which it is held up, for the new 
 class Parameters(BaseParameters):
     """For how long a rebalance is held up."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     seconds: float = Field(
         10.0, ge=TRANSACTION + 1, description=f"seconds for which the fault `{NAME}` holds a rebalance up, at least"
     )
@@ -58,7 +58,7 @@ class HeldRebalance(FaultRun):
         self._before = 0
         self._thawed = 0.0  # epoch seconds
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the group is at rest."""
         return is_at_rest(self.lab)
 
@@ -71,17 +71,17 @@ class HeldRebalance(FaultRun):
         self.lab.instances.freeze(frozen.name)
         name = next(free for number in range(1, 99) if (free := f"instance-{number}") not in running)
         self._joined = self.lab.instances.start(name, self.lab.trial.cell.running)
-        self._before = self._processed()
+        self._before = self._count_processed()
         return frozen.name
 
-    def _processed(self) -> int:
+    def _count_processed(self) -> int:
         return sum(instance.processed for instance in self._others)
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether the rebalance has been held up for long enough, and an instance that continued was fenced."""
-        asked = self._reached("REBALANCING")
+        asked = self._time_state("REBALANCING")
         long_enough = asked is not None and self.lab.now() - asked >= self._seconds
-        return long_enough and bool(self._fenced())
+        return long_enough and bool(self._find_fenced())
 
     def heal(self) -> None:
         """Thaw it; the one that joined stays."""
@@ -89,17 +89,17 @@ class HeldRebalance(FaultRun):
             self._thawed = self.lab.now()
             self.lab.instances.thaw(self._frozen.name)
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the new one has joined, and the group has settled."""
-        return self._reached("RUNNING") is not None and is_at_rest(self.lab)
+        return self._time_state("RUNNING") is not None and is_at_rest(self.lab)
 
-    def _reached(self, state: str) -> float | None:
+    def _time_state(self, state: str) -> float | None:
         """When the new instance was in a state for the first time, in epoch seconds."""
         name = None if self._joined is None else self._joined.name
         states = (e for e in self.lab.events if e["source"] == name and e["event"] == "state")
         return next((e["t"] / 1_000 for e in states if e["to"] == state), None)
 
-    def _fenced(self) -> dict[str, str]:
+    def _find_fenced(self) -> dict[str, str]:
         """Those of the others that reported being fenced since, and how."""
         found = {}
         for instance in self._others:
@@ -107,11 +107,15 @@ class HeldRebalance(FaultRun):
                 found[instance.name] = line[1]
         return found
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instances, for how long the rebalance was held up, and what others processed meanwhile and since."""
         frozen, joined = ("" if instance is None else instance.name for instance in (self._frozen, self._joined))
-        joined_at, fenced, processed = self._reached("RUNNING"), self._fenced(), self._processed() - self._before
-        held = round(((joined_at or self._thawed) - (self._reached("REBALANCING") or self._thawed)) * 1_000)
+        joined_at, fenced, processed = (
+            self._time_state("RUNNING"),
+            self._find_fenced(),
+            self._count_processed() - self._before,
+        )
+        held = round(((joined_at or self._thawed) - (self._time_state("REBALANCING") or self._thawed)) * 1_000)
         proof = {
             "instance": frozen,
             "joined": joined,

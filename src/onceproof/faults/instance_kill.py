@@ -19,7 +19,7 @@ from typing import Any
 
 from onceproof.faults.base import Fault, FaultContext, Instance
 from onceproof.faults.directory import DirectoryFaultRun, config
-from onceproof.faults.outside import seen_outside
+from onceproof.faults.outside import see_outside
 
 LATE = 0.25  # seconds that RocksDB may take to write a memtable that is full; less where commits come that often
 
@@ -35,14 +35,14 @@ class InstanceKill(DirectoryFaultRun):
         self._gap = 0.0  # the longest time between two commits, in seconds; 0: one is known at most
         self._on_disk: bool | None = None  # a store's file is younger than the last commit; None if no store is on disk
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the victim's stores hold on disk what came after the last commit, if they are on disk at all.
 
         Under exactly-once a commit flushes no store, so a file that is younger holds what came after it; none is
         younger because it was compacted (`small_write_buffer`). Standbys do not count: they get what is committed only.
         """
         victim = self._busy()
-        if (committed := self.lab.committed()) != self._committed[0]:
+        if (committed := self.lab.count_committed()) != self._committed[0]:
             now = self.lab.now()
             if self._committed[1]:
                 self._gap = max(self._gap, now - self._committed[1])
@@ -66,15 +66,15 @@ class InstanceKill(DirectoryFaultRun):
         victim = self._busy()
         self._tasks = victim.tasks("active")
         self.lab.instances.kill(victim.name)
-        if self._on_disk and self.lab.committed() != self._committed[0]:
+        if self._on_disk and self.lab.count_committed() != self._committed[0]:
             self._on_disk = False  # a commit came in between
         return victim.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """It is dead at once."""
         return True
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Which tasks it had, what its directory held, and what it made of that."""
         proof = {
             "instance": self._name,
@@ -114,7 +114,7 @@ FAULT = Fault(
     effect="An instance is killed (SIGKILL).",
     undone="It is started again over its state directory.",
     needs="nothing of the scenario may depend on when an instance dies",
-    new_run=seen_outside(InstanceKill, orderly=False),
+    new_run=see_outside(InstanceKill, orderly=False),
     seen_outside=True,
     config=config,
     lasts=12.0,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from onceproof.faults.base import FaultContext, FaultRun, NoTargetError, Replicas, processed
+from onceproof.faults.base import FaultContext, FaultRun, NoTargetError, Replicas, count_processed
 from onceproof.model.parameter import BaseParameters
 from onceproof.model.phrases import TRANSACTIONAL_ID
 from onceproof.model.segments import COORDINATOR, OFFSETS, partition_of_name
@@ -112,9 +112,9 @@ class LeaderFaultRun(FaultRun):
         topic, partition = self.partition
         return f"{topic}-{partition}"
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether another node leads the partition, and the application continued after that."""
-        return self.has_moved() and self.went_on()
+        return self.has_moved() and self.has_continued()
 
     def has_moved(self) -> bool:
         """Whether another node has come to lead the partition."""
@@ -122,12 +122,12 @@ class LeaderFaultRun(FaultRun):
         if self.moved is None and replicas.leader not in (None, self.node):
             self.moved = (int(replicas.leader or 0), self.lab.now())
             self.out_of_sync = self.node not in replicas.in_sync
-            self._processed = processed(self.lab)
+            self._processed = count_processed(self.lab)
         return self.moved is not None
 
-    def went_on(self) -> bool:
+    def has_continued(self) -> bool:
         """Whether records were processed after that."""
-        self._went_on = self._went_on or (self._processed is not None and processed(self.lab) > self._processed)
+        self._went_on = self._went_on or (self._processed is not None and count_processed(self.lab) > self._processed)
         return self._went_on
 
     def heal(self) -> None:
@@ -136,18 +136,18 @@ class LeaderFaultRun(FaultRun):
             self.undo(self.node)
             self.undone = self.lab.now()
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the node is back in all partitions that it led, and the application continues."""
         replicas = self.lab.brokers.replicas()
         if self._back_at is None and replicas and all(p not in replicas or self.is_back(replicas[p]) for p in self.led):
             self._back_at = self.lab.now()
-        return self.went_on() and self._back_at is not None
+        return self.has_continued() and self._back_at is not None
 
     def is_back(self, replicas: Replicas) -> bool:
         """Whether the node has every record of a partition that it led."""
         return self.node in replicas.in_sync
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The node, what it led, who led that then and since when, and when the node was back."""
         moved_ms = None if self.moved is None else round((self.moved[1] - self.injected_at) * 1_000)
         back_ms = None if self._back_at is None else round((self._back_at - self.undone) * 1_000)

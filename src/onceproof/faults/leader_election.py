@@ -12,7 +12,7 @@ from typing import Any
 from onceproof.faults.base import Fault, Replicas
 from onceproof.faults.leader import NODES, PATIENCE, LeaderFaultRun, LeaderParameters
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import named
+from onceproof.model.parameter import name_parameters
 
 NAME = "leader-election"
 
@@ -20,7 +20,7 @@ NAME = "leader-election"
 class Parameters(LeaderParameters):
     """The partition that the broker leads."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
 
 
 class LeaderElection(LeaderFaultRun):

@@ -20,13 +20,13 @@ from onceproof.faults.base import (
     FaultRun,
     LostAnswer,
     NoTargetError,
+    count_processed,
     goes_on,
     is_at_rest,
-    processed,
     tasks_come_back,
 )
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 
 NAME = "lost-answer"
 PATIENCE = 30.0  # seconds that the answer has to come by, and the instance to go on
@@ -44,7 +44,7 @@ APIS: Mapping[Asked, Mapping[int, str]] = {
 class Parameters(BaseParameters):
     """Which answer is lost, and how."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     to: Asked = Field(
         "Heartbeat",
         description=f"the request whose answer `{NAME}` loses; of heartbeats those of each group protocol",
@@ -72,7 +72,7 @@ class AnswerLoss(FaultRun):
         self._processed = (0, 0)  # by all and by it, when it was over
         self._went_on = False
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the group is at rest."""
         return is_at_rest(self.lab)
 
@@ -93,9 +93,9 @@ class AnswerLoss(FaultRun):
     def _delays(self) -> bool:
         return self._parameters.kind == "delay"
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether an answer came by, and the client has got it late or given up."""
-        self._lost = self.lab.links.lost_answer()
+        self._lost = self.lab.links.report_lost_answer()
         return self._lost is not None and (self._lost.passed_ms, self._lost.ended_ms) != (None, None)
 
     def heal(self) -> None:
@@ -104,15 +104,15 @@ class AnswerLoss(FaultRun):
             return
         self.lab.links.lose_no_more()
         instance = self.lab.instances.running.get(self._name)
-        self._processed = processed(self.lab), instance.processed if instance else 0
+        self._processed = count_processed(self.lab), instance.processed if instance else 0
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the instance runs, and records are processed: by itself, if it has tasks."""
         instance = self.lab.instances.running.get(self._name)
         self._went_on = instance is not None and goes_on(self.lab, instance, *self._processed)
         return self._went_on
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The request, by its header, when its answer was lost, and what the client did."""
         lost, names = self._lost, APIS[self._parameters.to]
         proof: dict[str, Any] = {

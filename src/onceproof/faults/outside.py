@@ -34,24 +34,24 @@ class Restart(FaultRun):
             self.lab.instances.kill(self._name)
         return self._name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """It has ended."""
         return True
 
     def heal(self) -> None:
         """Nothing is undone."""
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the group continues; the first call starts the instance again, as an operator would."""
         if self._name is not None and self._committed is None:
             self.lab.instances.start(self._name)
-            self._committed = self.lab.committed()
+            self._committed = self.lab.count_committed()
         return self._afterwards() >= WORKS
 
     def _afterwards(self) -> int:
-        return 0 if self._committed is None else self.lab.committed() - self._committed
+        return 0 if self._committed is None else self.lab.count_committed() - self._committed
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Which instance it was, and what was committed when it was back."""
         records = self._afterwards()
         proof = {"instance": self._name, "orderly": self._orderly, "committed_afterwards": records}
@@ -60,7 +60,7 @@ class Restart(FaultRun):
         return proof, missing, f"{self._name} {how} and started again; {records:,} records were committed after that."
 
 
-def seen_outside(inside: Callable[[FaultContext], FaultRun], *, orderly: bool) -> Callable[[FaultContext], FaultRun]:
+def see_outside(inside: Callable[[FaultContext], FaultRun], *, orderly: bool) -> Callable[[FaultContext], FaultRun]:
     """The run of a fault whose effect is seen in instances that report, or from outside."""
 
     def new_run(lab: FaultContext) -> FaultRun:

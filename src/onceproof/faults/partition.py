@@ -18,20 +18,20 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from onceproof.faults.base import (
+    SESSION,
     Fault,
     FaultContext,
     FaultRun,
     Instance,
     LinkFault,
     NoTargetError,
+    count_processed,
     goes_on,
     log_lines,
-    processed,
 )
 from onceproof.faults.leader import GROUP, Led, partition_led
-from onceproof.faults.pause import SESSION
 from onceproof.model.capability import Capability
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 from onceproof.model.phrases import DISCONNECTED, FENCED, TIMED_OUT, Phrase
 
 NAME = "partition"
@@ -44,7 +44,7 @@ RESET_FOR, RESET_EVERY = 0.3, 1.0  # seconds for which connections are reset, an
 class Parameters(BaseParameters):
     """The kind of the disturbance, the link, and for how long it is disturbed."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     kind: LinkFault = Field(
         "cut",
         description=f"what `{NAME}` does to the link: nothing passes, connections are reset now and then, or all comes "
@@ -106,22 +106,22 @@ class LinkFailure(FaultRun):
         if self.node is not None:
             self.toxics |= set(self.lab.links.disturb(self.node, self.kind, self.ms))
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether the instance felt it, and it lasted long enough; each call continues it."""
         if self.node is not None:
             self.go_on(self.node)
         others = [other for name, other in self.lab.instances.running.items() if name != self.name]
         self._taken_over |= {task for other in others for task in other.tasks("active") if task in self._tasks}
-        return self.lab.now() - self._began >= self._parameters.seconds and not any(self.unfelt())
+        return self.lab.now() - self._began >= self._parameters.seconds and not any(self.list_unfelt())
 
     def heal(self) -> None:
         """Let everything pass."""
         if self.node is not None and self._instance is not None:
-            self._processed = (processed(self.lab), self._instance.processed)
+            self._processed = (count_processed(self.lab), self._instance.processed)
             self._healed = self.lab.now()
             self.lab.links.clear(self.node)
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the instance runs, and records are processed: by itself, if it has tasks."""
         if self._instance is None:
             return False
@@ -133,7 +133,7 @@ class LinkFailure(FaultRun):
         """Called again and again while it lasts."""
 
     @abstractmethod
-    def unfelt(self) -> Iterator[str]:
+    def list_unfelt(self) -> Iterator[str]:
         """The missing part of the proof that the link failed, and that this was felt."""
 
     @abstractmethod
@@ -144,19 +144,19 @@ class LinkFailure(FaultRun):
     def sentence(self, whom: str, how_long: str) -> str:
         """The event at the link of the instance to the node."""
 
-    def answered_ms(self, node: int, within: float) -> int | None:
+    def time_answer_ms(self, node: int, within: float) -> int | None:
         """Milliseconds until a new client that goes through the link has an answer; None if it gets none."""
-        answered = self.lab.links.answered_after(node, within)
+        answered = self.lab.links.time_answer(node, within)
         return None if answered is None else round(answered * 1_000)
 
-    def felt(self, phrase: Phrase) -> Iterator[str]:
+    def find_felt(self, phrase: Phrase) -> Iterator[str]:
         """The matching lines of the instance's log, before the link was healed."""
         if self._instance is None:
             return
         until = self._healed * 1_000 or float("inf")
         yield from (text for t, text in log_lines(self._instance.log, self._log_end, phrase.pattern) if t <= until)
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Whose link to whom, what proxy and instance reported, and how it continued."""
         fenced = None
         if self._instance is not None:
@@ -177,7 +177,7 @@ class LinkFailure(FaultRun):
             "went_on": self._went_on,
         }
         missing = [] if self.toxics else ["the proxy did not report what it was to do"]
-        missing += self.unfelt()
+        missing += self.list_unfelt()
         missing += [] if self._went_on else [f"{self.name} did not process records again after the link was healed"]
         ending = f"{self.name} kept its tasks and continued."
         if self._taken_over:
@@ -202,24 +202,24 @@ class Cut(LinkFailure):
     def go_on(self, node: int) -> None:
         """Check, once, that nothing passes."""
         if not self._is_asked:
-            self._is_asked, self._passed_ms = True, self.answered_ms(node, ANSWERED_WITHIN)
+            self._is_asked, self._passed_ms = True, self.time_answer_ms(node, ANSWERED_WITHIN)
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether it is also known what was lost: that is counted when a connection ends."""
         if self.node is not None:
-            self._swallowed = self.lab.links.swallowed(self.node)
-        return super().recovered() and self._swallowed > 0
+            self._swallowed = self.lab.links.count_swallowed(self.node)
+        return super().has_recovered() and self._swallowed > 0
 
-    def unfelt(self) -> Iterator[str]:
+    def list_unfelt(self) -> Iterator[str]:
         """Something passed, or nothing was sent, or no request timed out."""
         if self._passed_ms is not None:
             yield f"a client that went through the cut link had an answer after {self._passed_ms} ms"
-        if next(self.felt(TIMED_OUT), None) is None:
+        if next(self.find_felt(TIMED_OUT), None) is None:
             yield f"{self.name} did not report a request that timed out"
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Something must have been lost in it, too."""
-        proof, missing, description = super().observed()
+        proof, missing, description = super().report_observed()
         return proof, [*missing, *([] if self._swallowed else ["nothing went into the cut link"])], description
 
     def proof(self) -> Mapping[str, Any]:
@@ -227,7 +227,7 @@ class Cut(LinkFailure):
         return {
             "answered_after_ms": self._passed_ms,
             "swallowed_bytes": self._swallowed,
-            "logged": next(self.felt(TIMED_OUT), None),
+            "logged": next(self.find_felt(TIMED_OUT), None),
         }
 
     def sentence(self, whom: str, how_long: str) -> str:
@@ -261,7 +261,7 @@ class Reset(LinkFailure):
             self.lab.links.clear(node)
             self._changed, self._is_over = self.lab.now(), True
 
-    def unfelt(self) -> Iterator[str]:
+    def list_unfelt(self) -> Iterator[str]:
         """No connection ended."""
         if self._disconnected is None:
             yield f"{self.name} did not report a connection that ended"
@@ -270,7 +270,7 @@ class Reset(LinkFailure):
     def _disconnected(self) -> str | None:
         # A consumer knows the broker under another id when it is its coordinator.
         ids = {str(number) for number in (self.node, 2**31 - 1 - (self.node or 0))}
-        return next((text for text in self.felt(DISCONNECTED) if _node_of(text) in ids), None)
+        return next((text for text in self.find_felt(DISCONNECTED) if _node_of(text) in ids), None)
 
     def proof(self) -> Mapping[str, Any]:
         """How often, and what the instance reported."""
@@ -295,9 +295,9 @@ class Latency(LinkFailure):
     def go_on(self, node: int) -> None:
         """Measure, once, how late an answer comes."""
         if self._answered_ms is None:
-            self._answered_ms = self.answered_ms(node, ANSWERED_WITHIN + 5 * self.ms / 1_000)
+            self._answered_ms = self.time_answer_ms(node, ANSWERED_WITHIN + 5 * self.ms / 1_000)
 
-    def unfelt(self) -> Iterator[str]:
+    def list_unfelt(self) -> Iterator[str]:
         """An answer came too soon."""
         if self._answered_ms is None or self._answered_ms < self.ms:
             yield f"a client that went through the slow link had an answer after {self._answered_ms} ms"

@@ -29,7 +29,7 @@ from onceproof.faults.base import (
     log_lines,
 )
 from onceproof.faults.takeover import Takeover
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 from onceproof.model.phrases import FENCED
 
 LEAST = 0.5  # seconds of a pause
@@ -42,7 +42,7 @@ NAME = "pause"
 class Parameters(BaseParameters):
     """For how long an instance is stopped, until it is missed, and for how long a transaction may be open."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     seconds: float = Field(
         7.0, ge=LEAST, description=f"seconds for which the fault `{NAME}` stops an instance, at least"
     )
@@ -83,7 +83,7 @@ class Pause(FaultRun):
         self._is_missed = self._parameters.seconds > self._parameters.session
         self._stopped = self._woken = 0.0  # epoch seconds
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the group is at rest: in a rebalance an instance may just have given its tasks up cleanly."""
         return is_at_rest(self.lab)
 
@@ -96,7 +96,7 @@ class Pause(FaultRun):
         self._stopped = self.lab.now()
         return zombie.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether it has been frozen for long enough, and, if it is missed, others process all of its tasks."""
         long_enough = self.lab.now() - self._stopped >= self._parameters.seconds
         return (self._takeover.is_complete() or not self._is_missed) and long_enough
@@ -107,9 +107,9 @@ class Pause(FaultRun):
             self._woken, self._before = self.lab.now(), self._zombie.processed
             self.lab.instances.thaw(self._zombie.name)
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether it learned that it is fenced, and has joined again; if it was not missed, whether it works again."""
-        return (self._fenced() is not None and self._has_rejoined()) if self._is_missed else self._works_again()
+        return (self._find_fenced() is not None and self._has_rejoined()) if self._is_missed else self._works_again()
 
     def _works_again(self) -> bool:
         """Whether it has processed records since, and is at rest: by then it knows if it was fenced."""
@@ -118,7 +118,7 @@ class Pause(FaultRun):
             return False
         return zombie.processed >= self._before + WORKS
 
-    def _fenced(self) -> tuple[int, str] | None:
+    def _find_fenced(self) -> tuple[int, str] | None:
         """When it reported being fenced, and how; its log is searched from where it was frozen."""
         if self._zombie is None:
             return None
@@ -136,10 +136,10 @@ class Pause(FaultRun):
         since = self._woken * 1_000
         return [e for e in self.lab.events if e["source"] == name and e["event"] == kind and e["t"] >= since]
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instance, how long it was frozen by its own account, who took over what, and how it was fenced."""
         name = "" if self._zombie is None else self._zombie.name
-        fenced, rejoined, takeover = self._fenced(), self._has_rejoined(), self._takeover
+        fenced, rejoined, takeover = self._find_fenced(), self._has_rejoined(), self._takeover
         still = max((int(event["ms"]) for event in self._own_events("stall")), default=0)
         proof = {
             "instance": name,
@@ -152,7 +152,7 @@ class Pause(FaultRun):
             "rejoined": rejoined,
         }
         if not self._is_missed:
-            return self._observed_within(proof, name, still)
+            return self._report_within(proof, name, still)
         missing = [
             sentence
             for sentence, is_missing in (
@@ -172,7 +172,7 @@ class Pause(FaultRun):
         )
         return proof, missing, description
 
-    def _observed_within(
+    def _report_within(
         self, proof: Mapping[str, Any], name: str, still: int
     ) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The same of a pause within its session."""

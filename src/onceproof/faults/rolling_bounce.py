@@ -23,7 +23,7 @@ from pydantic import Field
 
 from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, NoTargetError, tasks_come_back
 from onceproof.model.errors import KafkaFailedError
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 from onceproof.model.release import Release
 
 NAME = "rolling-bounce"
@@ -43,7 +43,7 @@ STATIC = "static.membership"  # a parameter of the scenario
 class Parameters(BaseParameters):
     """How the application goes to the other release."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     back: bool = Field(False, description=f"whether `{NAME}` goes all the way back to the first release, too")
     upgrade_from: bool = Field(
         True, description="whether `upgrade.from` is set where Kafka Streams asks for it, and bounced twice"
@@ -80,7 +80,7 @@ def bounces(before: Release, after: Release, parameters: Parameters) -> tuple[tu
     return before.bounces_to(after) if parameters.upgrade_from else ((after, None),)
 
 
-def started_with(upgrade_from: str | None) -> dict[str, str]:
+def make_config(upgrade_from: str | None) -> dict[str, str]:
     """Configuration of an instance that is started with this value of `upgrade.from`."""
     return {} if upgrade_from is None else {"upgrade.from": upgrade_from}
 
@@ -117,7 +117,7 @@ class RollingBounce(FaultRun):
         self._steps = self._roll()
         return f"to {self.lab.trial.cell.restart_on}{' and back' if self._back else ''}"
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether every instance has reached the last release; each call continues the way there."""
         self._is_over = next(self._steps, True)
         return self._is_over
@@ -135,7 +135,7 @@ class RollingBounce(FaultRun):
         began = self.lab.now()
         self.lab.instances.stop(name, leave_group=not self._static)
         switched = self._parameters.switched if release == self.lab.trial.cell.restart_on else {}
-        self.lab.instances.start(name, release, {**started_with(upgrade_from), **switched})
+        self.lab.instances.start(name, release, {**make_config(upgrade_from), **switched})
         self._upgrade_from[name] = upgrade_from
         milliseconds = round((self.lab.now() - began) * 1_000)
         self._bounces.append(
@@ -153,7 +153,7 @@ class RollingBounce(FaultRun):
         deadline = self.lab.now() + AT_REST_WITHIN
         while not self._is_at_rest():
             if self.lab.now() > deadline:
-                self._stuck()
+                self._raise_stuck()
             yield False
         running = self.lab.instances.running
         if len(set(map(_release, running.values()))) < 2:
@@ -161,14 +161,14 @@ class RollingBounce(FaultRun):
         began = self.lab.now()
         before = {name: instance.processed for name, instance in running.items()}
 
-        def processed() -> dict[str, int]:
+        def count_processed() -> dict[str, int]:
             return {name: instance.processed - before[name] for name, instance in running.items()}
 
         workers = min(len(running), len(self._tasks))
 
         def is_enough() -> bool:
             long_enough = self.lab.now() >= began + TOGETHER_FOR
-            return long_enough and sum(records >= WORKS for records in processed().values()) >= workers
+            return long_enough and sum(records >= WORKS for records in count_processed().values()) >= workers
 
         while self.lab.now() < began + WORKS_WITHIN and not is_enough():
             yield False
@@ -177,7 +177,7 @@ class RollingBounce(FaultRun):
                 {
                     "members": {name: _release(instance) for name, instance in running.items()},
                     "tasks": {name: instance.tasks("active") for name, instance in running.items()},
-                    "processed": processed(),
+                    "processed": count_processed(),
                     "ms": round((self.lab.now() - began) * 1_000),
                 }
             )
@@ -191,7 +191,7 @@ class RollingBounce(FaultRun):
         self._tasks.update(active)
         return active == sorted(self._tasks) and all(instance.state == "RUNNING" for instance in running)
 
-    def _stuck(self) -> None:
+    def _raise_stuck(self) -> None:
         running = self.lab.instances.running
         seen = "; ".join(f"{name} ({_release(i)}) {i.state} with {i.tasks('active')}" for name, i in running.items())
         message = (
@@ -202,11 +202,11 @@ class RollingBounce(FaultRun):
     def heal(self) -> None:
         """Nothing is undone: the application stays on the release to which it went."""
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the group has settled."""
         return self._is_over and self._is_at_rest()
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Each bounce, what two releases did together, and which release each instance ended on."""
         cell = self.lab.trial.cell
         last = str(cell.streams if self._back else cell.running)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from onceproof.faults.base import Fault, FaultContext, log_lines
 from onceproof.faults.directory import PROCESS_FILE, DirectoryFaultRun, config
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 from onceproof.model.phrases import FENCED
 
 NAME = "state-copied"
@@ -27,7 +27,7 @@ NAME = "state-copied"
 class Parameters(BaseParameters):
     """Where the copy comes from."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     source: Literal["running", "closed"] = Field(
         "running", description=f"the instance of which `{NAME}` takes the copy"
     )
@@ -57,11 +57,11 @@ class StateCopied(DirectoryFaultRun):
         self._kill_and_put_copy()
         return f"from {self._other} to {victim.name}"
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether the instance has looked at what it found, and one of the two was fenced."""
-        return self._judged() and bool(self._fenced())
+        return self._has_judged() and bool(self._count_fenced())
 
-    def _fenced(self) -> dict[str, int]:
+    def _count_fenced(self) -> dict[str, int]:
         """How often each of the two has reported being fenced since they share an id."""
         other = self.lab.instances.running.get(self._other)
         logs = [(self._name, self._over, 0), (self._other, other, self._log_end)]
@@ -72,7 +72,7 @@ class StateCopied(DirectoryFaultRun):
         }
         return {name: count for name, count in found.items() if count}
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the instance works again with an id of its own; the first call gives it one."""
         if self._again is self._over:
             self.lab.instances.kill(self._name)
@@ -80,9 +80,9 @@ class StateCopied(DirectoryFaultRun):
             self._start_again()
         return self._works_again()
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The content of the directory before and after, what the instance did with it, and who was fenced."""
-        fenced = self._fenced()
+        fenced = self._count_fenced()
         proof = {
             "instance": self._name,
             "of": self._other,

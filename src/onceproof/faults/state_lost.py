@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceproof.faults.base import Fault
-from onceproof.faults.directory import DirectoryFaultRun, config, held
+from onceproof.faults.directory import DirectoryFaultRun, config, describe_content
 
 
 class StateLost(DirectoryFaultRun):
@@ -19,15 +19,15 @@ class StateLost(DirectoryFaultRun):
         """Kill an instance that holds active tasks, and remove what it had."""
         victim = self._choose()
         self.lab.instances.kill(victim.name)
-        self._lost = held(self._directory(victim.name))
+        self._lost = describe_content(self._directory(victim.name))
         shutil.rmtree(self._directory(victim.name))
         return victim.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """It is gone at once."""
         return True
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The stores that were lost, and from where they were restored.
 
         Raises:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from onceproof.faults.base import Fault, FaultContext
 from onceproof.faults.directory import DirectoryFaultRun, config
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 
 NAME = "state-restored"
 
@@ -24,7 +24,7 @@ NAME = "state-restored"
 class Parameters(BaseParameters):
     """How old the snapshot is."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     records: int = Field(
         5_000,
         ge=1,
@@ -45,22 +45,22 @@ class StateRestored(DirectoryFaultRun):
     def apply(self) -> str:
         """Take the snapshot of an instance that holds active tasks."""
         victim = self._choose()
-        self._committed_before = self.lab.committed()
+        self._committed_before = self.lab.count_committed()
         self._snapshot(victim.name)
         return victim.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether the instance was started over the snapshot, which happens as soon as enough has been committed."""
-        self._committed_since = self.lab.committed() - self._committed_before
+        self._committed_since = self.lab.count_committed() - self._committed_before
         if self._committed_since >= self._records:
             self._kill_and_put_copy()
         return self._again is not None
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether the instance works again."""
         return self._works_again()
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The content of the directory before and after, what was committed in between, and what the instance did."""
         proof = {
             "instance": self._name,

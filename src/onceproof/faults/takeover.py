@@ -20,7 +20,7 @@ class Takeover:
         for task in self.tasks:
             for other in self._others:
                 if task in other.tasks("active"):
-                    records = _processed(other, task)
+                    records = _count_processed(other, task)
                     if records > (before := self._before.setdefault((task, other.name), records)):
                         self.by[task] = {"by": other.name, "records": records - before}
         return not self.left
@@ -36,7 +36,7 @@ class Takeover:
         return sum(taken["records"] for taken in self.by.values())
 
 
-def _processed(instance: Instance, task: str) -> int:
+def _count_processed(instance: Instance, task: str) -> int:
     """Records of a task that an instance has processed; of all its tasks, if it does not count them one by one."""
     rows = instance.last.get("progress", {}).get("processed", [])
     return sum(row["count"] for row in rows if row["task"] in (task, "all"))

@@ -31,7 +31,7 @@ class ThreadRemoved(FaultRun):
         self._before = 0  # records that the instance had processed when they were added
         self._tasks: list[str] = []  # that they were seen to have
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the group is at rest."""
         return is_at_rest(self.lab)
 
@@ -44,14 +44,14 @@ class ThreadRemoved(FaultRun):
             self._removed += 1
         return instance.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether others have taken over all of its tasks."""
         return self._takeover.is_complete()
 
     def heal(self) -> None:
         """Nothing yet: threads are added when the driver waits for the recovery, since an instance may refuse them."""
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether new threads have tasks and process records; the first call adds as many as were removed."""
         instance = self._instance
         if instance is None:
@@ -69,7 +69,7 @@ class ThreadRemoved(FaultRun):
         """Records that the new threads have processed."""
         return 0 if self._instance is None else self._instance.processed - self._before
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """Which tasks the threads had, who took them over, and what the new threads did."""
         name, takeover = "" if self._instance is None else self._instance.name, self._takeover
         proof = {

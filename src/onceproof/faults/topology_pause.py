@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from onceproof.faults.base import WORKS, Fault, FaultContext, FaultRun, Instance, draw_busy, is_at_rest
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.model.parameter import BaseParameters, name_parameters
 from onceproof.model.release import Release
 
 NAME = "topology-pause"
@@ -19,7 +19,7 @@ NAME = "topology-pause"
 class Parameters(BaseParameters):
     """For how long an instance is paused."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     seconds: float = Field(
         2.0, ge=1, examples=[8.0], description=f"seconds for which an instance under `{NAME}` processes nothing"
     )
@@ -39,7 +39,7 @@ class TopologyPause(FaultRun):
         self._before = 0  # records that it had processed when they were last seen to become more
         self._since = self._until = 0.0  # seconds of the epoch: from when it processed nothing, and when it was resumed
 
-    def ripe(self) -> bool:
+    def is_ripe(self) -> bool:
         """Whether the group is at rest, so that standbys are where they stay."""
         return is_at_rest(self.lab)
 
@@ -51,7 +51,7 @@ class TopologyPause(FaultRun):
         self._before, self._since = instance.processed, self.lab.now()
         return instance.name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether it has processed nothing for long enough; what it had begun it may finish."""
         if self._instance is not None and self._instance.processed > self._before:
             self._before, self._since = self._instance.processed, self.lab.now()
@@ -64,7 +64,7 @@ class TopologyPause(FaultRun):
             self.lab.note("resumed", instance=self._instance.name)
             self.lab.instances.step("resume", self._instance.name)
 
-    def recovered(self) -> bool:
+    def has_recovered(self) -> bool:
         """Whether it works again."""
         return self._afterwards >= WORKS
 
@@ -72,7 +72,7 @@ class TopologyPause(FaultRun):
     def _afterwards(self) -> int:
         return 0 if self._instance is None else self._instance.processed - self._before
 
-    def observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
+    def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:
         """The instance with its tasks, for how long it processed nothing, and what it processed afterwards."""
         name = "" if self._instance is None else self._instance.name
         quiet = self._until - self._since

@@ -19,7 +19,7 @@ from onceproof.lab.cluster import Cluster
 from onceproof.model.cell import MARK
 from onceproof.model.errors import HarnessError, OnceproofError
 from onceproof.processes.process import Process, open_pipes, spawn, tail
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.processes.waiting import await_condition
 
 JOINED_WITHIN = 60.0  # seconds
@@ -115,7 +115,7 @@ def main() -> None:
     """Hold the group that the last argument names, on brokers whose client's configuration is the input."""
     ended = Event()
     try:
-        with ended_by_sigterm(), alive(json.load(sys.stdin), sys.argv[-1]):
+        with end_by_sigterm(), alive(json.load(sys.stdin), sys.argv[-1]):
             print(HELD, flush=True)
             ended.wait()
     except KeyboardInterrupt:

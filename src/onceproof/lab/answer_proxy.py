@@ -58,7 +58,7 @@ class AnswerProxy:
         """
         self._ask(do="lose", apis=apis, delay_ms=delay_ms)
 
-    def lost(self) -> dict[str, Any] | None:
+    def report_lost(self) -> dict[str, Any] | None:
         """The answer that was lost, and what became of it; None as long as none came by.
 
         Raises:
@@ -91,13 +91,13 @@ class AnswerProxy:
             answered, _, _ = select.select([stdout], [], [], ANSWERED_WITHIN)
             line = stdout.readline() if answered else ""
         except OSError as error:
-            raise self._failed(order) from error
+            raise self._explain_failure(order) from error
         if not line:
-            raise self._failed(order)
+            raise self._explain_failure(order)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _failed(self, order: dict[str, Any]) -> HarnessError:
+    def _explain_failure(self, order: dict[str, Any]) -> HarnessError:
         return HarnessError(
             f"The proxy before the brokers did not do {order['do']}; its log {self.process.log} ends with:\n"
             f"{tail(self.process.log)}"

@@ -56,7 +56,7 @@ def compare_state(
         KafkaException: a changelog cannot be read.
     """
     logged = {topic for topic in topics if topic.startswith(f"{application_id}-") and topic.endswith(CHANGELOG)}
-    versioned = _versioned(cluster, logged)
+    versioned = _find_versioned(cluster, logged)
     changes = _changes(cluster, logged - versioned)
     rows = []
     for instance, tasks in held.items():
@@ -99,7 +99,7 @@ def _changes(cluster: Cluster, topics: Iterable[str]) -> Mapping[tuple[str, int]
     return changes
 
 
-def _versioned(cluster: Cluster, topics: Collection[str]) -> set[str]:
+def _find_versioned(cluster: Cluster, topics: Collection[str]) -> set[str]:
     """The changelogs of versioned stores, of which a fold says nothing; and those that brokers do not describe."""
     if not topics:
         return set()

@@ -13,7 +13,7 @@ from filelock import FileLock
 
 from onceproof.faults.directory import ROCKSDB
 from onceproof.installation import Installation
-from onceproof.lab.artifacts import remembered, resolve, streams_class_path
+from onceproof.lab.artifacts import read_remembered, resolve, streams_class_path
 from onceproof.lab.maven import dependency
 from onceproof.lab.programs import run_program
 from onceproof.model.application import Value
@@ -21,7 +21,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
 from onceproof.model.topology import CACHE_SIZES, Topology
-from onceproof.scenarios.declared import FILE, GUARANTEE, PREFIX, Application, Declaration, application_of
+from onceproof.scenarios.declared import FILE, GUARANTEE, PREFIX, Declaration, DeclaredApplication, application_of
 
 COMPILER = "jdk.compiler/com.sun.tools.javac.Main"
 COMPILES_WITHIN = 300  # seconds
@@ -53,13 +53,15 @@ def application_class_path(installation: Installation, folder: str, release: Rel
     application = application_of(folder)
     declares = application.declares.at(start)
     try:
-        classes = [_compiled(installation, application, declares, release)] if declares.sources else []
-        return [*classes, *application.paths(declares.jars), *_resolved(installation, declares.dependencies)]
+        classes = [_compile_sources(installation, application, declares, release)] if declares.sources else []
+        return [*classes, *application.paths(declares.jars), *_resolve(installation, declares.dependencies)]
     except OSError as error:
         raise unwritable(error) from error
 
 
-def _compiled(installation: Installation, application: Application, declares: Declaration, release: Release) -> Path:
+def _compile_sources(
+    installation: Installation, application: DeclaredApplication, declares: Declaration, release: Release
+) -> Path:
     """The classes of its sources, compiled once for each line of releases, as long as nothing changes.
 
     Patches of a line have the same interfaces. A candidate or a build has its own.
@@ -68,7 +70,7 @@ def _compiled(installation: Installation, application: Application, declares: De
     files = sorted(file for root in roots for file in (root.rglob("*.java") if root.is_dir() else [root]))
     if not files:
         raise UsageError(f"{application.folder} has no file *.java where its sources are said to be.")
-    jars = [*application.paths(declares.jars), *_resolved(installation, declares.dependencies)]
+    jars = [*application.paths(declares.jars), *_resolve(installation, declares.dependencies)]
     interfaces = str(release) if release.is_candidate else release.line
     digest = hashlib.sha256(f"{installation.java} {interfaces} {[*map(str, jars)]}".encode())
     for file in files:
@@ -102,23 +104,25 @@ def _compile(java: str, files: list[Path], class_path: list[Path], classes: Path
         raise UsageError(f"{what} does not compile: {first or 'the compiler gave no reason'}")
 
 
-def _resolved(installation: Installation, dependencies: Collection[str]) -> list[Path]:
+def _resolve(installation: Installation, dependencies: Collection[str]) -> list[Path]:
     """The jars of Maven coordinates and of what these need, resolved once."""
     if not dependencies:
         return []
     digest = hashlib.sha256("\n".join(dependencies).encode()).hexdigest()[:16]
     file = installation.artifacts / f"application-{digest}.classpath"
-    if jars := remembered(file):
+    if jars := read_remembered(file):
         return jars
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{file}.lock"):
-        if not remembered(file):
+        if not read_remembered(file):
             wanted = [(group, artifact, version) for group, artifact, version in (d.split(":") for d in dependencies)]
             file.write_text(resolve(installation, wanted[0], map(dependency, wanted)))
-    return remembered(file)
+    return read_remembered(file)
 
 
-def check_topology(installation: Installation, application: Application, release: Release, prefix: str = "") -> None:
+def check_topology(
+    installation: Installation, application: DeclaredApplication, release: Release, prefix: str = ""
+) -> None:
     """Check, before anything is started, that the topology can be built on a release, from what the file declares.
 
     So can those of later phases, which have the same topics.
@@ -130,7 +134,7 @@ def check_topology(installation: Installation, application: Application, release
     """
     for start in application.declares.starts:
         config = _config(application, prefix, start)
-        described = _described(installation, application, release, config, start)
+        described = _describe(installation, application, release, config, start)
         topology = f"{application.name} on Kafka Streams {release}{_since(start)}: its topology"
         _check_set(topology, described.get("set", {}), config)
         described["dead letters"] = [config[DEAD_LETTERS]] if DEAD_LETTERS in config else []
@@ -143,7 +147,9 @@ def _since(start: int) -> str:
     return f", from start {start} on" if start > 1 else ""
 
 
-def uses_on(installation: Installation, application: Application, release: Release) -> dict[str, tuple[Value, ...]]:
+def uses_on(
+    installation: Installation, application: DeclaredApplication, release: Release
+) -> dict[str, tuple[Value, ...]]:
     """The features that an application uses of a release of Kafka Streams, as far as its topology and its properties
     show.
 
@@ -151,17 +157,21 @@ def uses_on(installation: Installation, application: Application, release: Relea
         UsageError: the topology cannot be built.
     """
     config = _config(application, "")
-    described = _described(installation, application, release, config)
+    described = _describe(installation, application, release, config)
     return Topology.of(described).uses(config | described.get("set", {}))
 
 
-def _config(application: Application, prefix: str, start: int = 1) -> dict[str, str]:
+def _config(application: DeclaredApplication, prefix: str, start: int = 1) -> dict[str, str]:
     config = {"application.id": "described", "bootstrap.servers": "localhost:1", GUARANTEE: "exactly_once_v2"}
     return config | application.properties(prefix, start)
 
 
-def _described(
-    installation: Installation, application: Application, release: Release, config: Mapping[str, str], start: int = 1
+def _describe(
+    installation: Installation,
+    application: DeclaredApplication,
+    release: Release,
+    config: Mapping[str, str],
+    start: int = 1,
 ) -> dict[str, Any]:
     """The description of the topology by `onceproof.streams.Describe`.
 

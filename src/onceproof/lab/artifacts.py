@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from onceproof.installation import Installation
-from onceproof.lab.maven import Answer, Coordinates, build_class_path, dependency
+from onceproof.lab.maven import Coordinates, MavenOutput, build_class_path, dependency
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import unwritable
 from onceproof.model.release import Release
@@ -84,7 +84,7 @@ def class_path_file(installation: Installation, artifact: str, release: Release)
 
 def _class_path(installation: Installation, artifact: str, release: Release) -> list[Path]:
     file = class_path_file(installation, artifact, release)
-    jars = remembered(file)
+    jars = read_remembered(file)
     if not jars and release.commit:
         raise UnknownReleaseError(
             f"{artifact} of the build {release} is not kept here: name the Maven repository that it is in, and it is "
@@ -94,12 +94,12 @@ def _class_path(installation: Installation, artifact: str, release: Release) -> 
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{file}.lock"):
-                if not remembered(file):
+                if not read_remembered(file):
                     wanted = (GROUP, artifact, release.version)
                     file.write_text(resolve(installation, wanted, [dependency(wanted)]))
         except OSError as error:
             raise unwritable(error, file.parent) from error
-        jars = remembered(file)
+        jars = read_remembered(file)
     if not release.commit and (built := next((jar for jar in jars if not _is_as_published(jar)), None)):
         raise UsageError(
             f"{built} was not downloaded but built here, so it is not what is published as Kafka {release}: delete its "
@@ -108,7 +108,7 @@ def _class_path(installation: Installation, artifact: str, release: Release) -> 
     return jars
 
 
-def remembered(file: Path) -> list[Path]:
+def read_remembered(file: Path) -> list[Path]:
     """The jars of a class path file; none if it is missing or one of its jars is."""
     if not file.exists():
         return []
@@ -145,11 +145,11 @@ def resolve(installation: Installation, wanted: Coordinates, dependencies: Itera
         listed = [*dependencies, dependency(LOGGING)]
         answer = build_class_path(installation, listed, f"-Dmdep.outputFile={out}", to=f"resolve {wanted[1]}")
         if not answer.succeeded:
-            raise _explained(wanted, answer)
+            raise _explain(wanted, answer)
         return out.read_text()
 
 
-def _explained(wanted: Coordinates, answer: Answer) -> UsageError | HarnessError:
+def _explain(wanted: Coordinates, answer: MavenOutput) -> UsageError | HarnessError:
     """One sentence for what Maven could not do."""
     group, artifact, version = wanted
     output = answer.output

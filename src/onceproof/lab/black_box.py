@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from onceproof.lab.instance import LARGEST_FILE, START_TIMEOUT, Instance
+from onceproof.lab.instance import LARGEST_FILE, START_TIMEOUT, InstanceProcess
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.json_file import unwritable
 from onceproof.processes.process import spawn, tail
@@ -23,7 +23,7 @@ IN_GOOD_ORDER = (0, 128 + signal.SIGTERM)  # exit codes of a process that was as
 CLOSES_WITHIN = 30.0  # seconds
 
 
-class BlackBox(Instance):
+class BlackBox(InstanceProcess):
     """One process running a command."""
 
     reports = False

@@ -17,7 +17,7 @@ from onceproof.model.release import Release
 ANSWERED_WITHIN = 2.0  # seconds
 
 
-class Brokers:
+class LabBrokers:
     """Brokers that are killed and started again; the timeline records what is done."""
 
     def __init__(self, cluster: Cluster, release: Release, log: Path, note: Callable[..., None]) -> None:
@@ -42,12 +42,12 @@ class Brokers:
         try:
             return {
                 place: Replicas(None if of.leader < 0 else of.leader, frozenset(of.isrs))
-                for place, of in self._described().items()
+                for place, of in self._describe().items()
             }
         except KafkaException:
             return {}
 
-    def _described(self) -> dict[tuple[str, int], PartitionMetadata]:
+    def _describe(self) -> dict[tuple[str, int], PartitionMetadata]:
         self._admin = self._admin or AdminClient(self._cluster.client())
         topics = self._admin.list_topics(timeout=ANSWERED_WITHIN).topics
         return {(name, number): of for name, topic in topics.items() for number, of in topic.partitions.items()}
@@ -88,7 +88,7 @@ class Brokers:
         Raises:
             HarnessError: the brokers refused.
         """
-        described = self._described()
+        described = self._describe()
         replicas = [
             {"topic": topic, "partition": partition, "nodes": sorted(described[place].replicas, key=leader.__ne__)}
             for place, leader in leaders.items()

@@ -22,7 +22,16 @@ from urllib.parse import unquote, urlsplit
 from filelock import FileLock
 
 from onceproof.installation import Installation
-from onceproof.lab.artifacts import BROKER, GROUP, LOGGING, STREAMS, class_path_file, dumper_of, remembered, resolve
+from onceproof.lab.artifacts import (
+    BROKER,
+    GROUP,
+    LOGGING,
+    STREAMS,
+    class_path_file,
+    dumper_of,
+    read_remembered,
+    resolve,
+)
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import replacing
 from onceproof.model.release import Release
@@ -166,7 +175,7 @@ class MavenRepository:
         """The path of a file; a snapshot that was uploaded has its time in its name."""
         folder = f"{GROUP.replace('.', '/')}/{artifact}/{version}"
         metadata = self._read(f"{folder}/maven-metadata.xml") if version.endswith(UNPUBLISHED) else None
-        uploaded = _parsed(metadata).iterfind("versioning/snapshotVersions/snapshotVersion") if metadata else ()
+        uploaded = _parse(metadata).iterfind("versioning/snapshotVersions/snapshotVersion") if metadata else ()
         named = (
             snapshot.findtext("value")
             for snapshot in uploaded
@@ -257,7 +266,7 @@ def _take_in(installation: Installation, repository: MavenRepository, version: s
                     f"commit what you changed and build again, or delete {home}."
                 )
         for root in roots:
-            if not remembered(class_path_file(installation, root, release)):
+            if not read_remembered(class_path_file(installation, root, release)):
                 others = resolve(installation, (GROUP, root, version), parts.needs.values()).strip()
                 class_path_file(installation, root, release).write_text(":".join([*map(str, kept.values()), others]))
     return release
@@ -288,12 +297,12 @@ def _classes(jar: bytes) -> Mapping[str, int]:
 
 
 def _runtime_dependencies(pom: bytes) -> Iterator[ET.Element]:
-    for needed in _parsed(pom).iterfind("dependencies/dependency"):
+    for needed in _parse(pom).iterfind("dependencies/dependency"):
         if needed.findtext("scope", "compile") in ("compile", "runtime") and needed.findtext("optional") != "true":
             yield needed
 
 
-def _parsed(content: bytes) -> ET.Element:
+def _parse(content: bytes) -> ET.Element:
     """A pom or metadata, without namespaces.
 
     Raises:

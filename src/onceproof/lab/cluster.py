@@ -483,7 +483,7 @@ def _write_configs(
         file = folder / f"node-{number}.properties"
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in config.items()))
+            file.write_text("".join(f"{name}={_escape(value)}\n" for name, value in config.items()))
         except OSError as error:
             raise unwritable(error, file) from error
         files.append(file)
@@ -502,7 +502,7 @@ def _write_dead_config(folder: Path, number: int, host: str) -> Path:
     }
     model, file = folder / "node-1.properties", folder / "dead.properties"
     kept = [line for line in model.read_text().splitlines(keepends=True) if line.partition("=")[0] not in changed]
-    lines = [f"{name}={_escaped(value)}\n" for name, value in changed.items()]
+    lines = [f"{name}={_escape(value)}\n" for name, value in changed.items()]
     file.write_text("".join([*kept, *lines]))
     return file
 
@@ -530,7 +530,7 @@ def _format_one(argv: list[str], file: Path, owner: int | None) -> None:
     try:
         await_condition(
             f"the data folder of {file.stem} to be prepared",
-            partial(_ended, process),
+            partial(_has_ended, process),
             timeout=READY_TIMEOUT,
         )
     finally:
@@ -542,11 +542,11 @@ def _format_one(argv: list[str], file: Path, owner: int | None) -> None:
         )
 
 
-def _ended(process: Process) -> bool:
+def _has_ended(process: Process) -> bool:
     return process.poll() is not None
 
 
-def _escaped(value: object) -> str:
+def _escape(value: object) -> str:
     """A value of a properties file, which Java reads as Latin-1 with escapes."""
     text = str(value).replace("\\", "\\\\")
     return "".join(c if c.isascii() else "".join(f"\\u{u:04x}" for u in _utf16(c)) for c in text)

@@ -6,18 +6,18 @@ from pathlib import Path
 from onceproof.installation import Installation
 from onceproof.lab.applications import application_class_path
 from onceproof.lab.shapes import shapes_of, steady
-from onceproof.model.compared import Comparison, Effect, compare, unbuilt
+from onceproof.model.compared import ChangeEffect, TopologyComparison, compare, report_unbuilt
 from onceproof.model.decoding import from_json
 from onceproof.model.errors import UsageError
 from onceproof.model.release import Release
 from onceproof.model.shape import Shape
-from onceproof.scenarios.declared import Application
-from onceproof.scenarios.net import Case, case_of, example_cases, programs, scenario_cases
+from onceproof.scenarios.declared import DeclaredApplication
+from onceproof.scenarios.net import CorpusCase, case_of, example_cases, programs, scenario_cases
 
 Say = Callable[[str], object]
 
 
-def net_of(installation: Installation, examples: Path, release: Release, say: Say) -> list[Case]:
+def net_of(installation: Installation, examples: Path, release: Release, say: Say) -> list[CorpusCase]:
     """All topologies that a release is compared by; an example that it cannot compile is left out, and said.
 
     Args:
@@ -38,8 +38,10 @@ def net_of(installation: Installation, examples: Path, release: Release, say: Sa
 
 
 def compare_releases(
-    installation: Installation, releases: tuple[Release, Release], nets: tuple[Sequence[Case], Sequence[Case]]
-) -> tuple[Comparison, ...]:
+    installation: Installation,
+    releases: tuple[Release, Release],
+    nets: tuple[Sequence[CorpusCase], Sequence[CorpusCase]],
+) -> tuple[TopologyComparison, ...]:
     """The changes from one release to another, of each topology that is among those of both.
 
     Raises:
@@ -50,7 +52,7 @@ def compare_releases(
     asked = {case.name: case for case in nets[1]}
     common = [case for case in nets[0] if asked.get(case.name) == case and case.name in before and case.name in after]
     found = {case.name: compare(before[case.name], after[case.name]) for case in common}
-    doubtful = [case for case in common if found[case.name].has(Effect.DIFFERS)]
+    doubtful = [case for case in common if found[case.name].has(ChangeEffect.DIFFERS)]
     same = steady(installation, releases[0], doubtful, before)
     return tuple(
         found[case.name] if same.get(case.name, True) else compare(before[case.name], after[case.name], steady=False)
@@ -58,7 +60,9 @@ def compare_releases(
     )
 
 
-def compare_application(installation: Installation, folder: Path, releases: tuple[Release, Release]) -> Comparison:
+def compare_application(
+    installation: Installation, folder: Path, releases: tuple[Release, Release]
+) -> TopologyComparison:
     """The changes of an application from one release to another; raises as `compare_releases`.
 
     Raises:
@@ -69,10 +73,10 @@ def compare_application(installation: Installation, folder: Path, releases: tupl
     if found.changes:
         return found
     shape = shapes_of(installation, releases[1], [case]).get(case.name)
-    return unbuilt(found.name, shape.error) if shape and shape.error else found
+    return report_unbuilt(found.name, shape.error) if shape and shape.error else found
 
 
-def shape_of(installation: Installation, place: Path, release: Release, like: Case | None = None) -> Shape:
+def shape_of(installation: Installation, place: Path, release: Release, like: CorpusCase | None = None) -> Shape:
     """The shape of an application, or the one that a file keeps.
 
     Args:
@@ -86,15 +90,15 @@ def shape_of(installation: Installation, place: Path, release: Release, like: Ca
         HarnessError: Java could not be run, or the program failed.
     """
     if place.is_file():
-        return _kept(place)
+        return _read_kept(place)
     case = _case(place)
-    as_case = Case(case.name, case.topology, case.app, case.config, (like or case).records, folder=case.folder)
+    as_case = CorpusCase(case.name, case.topology, case.app, case.config, (like or case).records, folder=case.folder)
     return shapes_of(installation, release, [as_case])[case.name]
 
 
 def compare_versions(
     installation: Installation, places: tuple[Path, Path], release: Release
-) -> tuple[Comparison, Shape]:
+) -> tuple[TopologyComparison, Shape]:
     """The changes from one version of an application to another, and the shape of the second; raises as `shape_of`.
 
     Raises:
@@ -111,8 +115,8 @@ def compare_versions(
     return compare(before, after), after
 
 
-def _case(folder: Path) -> Case:
-    application = Application.read(folder)
+def _case(folder: Path) -> CorpusCase:
+    application = DeclaredApplication.read(folder)
     if application.declares.command:
         raise UsageError(
             f"{folder} runs a command, whose topology cannot be seen: name a class that gives it in onceproof.toml."
@@ -120,7 +124,7 @@ def _case(folder: Path) -> Case:
     return case_of(application)
 
 
-def _kept(file: Path) -> Shape:
+def _read_kept(file: Path) -> Shape:
     try:
         shape: Shape = from_json(Shape, file.read_bytes())
     except (OSError, ValueError) as error:

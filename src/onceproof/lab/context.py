@@ -27,7 +27,7 @@ def progress_of(folder: TrialFolder) -> TrialProgress:
     return TrialProgress(TrialPlan.read(folder.trial_file).seconds) if folder.trial_file.exists() else TrialProgress()
 
 
-def planned_facts(plan: TrialPlan) -> dict[str, int]:
+def list_planned_facts(plan: TrialPlan) -> dict[str, int]:
     """The facts that are known before a trial is driven; `scenarios.built` holds them against what was run."""
     return {
         "partitions": plan.partitions,
@@ -99,7 +99,7 @@ class TrialContext:
     @property
     def facts(self) -> dict[str, int]:
         """The facts that the checks need besides the records."""
-        return {**planned_facts(self.plan), **self._measured}
+        return {**list_planned_facts(self.plan), **self._measured}
 
     # --- waiting ----------------------------------------------------------------------------------------------
 

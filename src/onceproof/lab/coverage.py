@@ -21,7 +21,7 @@ from zipfile import ZipFile
 from filelock import FileLock
 
 from onceproof.installation import Installation
-from onceproof.lab.artifacts import STREAMS, remembered, streams_class_path
+from onceproof.lab.artifacts import STREAMS, read_remembered, streams_class_path
 from onceproof.lab.lane import Lane
 from onceproof.lab.maven import build_class_path
 from onceproof.model.errors import HarnessError
@@ -93,11 +93,11 @@ class Watched:
         Raises:
             HarnessError: the JVM or its agent gave no answer.
         """
-        self._taken()
+        self._take()
         self._lane.run(case)
-        return self._taken()
+        return self._take()
 
-    def _taken(self) -> Probes:
+    def _take(self) -> Probes:
         """The probes since the last time."""
         try:
             self._connection.sendall(bytes((DUMP, True, True)))  # dump, and reset
@@ -170,13 +170,13 @@ def jacoco(installation: Installation) -> tuple[Path, Path]:
     file = installation.artifacts / f"jacoco-{JACOCO}.classpath"
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{file}.lock"):
-        if not remembered(file):
+        if not read_remembered(file):
             listed = [DEPENDENCY.format(GROUP, name, JACOCO, classifier) for name, classifier in PARTS.items()]
             answer = build_class_path(installation, listed, f"-Dmdep.outputFile={file}", to=f"resolve JaCoCo {JACOCO}")
             if not answer.succeeded:
                 raise HarnessError(f"Maven could not resolve JaCoCo {JACOCO}: {answer.reason}")
     agent, program = (
-        next(jar for jar in remembered(file) if jar.name == f"{name}-{JACOCO}-{classifier}.jar")
+        next(jar for jar in read_remembered(file) if jar.name == f"{name}-{JACOCO}-{classifier}.jar")
         for name, classifier in PARTS.items()
     )
     return agent, program
@@ -189,16 +189,16 @@ def read_probes(stream: BinaryIO) -> Probes:
         HarnessError: the stream ends before, or is of another format.
     """
     found: dict[tuple[int, str], Sequence[bool]] = {}
-    while (block := _taken(stream, 1)[0]) != DONE:
+    while (block := _take(stream, 1)[0]) != DONE:
         if block == HEADER:
-            _taken(stream, len(BEGIN) - 1)
+            _take(stream, len(BEGIN) - 1)
         elif block == SESSION:
             _text(stream)
-            _taken(stream, 16)  # two times
+            _take(stream, 16)  # two times
         elif block == PROBES:
-            [checksum] = unpack(">q", _taken(stream, 8))
+            [checksum] = unpack(">q", _take(stream, 8))
             name, count = _text(stream), _number(stream)
-            packed = _taken(stream, (count + 7) // 8)
+            packed = _take(stream, (count + 7) // 8)
             found[checksum, name] = tuple(bool(packed[at // 8] >> at % 8 & 1) for at in range(count))
         else:
             raise HarnessError(f"JaCoCo's agent wrote a block {block:#x}, which is not known.")
@@ -214,10 +214,10 @@ def write_probes(file: Path, probes: Probes) -> None:
             for at, is_hit in enumerate(hit):
                 packed[at // 8] |= is_hit << at % 8
             stream.write(bytes((PROBES,)) + checksum.to_bytes(8, signed=True) + len(text).to_bytes(2) + text)
-            stream.write(_varied(len(hit)) + packed)
+            stream.write(_encode_varied(len(hit)) + packed)
 
 
-def _taken(stream: BinaryIO, size: int) -> bytes:
+def _take(stream: BinaryIO, size: int) -> bytes:
     data = stream.read(size)
     if len(data) < size:
         raise HarnessError("JaCoCo's agent ended before it had written all.")
@@ -225,19 +225,19 @@ def _taken(stream: BinaryIO, size: int) -> bytes:
 
 
 def _text(stream: BinaryIO) -> str:
-    return _taken(stream, int.from_bytes(_taken(stream, 2))).decode()
+    return _take(stream, int.from_bytes(_take(stream, 2))).decode()
 
 
 def _number(stream: BinaryIO) -> int:
     """A number of seven bits a byte, the lowest first; each but the last one has the eighth bit."""
     number = shift = 0
-    while (byte := _taken(stream, 1)[0]) & 0x80:
+    while (byte := _take(stream, 1)[0]) & 0x80:
         number |= (byte & 0x7F) << shift
         shift += 7
     return number | byte << shift
 
 
-def _varied(number: int) -> bytes:
+def _encode_varied(number: int) -> bytes:
     more = b""
     while number > 0x7F:
         more += bytes((number & 0x7F | 0x80,))
@@ -274,10 +274,10 @@ def _branches(
             methods |= {
                 line: at for line, at in methods_of((classes / name).read_bytes()).items() if line not in methods
             }
-    return compared_lines(by_red, by_green, by_either, methods)
+    return compare_lines(by_red, by_green, by_either, methods)
 
 
-def compared_lines(
+def compare_lines(
     red: Lines, green: Lines, either: Lines, methods: Mapping[tuple[str, int], str]
 ) -> tuple[Branch, ...]:
     """The lines that differ: what both together have run, one of them has not. Those of the green case alone come last,
@@ -346,7 +346,7 @@ def methods_of(code: bytes) -> dict[tuple[str, int], str]:
     for _ in range(_short(stream)):
         _, method, _ = unpack(">3H", stream.read(6))
         numbers = _line_numbers(_attributes(stream, texts).get("Code"), texts)
-        lines += [(number, _named(texts[method], name)) for number in numbers]
+        lines += [(number, _name_method(texts[method], name)) for number in numbers]
     source = texts[int.from_bytes(_attributes(stream, texts)["SourceFile"])]
     found: dict[tuple[str, int], str] = {}
     for number, at in lines:
@@ -387,7 +387,7 @@ def _line_numbers(code: bytes | None, texts: Mapping[int, str]) -> Sequence[int]
     return [int.from_bytes(table[at : at + 2]) for at in range(4, len(table), 4)]
 
 
-def _named(method: str, name: str) -> str:
+def _name_method(method: str, name: str) -> str:
     """The method of people: a constructor by the name of its class, a lambda by the method that has it."""
     if method == "<init>":
         return name.rpartition("$")[2]

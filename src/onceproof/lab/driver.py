@@ -8,9 +8,9 @@ from onceproof.harness import harness_version
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import Report, TrialContext
 from onceproof.lab.input import Input
-from onceproof.lab.instances import Instances
+from onceproof.lab.instances import LabInstances
 from onceproof.lab.judging import judge, keep_ends
-from onceproof.lab.limits import Limits
+from onceproof.lab.limits import LabLimits
 from onceproof.lab.reading import SegmentReading, TopicReading
 from onceproof.lab.trial_lab import TrialLab
 from onceproof.lab.world import World
@@ -44,9 +44,9 @@ class Driver:
         self.scenario, self._prepared = prepared.scenario, prepared
         self.context = TrialContext(plan, cluster, folder, report, world, prepared.scenario.stalled)
         self.context.measure(**prepared.scenario.facts(plan.trial))
-        self._instances = Instances(self.context)
+        self._instances = LabInstances(self.context)
         self._input = Input(self.context, prepared.workload)
-        self._limits = Limits(self.context)
+        self._limits = LabLimits(self.context)
         self._topics, self._segments = TopicReading(self.context), SegmentReading(self.context)
         self.lab = TrialLab(self.context, prepared, self._instances, self._input, self._limits, self._topics)
         self._ticker = world.ticker(lambda seconds: self.context.note("stall", ms=round(seconds * 1_000)))
@@ -61,7 +61,7 @@ class Driver:
         try:
             exercise = self.scenario.drive(self.lab)
         except KafkaFailedError as failure:
-            exercise = self._failed(failure)
+            exercise = self._fail(failure)
         self._ticker.stop()
         self.context.require_time()
         self._check_facts()
@@ -82,7 +82,7 @@ class Driver:
         if silent and self._instances.report:
             raise HarnessError(f"No instance of {plan.trial.key} said what it has built: look at its log.")
 
-    def _failed(self, failure: KafkaFailedError) -> Exercise:
+    def _fail(self, failure: KafkaFailedError) -> Exercise:
         """Keep the evidence, end the application, and see how far it came."""
         self.context.fail(failure)
         with self.context.phase("failure"):
@@ -103,9 +103,9 @@ class Driver:
         Raises:
             HarnessError: what the drive left cannot be read, or the input is another than was delivered.
         """
-        return judge(self.context, self._input, self._topics, self._segments, self._observed)
+        return judge(self.context, self._input, self._topics, self._segments, self._observe)
 
-    def _observed(self) -> Sequence[Comparison]:
+    def _observe(self) -> Sequence[Comparison]:
         events, plan = self.context.events, self.context.plan
         kept = self._prepared.system.kept or {}
         return [
@@ -129,10 +129,10 @@ class Driver:
             reason=exercise.reason if exercise else error or void or "",
             steps=exercise.steps if exercise else None,
             all_steps_tried=exercise is not None and exercise.all_steps_tried,
-            produced=self._input.produced(),
+            produced=self._input.count_produced(),
             facts=context.facts,
             attested=self._instances.attested,
-            plant=self._instances.planted(),
+            plant=self._instances.report_planted(),
             fault=self._fault_outcome(),
             harness=harness_version(context.trial.cell.scenario),
             host=socket.gethostname(),

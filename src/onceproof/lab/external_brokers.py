@@ -92,7 +92,7 @@ class ExternalCluster(Cluster):
         try:
             admin = AdminClient({**self.client(), "error_cb": seen.append})
         except KafkaException as error:
-            raise self._unreached(error.args[0]) from None
+            raise self._explain_unreached(error.args[0]) from None
         deadline = time.monotonic() + REACHED_WITHIN
         while True:
             try:
@@ -102,11 +102,11 @@ class ExternalCluster(Cluster):
                 final = [failure for failure in seen if failure.code() in REMEDIES]
                 if final or time.monotonic() > deadline:
                     telling = [failure for failure in seen if failure.code() != KafkaError._ALL_BROKERS_DOWN]
-                    raise self._unreached([*final, *telling[-1:], error.args[0]][0]) from None
+                    raise self._explain_unreached([*final, *telling[-1:], error.args[0]][0]) from None
             else:
                 return
 
-    def _unreached(self, error: KafkaError) -> UsageError:
+    def _explain_unreached(self, error: KafkaError) -> UsageError:
         remedy = REMEDIES.get(error.code(), REMEDY)
         return UsageError(f"The brokers at {self.bootstrap_servers} cannot be reached: {error.str()}; {remedy}.")
 
@@ -154,7 +154,7 @@ def own_cluster(installation: Installation, trial: Trial, folder: TrialFolder) -
 
 
 @contextmanager
-def lent(external: ExternalCluster, run_id: str) -> Iterator[Cluster]:
+def lend(external: ExternalCluster, run_id: str) -> Iterator[Cluster]:
     """External brokers, from which everything that bears the run's id is removed at the end of a `with` block.
 
     Until then the run says there that it is alive.

@@ -7,7 +7,7 @@ from itertools import chain
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.context import TrialContext
-from onceproof.lab.load import Bulk
+from onceproof.lab.load import LabBulk
 from onceproof.lab.world import REAL
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Produced, TrialPlan
@@ -21,7 +21,7 @@ SETTLED = 0.2  # seconds between two looks that must agree
 ANSWERED_WITHIN = 10.0  # seconds that the coordinator of a group has to report its positions
 
 
-def start_first(plan: TrialPlan, cluster: Cluster, timeline: Timeline, workload: Workload) -> Bulk:
+def start_first(plan: TrialPlan, cluster: Cluster, timeline: Timeline, workload: Workload) -> LabBulk:
     """Start producing what a trial begins with to its input."""
     topic, partition = _topic(plan, workload), _partition_of(plan)
     return REAL.bulk(cluster, topic, partition, "first", workload.first, None, timeline, None, workload)
@@ -42,10 +42,10 @@ class Input:
     def __init__(self, context: TrialContext, workload: Workload) -> None:
         """Nothing is produced yet except what was preloaded."""
         self._context, self._workload = context, workload
-        self._of_role: dict[str, list[Bulk]] = defaultdict(list)
+        self._of_role: dict[str, list[LabBulk]] = defaultdict(list)
 
     @property
-    def _bulks(self) -> Iterator[Bulk]:
+    def _bulks(self) -> Iterator[LabBulk]:
         return chain.from_iterable(self._of_role.values())
 
     def produce(
@@ -55,7 +55,7 @@ class Input:
         rate: float | None,
         timestamps: Sequence[int] | None,
         role: str = "input",
-    ) -> Bulk:
+    ) -> LabBulk:
         """Send records in the background, as `scenarios.base.ScenarioContext.produce` says."""
         context = self._context
         topic, partition = _topic(context.plan, self._workload, role), _partition_of(context.plan)
@@ -90,7 +90,7 @@ class Input:
             bulk.stop()
             bulk.await_sent()
 
-    def committed(self) -> dict[str, dict[int, int]]:
+    def count_committed(self) -> dict[str, dict[int, int]]:
         """How far each partition of each input is committed, by role, once nothing more is written."""
         context, plan = self._context, self._context.plan
         seen: tuple[object, object] = (None, None)
@@ -107,10 +107,10 @@ class Input:
                 return offsets
             context.world.sleep(SETTLED)
 
-    def produced(self) -> Produced:
+    def count_produced(self) -> Produced:
         """The numbers of delivered records; one more input is not counted."""
         delivered = self._context.plan.preloaded + sum(bulk.delivered for bulk in self._of_role["input"])
-        return Produced(delivered, len({key for key, _ in self._delivered_to("input")}))
+        return Produced(delivered, len({key for key, _ in self._list_delivered("input")}))
 
     def compare(self, topics: Topics) -> None:
         """Check that what was generated and delivered is what the input topics hold.
@@ -120,10 +120,10 @@ class Input:
         """
         plan = self._context.plan
         for role in plan.inputs:
-            generated: Iterable[tuple[int | None, int | None]] = self._delivered_to(role)
+            generated: Iterable[tuple[int | None, int | None]] = self._list_delivered(role)
             home = None
             if messages := self._workload.messages:
-                sent = (messages[place] for _, place in self._delivered_to("input"))
+                sent = (messages[place] for _, place in self._list_delivered("input"))
                 generated = [(token(m.key), token(m.value)) for m in sent if m.topic == plan.topic(role)]
             else:
                 home = _partition_of(plan)
@@ -131,6 +131,6 @@ class Input:
             if deviating is not None:
                 raise HarnessError(f"The topic {plan.topic(role)} does not hold what was delivered: {deviating}.")
 
-    def _delivered_to(self, role: str) -> Iterator[tuple[int, int]]:
+    def _list_delivered(self, role: str) -> Iterator[tuple[int, int]]:
         """Key and value of all that was delivered to an input, in order; the first bulk and messages are in `input`."""
         return chain(self._workload.first if role == "input" else (), *(bulk.sent for bulk in self._of_role[role]))

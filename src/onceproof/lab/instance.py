@@ -28,7 +28,7 @@ from onceproof.processes.process import Process, open_pipes, spawn, tail
 from onceproof.processes.waiting import await_condition
 from onceproof.scenarios.base import HALTS
 from onceproof.scenarios.declared import HEAP, PHASE
-from onceproof.scenarios.liveness import RUNS_ON, death_text, explained_deaths
+from onceproof.scenarios.liveness import RUNS_ON, death_text, find_explained_deaths
 
 START_TIMEOUT = 60.0
 LARGEST_FILE = 2**31  # bytes that a user application may write into a file, be it its log
@@ -60,7 +60,7 @@ def thread_died(uncaught: Event) -> OnceproofError:
     return KafkaFailedError("thread-died", uncaught["source"], RUNS_ON, death_text(uncaught))
 
 
-class Instance:
+class InstanceProcess:
     """One process running the application under test.
 
     What it prints goes to the timeline immediately; the last event of each kind is kept in `last`.
@@ -191,7 +191,7 @@ class Instance:
         """Check that no thread of it died, other than those that are replaced or may die."""
         if "uncaught" in self.last:
             died = thread_died(self.last["uncaught"])
-            may_die = self._replaces_threads or self.last["uncaught"] in explained_deaths(self._timeline.events)
+            may_die = self._replaces_threads or self.last["uncaught"] in find_explained_deaths(self._timeline.events)
             if isinstance(died, HarnessError) or not may_die:
                 raise died
 

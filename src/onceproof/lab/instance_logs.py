@@ -25,17 +25,17 @@ RECYCLED_WITHIN = 10_000  # ms before an instance reports that a task became a s
 RETRIED_WITHIN = 20_000  # ms in which Kafka Streams retries what failed: its longest pause is some 15 s
 
 
-def locked_tasks(log: Path, now: float) -> list[str]:
+def find_locked_tasks(log: Path, now: float) -> list[str]:
     """The tasks whose directories an instance has just failed to lock; `now` is in epoch milliseconds."""
-    return _failed(NOT_LOCKED, "task", log, now)
+    return _find_failed(NOT_LOCKED, "task", log, now)
 
 
-def unopened_stores(log: Path, now: float) -> list[str]:
+def find_unopened_stores(log: Path, now: float) -> list[str]:
     """The stores that an instance has just failed to open; `now` is in epoch milliseconds."""
-    return _failed(NOT_OPENED, "store", log, now)
+    return _find_failed(NOT_OPENED, "store", log, now)
 
 
-def _failed(phrase: Phrase, group: str, log: Path, now: float) -> list[str]:
+def _find_failed(phrase: Phrase, group: str, log: Path, now: float) -> list[str]:
     t, failed = 0, {}
     for line in log.open(errors="replace"):
         stamp = time_of_line(line)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.lab.context import TrialContext
-from onceproof.lab.instance import Instance
-from onceproof.lab.instance_logs import locked_tasks, unopened_stores, was_recycled
+from onceproof.lab.instance import InstanceProcess
+from onceproof.lab.instance_logs import find_locked_tasks, find_unopened_stores, was_recycled
 from onceproof.model.errors import HarnessError, StoodStillError
 from onceproof.model.files import Planted
 from onceproof.model.release import Release
@@ -19,21 +19,21 @@ from onceproof.scenarios.base import INSTANCE
 CLOSING = 5.0  # seconds that the instances of a failed drive have to end cleanly
 
 
-class Instances:
+class LabInstances:
     """Starts and ends instances, and asks all of them."""
 
     def __init__(self, context: TrialContext) -> None:
         """None is started yet."""
         self._context = context
         self.links = context.world.links(context.cluster.proxy, context.note)
-        self._running: dict[str, Instance] = {}
+        self._running: dict[str, InstanceProcess] = {}
         self._spared: frozenset[str] = frozenset()
-        self._started: list[Instance] = []  # all there ever were
+        self._started: list[InstanceProcess] = []  # all there ever were
         self._starts: Counter[str] = Counter()
         self.attested: dict[str, Any] = {}  # by start, what an instance reported about itself
 
     @property
-    def running(self) -> dict[str, Instance]:
+    def running(self) -> dict[str, InstanceProcess]:
         """Those that run, by name."""
         return {name: instance for name, instance in self._running.items() if name not in self._spared}
 
@@ -42,7 +42,7 @@ class Instances:
         """Whether some instance was started that says what happens in it."""
         return any(instance.reports for instance in self._started)
 
-    def without(self, names: frozenset[str]) -> "Instances":
+    def without(self, names: frozenset[str]) -> "LabInstances":
         """The same instances; those of these names are not among the ones that run."""
         others = copy(self)
         others._spared = names
@@ -55,7 +55,7 @@ class Instances:
         config: Mapping[str, str] | None = None,
         app: Mapping[str, Any] | None = None,
         log: str | None = None,
-    ) -> Instance:
+    ) -> InstanceProcess:
         """Start an instance, as `faults.base.Instances` says."""
         context, plan = self._context, self._context.plan
         self._starts[name] += 1
@@ -101,7 +101,7 @@ class Instances:
         """End an instance with SIGKILL."""
         self._running.pop(name).kill()
 
-    def halted(self, name: str, within: float) -> bool:
+    def await_halt(self, name: str, within: float) -> bool:
         """Whether an instance ends by itself within some seconds; if not, it is killed."""
         instance = self._running.pop(name)
         ended = self._context.holds_within(within, instance.has_ended)
@@ -132,7 +132,7 @@ class Instances:
             release = self._context.trial.cell.streams
             raise HarnessError(f"{instance} did not {command}: Kafka Streams {release} answered nothing.")
 
-    def recycled(self, proof: Return) -> bool:
+    def has_recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread recycled its active task at that time."""
         return was_recycled(self._context.folder.instances.glob("*.log"), proof)
 
@@ -196,9 +196,9 @@ class Instances:
                 raise StoodStillError(f"{instance.name} was stopped (SIGSTOP), so it could do nothing.")
             missing = instance.dump_threads(self._context.folder.threads / f"{instance.log.stem}.txt")
             self._context.note("threads", name=instance.name, missing=missing)
-            for task in locked_tasks(instance.log, self._context.world.now() * 1_000):
+            for task in find_locked_tasks(instance.log, self._context.world.now() * 1_000):
                 self._context.note("locked", instance=instance.name, task=task)
-            for store in unopened_stores(instance.log, self._context.world.now() * 1_000):
+            for store in find_unopened_stores(instance.log, self._context.world.now() * 1_000):
                 self._context.note("unopened", instance=instance.name, store=store)
 
     def end(self) -> None:
@@ -214,7 +214,7 @@ class Instances:
         for instance in self._running.values():
             instance.kill()
 
-    def planted(self) -> Planted | None:
+    def report_planted(self) -> Planted | None:
         """The outcome of the planted bug; None as a rule."""
         name = self._context.trial.plant
         if name is None:

@@ -16,14 +16,14 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.oracle import Oracle, Outputs
-from onceproof.model.promise import LOSSES, PROMISES, seen_by_suite
+from onceproof.model.promise import LOSSES, PROMISES, map_suites
 from onceproof.model.record import Record
-from onceproof.readers.application import check_application, declared_as, oracle_records
+from onceproof.readers.application import check_application, oracle_records, select_declared
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.entries import compare_entries
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios.built import check_brokers
-from onceproof.scenarios.explaining import unexplained_in
+from onceproof.scenarios.explaining import count_unexplained_in
 
 
 def judge(
@@ -59,7 +59,7 @@ def judge(
                 keep_ends(context, produced)
         read = topics.read()
         if context.failure is not None:
-            context.measure(**_looked_at(context, read))
+            context.measure(**_find_ends(context, read))
         _check_ends(context)
         if context.plan.check not in CHECKS:
             read = _beside_oracle(context, read)
@@ -76,7 +76,7 @@ def judge(
         observed = observe()
         findings.add(observed)
         inputs = (record[:5] for role in context.plan.inputs for record in read.records[role])
-        odd = unexplained_in(context.trial, findings.witnesses, context.events, lambda: inputs)
+        odd = count_unexplained_in(context.trial, findings.witnesses, context.events, lambda: inputs)
         return Reading.of(findings, odd), observed
 
 
@@ -106,7 +106,7 @@ def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> Outcome:
         if (made := reading.promises.get(promise, 0)) < (least := plan.least(promise, outcome.produced))
     }
     for promise, sentence in short.items():
-        if not (seen_by_suite()[PROMISES[promise].suite] | LOSSES) & reading.anomalies.keys():
+        if not (map_suites()[PROMISES[promise].suite] | LOSSES) & reading.anomalies.keys():
             found = ", ".join(f"{count:,} {name}" for name, count in reading.anomalies.items())
             beside = f" These anomalies were found, and do not explain it: {found}." if found else ""
             raise HarnessError(f"{plan.trial.key}: {sentence}.{beside}")
@@ -129,7 +129,7 @@ def _beside_oracle(context: TrialContext, read: Read) -> Read:
 
     The output is written down: other trials are compared with it. After a failed drive it is incomplete.
     """
-    outputs = declared_as("output", context.plan.roles)
+    outputs = select_declared("output", context.plan.roles)
     Outputs.of({role: read.records[role] for role in outputs}).write(context.folder.outputs_file)
     path = context.plan.trial.parameters.get("oracle")
     if not path and asks_for_replay(outputs):
@@ -142,11 +142,11 @@ def _beside_oracle(context: TrialContext, read: Read) -> Read:
 def keep_ends(context: TrialContext, produced: Input) -> None:
     """Keep how far the input of a failed drive was committed, and so is to be judged."""
     context.measure(
-        **{f"{role}_end/{p}": end for role, ends in produced.committed().items() for p, end in ends.items()}
+        **{f"{role}_end/{p}": end for role, ends in produced.count_committed().items() for p, end in ends.items()}
     )
 
 
-def _looked_at(context: TrialContext, read: Read) -> dict[str, int]:
+def _find_ends(context: TrialContext, read: Read) -> dict[str, int]:
     """How far committed records are read: a transaction that is open now may have ended by the time Spark looks."""
     roles = logs_of(context.plan).roles
     return {f"{roles[topic]}_read/{p}": end for (topic, p), end in read.ends.items() if topic in roles}

@@ -67,7 +67,7 @@ class Lane:
             self._stdin.write(json.dumps(case) + "\n")
             self._stdin.flush()
         except (OSError, ValueError) as error:  # of a pipe that is broken, or closed
-            raise self._ended() from error
+            raise self._explain_end() from error
         return self._answer()
 
     def __enter__(self) -> Self:
@@ -90,9 +90,9 @@ class Lane:
         except Empty:
             raise HarnessError(f"{PROGRAM} did not answer within {WITHIN:g} s; see {self._log}.") from None
         if not line:
-            raise self._ended()
+            raise self._explain_end()
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _ended(self) -> HarnessError:
+    def _explain_end(self) -> HarnessError:
         return HarnessError(f"The JVM of {PROGRAM} ended: {self._log} ends with: {tail(self._log)}.")

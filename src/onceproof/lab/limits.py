@@ -6,7 +6,7 @@ from onceproof.lab.context import TrialContext
 from onceproof.model.errors import HarnessError
 
 
-class Limits:
+class LabLimits:
     """Sets limits and lifts them."""
 
     def __init__(self, context: TrialContext) -> None:

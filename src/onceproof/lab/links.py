@@ -23,7 +23,7 @@ TOXICS: Mapping[LinkFault, tuple[str, str, tuple[str, ...]]] = {
 P = TypeVar("P", Toxiproxy, AnswerProxy)
 
 
-class Links:
+class LabLinks:
     """A link to each broker; one instance at a time goes through them, and the timeline records what is done."""
 
     def __init__(self, proxy: BrokersProxy | None, note: Callable[..., None]) -> None:
@@ -62,11 +62,11 @@ class Links:
         self._toxiproxy.clear(node_name(node))
         self._note("link", instance=self._instance, node=node, action="cleared")
 
-    def swallowed(self, node: int) -> int:
+    def count_swallowed(self, node: int) -> int:
         """Bytes for a broker that entered its link and never left it."""
-        return self._toxiproxy.swallowed(node_name(node))
+        return self._toxiproxy.count_swallowed(node_name(node))
 
-    def answered_after(self, node: int, within: float) -> float | None:
+    def time_answer(self, node: int, within: float) -> float | None:
         """Seconds until a new client that goes through a link has an answer; None if it gets none."""
         begin = time.monotonic()
         client = AdminClient({"bootstrap.servers": self._toxiproxy.listens[node_name(node)], "log_level": 2})
@@ -81,9 +81,9 @@ class Links:
         self._answer_proxy.lose([*apis], delay_ms)
         self._noted = False
 
-    def lost_answer(self) -> LostAnswer | None:
+    def report_lost_answer(self) -> LostAnswer | None:
         """The answer that was lost; None as long as none came by."""
-        found = self._answer_proxy.lost()
+        found = self._answer_proxy.report_lost()
         if found is None:
             return None
         lost = LostAnswer(node=node_of(found.pop("name")), **found)

@@ -41,7 +41,7 @@ REPORT_EVERY = 0.1  # seconds between two `produced` events
 DELIVERY_TIMEOUT = 60.0
 
 
-class Bulk:
+class LabBulk:
     """Records on their way into a topic."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Bulk:
         if self._error:
             raise HarnessError(f"Producing to {self._topic} failed: {self._error}.")
 
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether every record is delivered."""
         return self.delivered == len(self._records)
 
@@ -124,7 +124,7 @@ class Bulk:
         """
         self.await_sent()
         self.check()
-        if not self.done():
+        if not self.is_done():
             raise HarnessError(
                 f"Waited {DELIVERY_TIMEOUT:g} s for {len(self._records):,} records to reach {self._topic}, "
                 f"{self.delivered:,} did."
@@ -147,7 +147,7 @@ class Bulk:
             # In portions, so that deliveries are counted while a bulk runs at full speed.
             for key, value in self._records[self._sent : min(due, self._sent + 5_000)]:
                 record = _fields(self._messages[value]) if self._messages else self._of_integers(key, value)
-                producer.produce(**record, on_delivery=self._delivered)
+                producer.produce(**record, on_delivery=self._note_delivered)
                 self._sent += 1
                 if self._is_first(producer, record["topic"], record.get("partition"), record["key"]):
                     # What the client takes before it knows a partition and its leader may come behind later records.
@@ -181,7 +181,7 @@ class Bulk:
             "headers": [(LABEL, f"{self._name} {self._sent}".encode())] if self._labelled else [],
         }
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _note_delivered(self, error: Any, message: Any) -> None:
         if error is None:
             self.delivered += 1
             if self._messages:

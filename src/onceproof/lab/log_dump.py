@@ -25,7 +25,7 @@ from onceproof.model.segments import (
     POSITION,
     PREPARE_ABORT,
     PREPARE_COMMIT,
-    Entry,
+    LogEntry,
 )
 
 _DUMPING = re.compile(rb"Dumping (.*/([^/]+)-(\d+)/\d+\.log)\s*")
@@ -102,7 +102,7 @@ class LogDump:
     _batch: _Batch | None = None
     _unseen: int = 0  # records of the batch that must still be printed
 
-    def entries(self, lines: Iterable[bytes]) -> Iterator[Entry]:
+    def entries(self, lines: Iterable[bytes]) -> Iterator[LogEntry]:
         """The printed dump, as entries.
 
         Raises:
@@ -121,7 +121,7 @@ class LogDump:
         """Whether it is one of Kafka's own topics, whose records are printed in text."""
         return self._role in (OFFSETS, COORDINATOR)
 
-    def _line(self, line: bytes) -> Iterator[Entry]:
+    def _line(self, line: bytes) -> Iterator[LogEntry]:
         if not line.endswith(b"\n"):
             raise self._not_understood(line)
         if line.startswith(b"Dumping "):
@@ -131,7 +131,7 @@ class LogDump:
             self._check_all_seen()
             self._batch = batch = self._read_batch(line)
             if not batch.control and not self._decoded:
-                yield Entry(
+                yield LogEntry(
                     DATA, self._role, self._partition, batch.first, batch.last, batch.producer, batch.epoch,
                     batch.sequence, batch.last_sequence, batch.transactional,
                 )  # fmt: skip
@@ -202,7 +202,7 @@ class LogDump:
                 f"{self._name}, so nothing is known about its transactions."
             )
 
-    def _record(self, line: bytes, batch: _Batch) -> Iterator[Entry]:
+    def _record(self, line: bytes, batch: _Batch) -> Iterator[LogEntry]:
         """The marker, the position or the decision that a record holds; nothing of other records."""
         found = (_MARKER if batch.control else _RECORD).fullmatch(line)
         if found is None or not self._unseen:
@@ -211,7 +211,7 @@ class LogDump:
         if batch.control:
             offset = int(found[1])
             kind = COMMIT if found[2] == b"COMMIT" else ABORT
-            yield Entry(kind, self._role, self._partition, offset, offset, batch.producer, batch.epoch)
+            yield LogEntry(kind, self._role, self._partition, offset, offset, batch.producer, batch.epoch)
             return
         read = self._positions if self._role == OFFSETS else self._decisions
         try:
@@ -219,14 +219,14 @@ class LogDump:
         except (ValueError, LookupError, TypeError, AttributeError):
             raise self._not_understood(line) from None
 
-    def _positions(self, offset: int, key: str, value: str, batch: _Batch) -> list[Entry]:
+    def _positions(self, offset: int, key: str, value: str, batch: _Batch) -> list[LogEntry]:
         """The position that a record of `__consumer_offsets` commits for the application.
 
         Raises:
             ValueError, LookupError, TypeError: it is not understood.
         """
         if key.startswith("{"):
-            kind, data = _typed(key)
+            kind, data = _parse_type(key)
             if kind not in _POSITION_TYPES:
                 return []
             group, topic, partition = data["group"], data["topic"], _integer(data["partition"])
@@ -240,21 +240,21 @@ class LogDump:
         if group != self.logs.application_id or position is None:
             return []
         return [
-            Entry(
+            LogEntry(
                 POSITION, self._role, self._partition, offset, offset, batch.producer, batch.epoch,
                 transactional=batch.transactional, of_role=self.logs.role(topic), of_partition=partition,
                 position=position, timestamp=batch.timestamp,
             )
         ]  # fmt: skip
 
-    def _decisions(self, offset: int, key: str, value: str, _: _Batch) -> list[Entry]:
+    def _decisions(self, offset: int, key: str, value: str, _: _Batch) -> list[LogEntry]:
         """The decision of a record of `__transaction_state` about a transaction of the trial, for each of its logs.
 
         Raises:
             ValueError, LookupError, TypeError: it is not understood.
         """
         if key.startswith("{"):
-            kind, data = _typed(key)
+            kind, data = _parse_type(key)
             if kind != "0":
                 raise ValueError(kind)
             name = data["transactionalId"]
@@ -268,7 +268,7 @@ class LogDump:
         if state not in (PREPARE_COMMIT, PREPARE_ABORT):
             return []
         return [
-            Entry(
+            LogEntry(
                 state, self._role, self._partition, offset, offset, producer, epoch,
                 of_role=self.logs.role(topic), of_partition=partition,
             )
@@ -294,21 +294,26 @@ def _decision_of_json(data: Mapping[str, Any]) -> _Decision:
         for entry in data["transactionPartitions"] or ()
         for partition in entry["partitionIds"]
     ]
-    return _integer(data["producerId"]), _integer(data["producerEpoch"]), _known(state), places
+    return _integer(data["producerId"]), _integer(data["producerEpoch"]), _check_known(state), places
 
 
 def _decision_of_words(found: re.Match[str]) -> _Decision:
     named = [place.strip().rpartition("-") for place in found[4].split(",") if place]
-    return int(found[1]), int(found[2]), _known(found[3]), [(topic, int(partition)) for topic, _, partition in named]
+    return (
+        int(found[1]),
+        int(found[2]),
+        _check_known(found[3]),
+        [(topic, int(partition)) for topic, _, partition in named],
+    )
 
 
-def _known(state: object) -> str:
+def _check_known(state: object) -> str:
     if state not in _STATES:
         raise ValueError(state)
     return str(state)
 
 
-def _typed(key: str) -> tuple[str, Mapping[str, Any]]:
+def _parse_type(key: str) -> tuple[str, Mapping[str, Any]]:
     """The number of the type of a key, and its fields."""
     record = json.loads(key)
     kind, data = record["type"], record["data"]

@@ -30,7 +30,7 @@ Coordinates = tuple[str, str, str]  # group, artifact, version
 
 
 @dataclass(frozen=True)
-class Answer:
+class MavenOutput:
     """The output of Maven, and whether it succeeded."""
 
     succeeded: bool
@@ -43,7 +43,7 @@ class Answer:
         return _without_hosts(line.strip(), set(re.findall(r"https?://(?:[^\s/@]*@)?([\w.\-]+)", self.output)))
 
 
-def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
+def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> MavenOutput:
     """Run a goal of Maven; what was missing before is looked for again. A wrong checksum fails it (`-C`).
 
     Args:
@@ -65,7 +65,7 @@ def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> Answer:
         raise UsageError(f"No Maven: {command!r} is not on the PATH; install Maven 3.8 or later.") from error
 
 
-def resolve_pom(installation: Installation, pom: Path, goal: str, *options: str, to: str) -> Answer:
+def resolve_pom(installation: Installation, pom: Path, goal: str, *options: str, to: str) -> MavenOutput:
     """Have the dependencies of a pom resolved, by Maven, or where there is no `mvn` by our resolver.
 
     Args:
@@ -88,12 +88,12 @@ def resolve_pom(installation: Installation, pom: Path, goal: str, *options: str,
         raise no_java(installation.java) from error
 
 
-def _answer(command: Sequence[str], to: str) -> Answer:
+def _answer(command: Sequence[str], to: str) -> MavenOutput:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired as error:
         raise HarnessError(f"Maven did not {to} within {TIMEOUT // 60} minutes; try again.") from error
-    return Answer(done.returncode == 0, done.stdout + done.stderr)
+    return MavenOutput(done.returncode == 0, done.stdout + done.stderr)
 
 
 def dependency(coordinates: Coordinates) -> str:
@@ -101,7 +101,7 @@ def dependency(coordinates: Coordinates) -> str:
     return DEPENDENCY.format(*map(escape, coordinates))
 
 
-def build_class_path(installation: Installation, dependencies: Iterable[str], *options: str, to: str) -> Answer:
+def build_class_path(installation: Installation, dependencies: Iterable[str], *options: str, to: str) -> MavenOutput:
     """Ask for the class path of the dependencies; arguments and errors are those of `resolve_pom`."""
     with tempfile.TemporaryDirectory() as folder:
         pom = Path(folder, "pom.xml")

@@ -133,7 +133,7 @@ def find_missing(cluster: Cluster) -> Found:
     """
     probe = _Probe(cluster)
     try:
-        allowed = probe.allowed()
+        allowed = probe.find_allowed()
     except KafkaException as error:
         raise HarnessError(f"The brokers at {cluster.bootstrap_servers} failed: {error}.") from error
     finally:
@@ -155,18 +155,18 @@ class _Probe:
         self._name = f"{cluster.prefix}.{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}.preflight"
         self._exists = False
 
-    def allowed(self) -> set[Permission]:
+    def find_allowed(self) -> set[Permission]:
         """The permissions that are there, of all that every trial needs."""
         tried = {
-            Permission(GROUP, "Delete"): self._tried(self._delete_group),
-            Permission(GROUP, "Read"): self._tried(self._commit, of=GROUP),
-            Permission(TRANSACTION, "Write"): self._tried(self._transact),
-            Permission(TOPIC, "Create"): self._tried(self._create),
+            Permission(GROUP, "Delete"): self._is_allowed(self._delete_group),
+            Permission(GROUP, "Read"): self._is_allowed(self._commit, of=GROUP),
+            Permission(TRANSACTION, "Write"): self._is_allowed(self._transact),
+            Permission(TOPIC, "Create"): self._is_allowed(self._create),
         }
         if self._exists:
-            tried[Permission(TOPIC, "Write")] = self._tried(self._write)
-            tried[Permission(TOPIC, "Read")] = self._tried(self._read)
-            tried[Permission(TOPIC, "Delete")] = self._tried(self._delete_topic)
+            tried[Permission(TOPIC, "Write")] = self._is_allowed(self._write)
+            tried[Permission(TOPIC, "Read")] = self._is_allowed(self._read)
+            tried[Permission(TOPIC, "Delete")] = self._is_allowed(self._delete_topic)
         return {permission for permission, is_allowed in tried.items() if is_allowed}
 
     def clean(self) -> str | None:
@@ -176,7 +176,7 @@ class _Probe:
                 self._delete_topic()
         return self._name if self._exists else None
 
-    def _tried(self, attempt: Callable[[], None], of: str | None = None) -> bool:
+    def _is_allowed(self, attempt: Callable[[], None], of: str | None = None) -> bool:
         """Whether it is allowed; a refusal that concerns a kind of resource other than `of` says nothing about it."""
         early = retry_if_exception(_comes_too_early)
         try:

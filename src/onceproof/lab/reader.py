@@ -20,7 +20,7 @@ SILENT_FOR = 10.0  # seconds after which a consumer that is not at the end is re
 
 
 @dataclass(frozen=True)
-class Source:
+class TopicSource:
     """A topic to be read, the role that it plays, the size of its values, its partitions, and what its keys are."""
 
     topic: str
@@ -35,7 +35,7 @@ class Source:
 class Reader:
     """Reads topics from their beginning, in the background: committed records only, or all."""
 
-    def __init__(self, cluster: Cluster, group: str, sources: Iterable[Source], committed: bool = True) -> None:
+    def __init__(self, cluster: Cluster, group: str, sources: Iterable[TopicSource], committed: bool = True) -> None:
         """Start reading."""
         self.committed = committed
         self._sources = {source.topic: source for source in sources}
@@ -49,7 +49,7 @@ class Reader:
             "fetch.wait.max.ms": 50,
         }
         self._next = {(topic, p): 0 for topic, of in self._sources.items() for p in range(of.partitions)}
-        self._consumer = self._opened()
+        self._consumer = self._open()
         self._heard = time.monotonic()
         self._records: dict[str, list[Record]] = {source.role: [] for source in self._sources.values()}
         self._corrupt: list[Comparison] = []
@@ -85,7 +85,7 @@ class Reader:
         self._thread.join()
         self._consumer.close()
 
-    def _opened(self) -> Consumer:
+    def _open(self) -> Consumer:
         """A consumer that continues where the last one was."""
         consumer = Consumer(self._config)
         consumer.assign([TopicPartition(*place, offset) for place, offset in self._next.items()])
@@ -100,7 +100,7 @@ class Reader:
             self._heard = time.monotonic()
         elif time.monotonic() - self._heard > SILENT_FOR:
             self._consumer.close()
-            self._consumer, self._heard = self._opened(), time.monotonic()
+            self._consumer, self._heard = self._open(), time.monotonic()
 
     def _complete(self) -> bool:
         targets = self._targets

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from onceproof.lab.context import TrialContext
 from onceproof.lab.log_dump import Logs
 from onceproof.lab.plan import reads_segments
-from onceproof.lab.reader import Reader, Source
-from onceproof.lab.segments import Dump, write_segments
+from onceproof.lab.reader import Reader, TopicSource
+from onceproof.lab.segments import SegmentDump, write_segments
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan, since
 from onceproof.model.place import Place
 from onceproof.model.record import Record
 from onceproof.model.run_folder import read_contents
-from onceproof.model.segments import Entry
+from onceproof.model.segments import LogEntry
 from onceproof.readers.ownership import PROMISE as OWNERSHIP
 from onceproof.readers.ownership import longest_idle
-from onceproof.readers.segments import committed_positions, compare_segments
+from onceproof.readers.segments import compare_segments, select_committed
 
 TIMEOUTS = ("producer.transaction.timeout.ms", "transaction.timeout.ms")  # the first of them counts
 TIMES_OUT_AFTER = "10000"  # ms, what Kafka Streams takes if neither is set
@@ -116,7 +116,7 @@ class TopicReading:
         context, plan = self._context, self._context.plan
         for committed in (True, False):
             sources = [
-                Source(
+                TopicSource(
                     topic,
                     role,
                     planned.value_bytes,
@@ -144,12 +144,12 @@ class SegmentReading:
     def __init__(self, context: TrialContext) -> None:
         """Nothing is read yet."""
         self._context = context
-        self._dump: Dump | None = None
+        self._dump: SegmentDump | None = None
 
     def begin(self) -> None:
         """Begin, in the background."""
         if reads_segments(self._context.plan):
-            self._dump = Dump(self._context.cluster, logs_of(self._context.plan), self._context.folder.path)
+            self._dump = SegmentDump(self._context.cluster, logs_of(self._context.plan), self._context.folder.path)
 
     def compare(self, read: Read) -> list[Comparison]:
         """The entries of the log segments, to be compared with what was read; written down as well.
@@ -176,9 +176,9 @@ class SegmentReading:
                 self._note_idle(entries, topics["input"])
         return compared
 
-    def _note_idle(self, entries: Sequence[Entry], inputs: Sequence[Record]) -> None:
+    def _note_idle(self, entries: Sequence[LogEntry], inputs: Sequence[Record]) -> None:
         """Write down for how long each partition was idle, whether that is too long or not."""
-        for idle in longest_idle(committed_positions(entries), inputs).values():
+        for idle in longest_idle(select_committed(entries), inputs).values():
             fields = {"partition": idle.partition, "offset": idle.offset, "ms": idle.ms}
             self._context.timeline.append({"t": idle.begin, "source": "driver", "event": "idle", **fields})
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from onceproof.installation import Installation
-from onceproof.lab.artifacts import STREAMS, remembered
+from onceproof.lab.artifacts import STREAMS, read_remembered
 from onceproof.lab.maven import build_class_path, dependency
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.json_file import read_json, unwritable, write_json
@@ -52,7 +52,7 @@ class _Kept:
         write_json(_file(repository), {"releases": list(map(str, self.releases)), "listed": listed, "tried": tried})
 
 
-def published_releases(installation: Installation, pre_releases: bool = False) -> list[Release]:
+def list_published(installation: Installation, pre_releases: bool = False) -> list[Release]:
     """Every published release of Kafka Streams that the lab can run, in order.
 
     Args:
@@ -67,7 +67,7 @@ def published_releases(installation: Installation, pre_releases: bool = False) -
     return sorted(release for release in releases if pre_releases or not release.is_candidate)
 
 
-def published(installation: Installation) -> Published:
+def read_published(installation: Installation) -> Published:
     """The published releases, for words such as `newest`: Maven's list of the last hours, or what it says now.
 
     Where Maven cannot be asked it is the last list that it gave, or else what was resolved here before; the source says
@@ -82,16 +82,16 @@ def published(installation: Installation) -> Published:
         try:
             kept = _ask(installation)
         except OnceproofError:
-            if (found := remembered_releases(installation, UNREACHED)) is None:
+            if (found := read_remembered_releases(installation, UNREACHED)) is None:
                 raise
             return found
     if _within(kept.listed, now, HOLDS):
         return Published.of(kept.releases, f"as Maven listed the releases at {kept.listed_at}")
-    found = remembered_releases(installation, UNREACHED)
+    found = read_remembered_releases(installation, UNREACHED)
     return found or Published.of(_ask(installation).releases, "as Maven listed the releases just now")
 
 
-def remembered_releases(installation: Installation, why: str = "Maven was not asked") -> Published | None:
+def read_remembered_releases(installation: Installation, why: str = "Maven was not asked") -> Published | None:
     """The releases known to be published without asking Maven: its last list, or what was resolved here; None if
     nothing.
 
@@ -103,8 +103,8 @@ def remembered_releases(installation: Installation, why: str = "Maven was not as
     if kept.releases:
         return Published.of(kept.releases, f"by what Maven listed at {kept.listed_at}: {why}")
     files = sorted(installation.artifacts.glob(f"{STREAMS}-[0-9]*.classpath"))
-    names = [file.stem.removeprefix(f"{STREAMS}-") for file in files if remembered(file)]
-    releases = [release for name in names for release in _parsed(name)]
+    names = [file.stem.removeprefix(f"{STREAMS}-") for file in files if read_remembered(file)]
+    releases = [release for name in names for release in _parse(name)]
     return Published.of(releases, f"by what was resolved here before: {why}") if releases else None
 
 
@@ -122,17 +122,17 @@ def exact(installation: Installation, texts: Iterable[str], say: Callable[[str],
     """
     named = list(dict.fromkeys(texts))
     for word in filter(is_word, named):
-        say(f"{published(installation).meaning(word)}.")
-    return tuple(dict.fromkeys(str(published(installation).resolve(t)) if is_word(t) else t for t in named))
+        say(f"{read_published(installation).meaning(word)}.")
+    return tuple(dict.fromkeys(str(read_published(installation).resolve(t)) if is_word(t) else t for t in named))
 
 
 def releases_of(metadata: str) -> list[Release]:
     """The releases and candidates that Maven's metadata of an artifact lists; what the lab cannot run is left out."""
     versions = ET.fromstring(metadata).iterfind("versioning/versions/version")  # noqa: S314 - Maven checked it
-    return sorted(release for version in versions for release in _parsed(version.text or ""))
+    return sorted(release for version in versions for release in _parse(version.text or ""))
 
 
-def _parsed(version: str) -> list[Release]:
+def _parse(version: str) -> list[Release]:
     try:
         return [Release.parse(version)]
     except UsageError:  # other pre-releases, and what is older than the lab

@@ -26,7 +26,7 @@ from onceproof.model.oracle import Outputs, base64_of
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.readers.application import declared_as
+from onceproof.readers.application import select_declared
 from onceproof.readers.comparisons import by_place
 from onceproof.scenarios.app import REPLAYED
 from onceproof.scenarios.base import INSTANCE
@@ -47,7 +47,7 @@ def asks_for_replay(outputs: Mapping[str, Declared]) -> bool:
 
 def write_input(file: Path, roles: Mapping[str, TopicPlan], records: Mapping[str, Sequence[Record]]) -> None:
     """Write down the input of your own application."""
-    write_rows(file, [r for plays in ("input", "global") for r in _rows(declared_as(plays, roles), records, plays)])
+    write_rows(file, [r for plays in ("input", "global") for r in _rows(select_declared(plays, roles), records, plays)])
 
 
 def write_rows(file: Path, rows: Iterable[Row]) -> None:
@@ -85,7 +85,7 @@ def scratch_within(folder: Path) -> Path:
     return MEMORY if has_room else folder
 
 
-def left_scratch(memory: Path = MEMORY) -> Iterator[Path]:
+def find_scratch(memory: Path = MEMORY) -> Iterator[Path]:
     """The shared memory that killed processes left."""
     for scratch in memory.glob(f"{SCRATCH}*"):
         pid = scratch.name.removeprefix(SCRATCH).partition("-")[0]

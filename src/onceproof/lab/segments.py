@@ -24,7 +24,7 @@ from onceproof.model.segments import (
     COORDINATOR,
     OFFSETS,
     POSITION,
-    Entry,
+    LogEntry,
     partition_of_name,
 )
 from onceproof.processes.process import Process, spawn, tail
@@ -49,7 +49,7 @@ COLUMNS = {
 }
 
 
-class Dump:
+class SegmentDump:
     """`DumpLogSegments` running on the logs of one trial, until it is finished."""
 
     def __init__(self, cluster: Cluster, logs: Logs, folder: Path) -> None:
@@ -92,7 +92,7 @@ class Dump:
             if chosen:
                 yield from ("--run", "--files", ",".join(chosen), *options)
 
-    def finish(self, topics: Topics, *, positioned: bool = False) -> list[Entry]:
+    def finish(self, topics: Topics, *, positioned: bool = False) -> list[LogEntry]:
         """Wait for it, and read what it printed.
 
         Args:
@@ -106,7 +106,7 @@ class Dump:
         self.await_printed()
         dump = LogDump(self._logs)
         with self.printed.open("rb") as lines:
-            entries = said_once(of_the_trial(list(dump.entries(lines))))
+            entries = drop_repeated(of_the_trial(list(dump.entries(lines))))
         self._check_files(dump)
         check_complete(entries, dump.ends, topics, positioned=positioned)
         self.printed.unlink()
@@ -177,7 +177,7 @@ def _partitions(found: Iterable[str], topic: str) -> int:
 
 
 def check_complete(
-    entries: Sequence[Entry], ends: Mapping[tuple[str, int], int], topics: Topics, *, positioned: bool
+    entries: Sequence[LogEntry], ends: Mapping[tuple[str, int], int], topics: Topics, *, positioned: bool
 ) -> None:
     """That what was understood of the logs is as much as consumers and the application have seen.
 
@@ -213,7 +213,7 @@ def check_complete(
         )
 
 
-def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
+def of_the_trial(entries: Sequence[LogEntry]) -> list[LogEntry]:
     """Without the markers of other applications, whose groups share a partition of `__consumer_offsets` with this one.
 
     A marker names only its producer; that it is the trial's is known from its records, positions or decisions.
@@ -222,7 +222,7 @@ def of_the_trial(entries: Sequence[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.producer in producers or not _is_marker_of_offsets(entry)]
 
 
-def said_once(entries: Sequence[Entry]) -> list[Entry]:
+def drop_repeated(entries: Sequence[LogEntry]) -> list[LogEntry]:
     """Without the markers that a coordinator wrote again when it took over (KIP-98).
 
     It completes what had been decided, and cannot know which markers are there already. Such a marker follows an equal
@@ -235,7 +235,7 @@ def said_once(entries: Sequence[Entry]) -> list[Entry]:
             spare[entry.role, entry.partition, entry.producer] += 1
         elif entry.role == COORDINATOR:
             spare[entry.of_role, entry.of_partition, entry.producer] -= 1
-    last: dict[tuple[str, int, int], Entry] = {}
+    last: dict[tuple[str, int, int], LogEntry] = {}
     kept = []
     for entry in entries:
         place = (entry.role, entry.partition, entry.producer)
@@ -249,11 +249,11 @@ def said_once(entries: Sequence[Entry]) -> list[Entry]:
     return kept
 
 
-def _is_marker_of_offsets(entry: Entry) -> bool:
+def _is_marker_of_offsets(entry: LogEntry) -> bool:
     return entry.role == OFFSETS and entry.kind in (COMMIT, ABORT)
 
 
-def write_segments(file: Path, entries: Iterable[Entry]) -> None:
+def write_segments(file: Path, entries: Iterable[LogEntry]) -> None:
     """Write the entries as Parquet.
 
     Raises:
@@ -266,8 +266,8 @@ def write_segments(file: Path, entries: Iterable[Entry]) -> None:
         write_parquet(Table.from_arrays(arrays, schema=schema), str(draft))
 
 
-def read_segments(file: Path) -> list[Entry]:
+def read_segments(file: Path) -> list[LogEntry]:
     """Read what `write_segments` wrote."""
     table = read_parquet(str(file)).read_all()
     columns = [table[name].to_pylist() for name in COLUMNS]
-    return [Entry(**dict(zip(COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]
+    return [LogEntry(**dict(zip(COLUMNS, row, strict=True))) for row in zip(*columns, strict=True)]

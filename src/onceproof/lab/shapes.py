@@ -19,7 +19,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import replacing
 from onceproof.model.release import Release
 from onceproof.model.shape import Shape
-from onceproof.scenarios.net import Case
+from onceproof.scenarios.net import CorpusCase
 
 PROGRAM = "onceproof.streams.Shapes"
 WITHIN = 600.0  # seconds
@@ -28,7 +28,7 @@ APPLICATION_ID = "net"
 
 
 def shapes_of(
-    installation: Installation, release: Release, cases: Iterable[Case], *, anew: bool = False
+    installation: Installation, release: Release, cases: Iterable[CorpusCase], *, anew: bool = False
 ) -> dict[str, Shape]:
     """The shapes that a release makes of topologies, by name.
 
@@ -54,7 +54,7 @@ def shapes_of(
         return {shape.name: shape for shape in _read(file)}
 
 
-def _line(installation: Installation, release: Release, case: Case) -> str:
+def _line(installation: Installation, release: Release, case: CorpusCase) -> str:
     """A case as the program reads it."""
     user_jars = application_class_path(installation, str(case.folder), release) if case.folder else []
     config = {"application.id": APPLICATION_ID, "bootstrap.servers": "localhost:1", **case.config}
@@ -98,7 +98,7 @@ def _read(file: Path) -> Iterator[Shape]:
 
 
 def steady(
-    installation: Installation, release: Release, cases: Iterable[Case], shapes: Mapping[str, Shape]
+    installation: Installation, release: Release, cases: Iterable[CorpusCase], shapes: Mapping[str, Shape]
 ) -> dict[str, bool]:
     """Whether each topology makes the same of the same records once more: only then two releases can be compared by it.
 

@@ -16,14 +16,14 @@ from confluent_kafka.admin import AdminClient
 
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.quota import clients_with_quota, set_producer_quota
-from onceproof.lab.replay import left_scratch
+from onceproof.lab.replay import find_scratch
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import HarnessError
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.processes.locks import unless_in_use
-from onceproof.processes.orphans import has_reaper, marked
+from onceproof.processes.orphans import find_marked, has_reaper
 from onceproof.processes.waiting import await_condition
 
 TIMEOUT = 30.0
@@ -52,7 +52,7 @@ def sweep(runs: Path, *, topics: bool = False) -> Iterator[str]:
         What was removed, in words.
     """
     in_use = []
-    for process, folder in list(marked(runs)):
+    for process, folder in list(find_marked(runs)):
         if has_reaper(process):
             in_use.append(folder)
         else:
@@ -69,7 +69,7 @@ def sweep(runs: Path, *, topics: bool = False) -> Iterator[str]:
         with unless_in_use(data.parent) as unused:
             if unused:
                 yield remove_folder(data)
-    for scratch in left_scratch():
+    for scratch in find_scratch():
         yield remove_folder(scratch)
 
 
@@ -80,9 +80,9 @@ def remove_folder(folder: Path) -> str:
     return f"what could be of {folder}: the rest is sealed, or of another user" if is_left else str(folder)
 
 
-def kept(runs: Path) -> list[RunFolder]:
+def find_kept(runs: Path) -> list[RunFolder]:
     """Runs whose topics a sweep leaves, because they can be resumed; none that is at work."""
-    at_work = [folder for process, folder in marked(runs) if has_reaper(process)]
+    at_work = [folder for process, folder in find_marked(runs) if has_reaper(process)]
     return [run for run in _resumable(runs) if not any(folder.is_relative_to(run.path) for folder in at_work)]
 
 
@@ -109,19 +109,19 @@ class Left:
         return Left(*(tuple(name for name in one if name in two) for one, two in zip(mine, theirs, strict=True)))
 
 
-def left_on(cluster: Cluster) -> Left:
+def find_left_on(cluster: Cluster) -> Left:
     """The groups, topics and quotas with our prefix, of runs of an hour ago and before, of which no group has a member.
 
     Raises:
         HarnessError: the brokers do not answer all, or the quotas cannot be asked for.
     """
-    groups, topics = _named(AdminClient(cluster.client()), lambda name: run_of(name, cluster.prefix) is not None)
+    groups, topics = _list_named(AdminClient(cluster.client()), lambda name: run_of(name, cluster.prefix) is not None)
     with TemporaryDirectory() as folder:
         clients = clients_with_quota(cluster, CLIENT, Path(folder) / "quota.log")
-    return left_of(cluster.prefix, groups, topics, clients, datetime.now(UTC))
+    return select_left(cluster.prefix, groups, topics, clients, datetime.now(UTC))
 
 
-def left_of(
+def select_left(
     prefix: str, groups: Mapping[str, bool], topics: Iterable[str], clients: Iterable[str], now: datetime
 ) -> Left:
     """The same of names with a prefix: groups, each with whether it has members, topics, clients that have a quota."""
@@ -129,7 +129,7 @@ def left_of(
 
     def over(names: Iterable[str]) -> tuple[str, ...]:
         runs = ((name, run_of(name, prefix)) for name in sorted(names))
-        return tuple(name for name, run in runs if run and run not in alive and now - began(run) > OLD)
+        return tuple(name for name, run in runs if run and run not in alive and now - parse_begin(run) > OLD)
 
     return Left(over(groups), over(topics), over(clients))
 
@@ -143,7 +143,7 @@ def sweep_brokers(cluster: Cluster, found: Left) -> Iterator[str]:
     Raises:
         HarnessError: the brokers do not answer all, or the quotas cannot be asked for, or not be lifted.
     """
-    left = found.of_both(left_on(cluster))
+    left = found.of_both(find_left_on(cluster))
     admin = AdminClient(cluster.client())
     yield from _delete_idle(admin, dict.fromkeys(left.groups, False), left.topics)
     with TemporaryDirectory() as folder:
@@ -161,7 +161,7 @@ def remove_run(cluster: Cluster, run_id: str) -> None:
     admin = AdminClient(cluster.client())
 
     def is_gone() -> bool:
-        groups, topics = _named(admin, lambda name: name.startswith(f"{cluster.prefix}.{run_id}."))
+        groups, topics = _list_named(admin, lambda name: name.startswith(f"{cluster.prefix}.{run_id}."))
         for _ in _delete_idle(admin, groups, topics):
             pass
         return not groups and not topics
@@ -175,7 +175,7 @@ def remove_run(cluster: Cluster, run_id: str) -> None:
         ) from error
 
 
-def _named(admin: AdminClient, is_ours: Callable[[str], bool]) -> tuple[dict[str, bool], list[str]]:
+def _list_named(admin: AdminClient, is_ours: Callable[[str], bool]) -> tuple[dict[str, bool], list[str]]:
     """Groups, each with whether it has members, and topics."""
     listed = admin.list_consumer_groups(request_timeout=TIMEOUT).result(TIMEOUT)
     if listed.errors:  # a group that is not seen may have a member
@@ -211,6 +211,6 @@ def run_of(name: str, prefix: str) -> str | None:
     return run if name.startswith(ours) and is_run_id(run) else None
 
 
-def began(run_id: str) -> datetime:
+def parse_begin(run_id: str) -> datetime:
     """When a run was asked for, as its id says."""
     return datetime.strptime(run_id.partition("-")[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)

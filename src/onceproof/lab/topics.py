@@ -51,7 +51,7 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, KafkaException) and error.args[0].code() in passing
 
 
-class Topics:
+class ApplicationTopics:
     """The topics and the consumer group of one application id."""
 
     def __init__(self, cluster: Cluster, application_id: str, named: Collection[str] = ()) -> None:
@@ -155,7 +155,7 @@ class Topics:
                 future.result(TIMEOUT)
         await_condition(f"the topics of {self._prefix} to go", lambda: not self.names(), timeout=TIMEOUT)
 
-    def committed(self, topic: str, partitions: int) -> int:
+    def count_committed(self, topic: str, partitions: int) -> int:
         """Sum of the offsets that the application's group has committed for a topic."""
         try:
             return sum(self.offsets(topic, partitions).values())
@@ -196,9 +196,9 @@ class Topics:
         ends = self.ends(sizes)
         if self.ends(sizes, committed=True) != ends:
             return False
-        return not self._unprocessed(sizes) and self.ends(sizes) == ends
+        return not self._count_unprocessed(sizes) and self.ends(sizes) == ends
 
-    def _unprocessed(self, sizes: Mapping[str, int]) -> int:
+    def _count_unprocessed(self, sizes: Mapping[str, int]) -> int:
         """Committed records of topics beyond what the group has committed, not counting transaction markers."""
         places = [
             TopicPartition(topic, partition, offset)

@@ -107,14 +107,14 @@ class Toxiproxy:
         """
         return sorted(toxic["name"] for toxic in self._ask("GET", f"/proxies/{name}/toxics").json())
 
-    def swallowed(self, name: str) -> int:
+    def count_swallowed(self, name: str) -> int:
         """Bytes that clients sent to a proxy and that it never passed on, on connections that have ended.
 
         Raises:
             HarnessError: it did not answer.
         """
         counts = {"received": 0, "sent": 0}
-        for way, proxy, count in filter(None, map(_counted, self._ask("GET", "/metrics").text.splitlines())):
+        for way, proxy, count in filter(None, map(_parse_count, self._ask("GET", "/metrics").text.splitlines())):
             if proxy == name:
                 counts[way] += count
         return counts["received"] - counts["sent"]
@@ -135,6 +135,6 @@ class Toxiproxy:
             ) from error
 
 
-def _counted(line: str) -> tuple[str, str, int] | None:
+def _parse_count(line: str) -> tuple[str, str, int] | None:
     found = BYTES.match(line)
     return (found[1], found[2], round(float(found[3]))) if found else None

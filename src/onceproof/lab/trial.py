@@ -16,7 +16,7 @@ from onceproof.lab.driver import Driver
 from onceproof.lab.input import start_first
 from onceproof.lab.judging import check_least
 from onceproof.lab.plan import plan_of, reads_segments
-from onceproof.lab.topics import Topics
+from onceproof.lab.topics import ApplicationTopics
 from onceproof.lab.world import REAL, World
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import Trial
@@ -51,8 +51,8 @@ def provision(
     begin = time.monotonic()
     for old in (folder.outcome_file, folder.reader_file, folder.observations_file, folder.segments_file):
         old.unlink(missing_ok=True)
-    with _explained(cluster):
-        topics = Topics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
+    with _explain_errors(cluster):
+        topics = ApplicationTopics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
         topics.create(_new_topics(plan, cluster))
         if plan.group_config:
             topics.alter_group(plan.group_config)
@@ -126,7 +126,7 @@ def drive(
         driver = Driver(prepared, plan, cluster, folder, report, world)
         outcome = None
         try:
-            with _explained(cluster):
+            with _explain_errors(cluster):
                 exercise = driver.drive()
                 reading, observed = driver.judge()
             write_observations(folder.observations_file, observed)
@@ -149,7 +149,7 @@ def drive(
 
 
 @contextmanager
-def _explained(cluster: Cluster) -> Iterator[None]:
+def _explain_errors(cluster: Cluster) -> Iterator[None]:
     """Turn what a Kafka client or the disk throws into a HarnessError; a broker that died is named first."""
     try:
         yield

@@ -9,14 +9,14 @@ from typing import Any
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.input import Input
-from onceproof.lab.instances import Instances
-from onceproof.lab.limits import Limits
-from onceproof.lab.load import Bulk
+from onceproof.lab.instances import LabInstances
+from onceproof.lab.limits import LabLimits
+from onceproof.lab.load import LabBulk
 from onceproof.lab.reading import TopicReading
 from onceproof.model.errors import KafkaFailedError, OnceproofError
 from onceproof.model.timeline import Event
 from onceproof.processes.cpu import CpuTime, check_not_starved
-from onceproof.scenarios.assignment import AT_REST, SETTLES, assigned, had_standbys
+from onceproof.scenarios.assignment import AT_REST, SETTLES, had_standbys, list_assigned
 from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.prepared import PreparedTrial
 
@@ -31,9 +31,9 @@ class TrialLab:
         self,
         context: TrialContext,
         prepared: PreparedTrial,
-        instances: Instances,
+        instances: LabInstances,
         produced: Input,
-        limits: Limits,
+        limits: LabLimits,
         reading: TopicReading,
     ) -> None:
         """Nothing is done yet."""
@@ -74,7 +74,7 @@ class TrialLab:
         """
         plan, before = self._context.plan, self._cpu_times()
 
-        def seen() -> dict[str, Any]:
+        def see() -> dict[str, Any]:
             return {
                 "instances": {name: instance.threads for name, instance in self.instances.running.items()},
                 "partitions": plan.partitions,
@@ -82,12 +82,12 @@ class TrialLab:
             }
 
         def is_right() -> bool:
-            tasks = assigned(seen(), had_standbys(self.events))
+            tasks = list_assigned(see(), had_standbys(self.events))
             return bool(tasks) and all(task.is_right for task in tasks)
 
         if not self.holds_within(SETTLES, is_right):
             check_not_starved(SETTLES, before, self._cpu_times())
-        self.note(AT_REST, **seen())
+        self.note(AT_REST, **see())
 
     def close_and_compare_state(self) -> None:
         """Let the instances leave, and note what their stores hold on disk and what their changelogs say."""
@@ -118,7 +118,7 @@ class TrialLab:
         rate: float | None = None,
         timestamps: Sequence[int] | None = None,
         role: str = "input",
-    ) -> Bulk:
+    ) -> LabBulk:
         """Send records in the background."""
         bulk = self._input.produce(name, records, rate, timestamps, role)
         self._reading.follow()
@@ -128,10 +128,10 @@ class TrialLab:
         """End offset of a topic, summed over its partitions."""
         return sum(self._context.topics.ends(self._context.plan.topics_of(role)).values())
 
-    def committed(self, role: str = "input") -> int:
+    def count_committed(self, role: str = "input") -> int:
         """Records of a topic, the input as a rule, whose processing is committed."""
         sizes = self._context.plan.topics_of(role)
-        return sum(self._context.topics.committed(topic, partitions) for topic, partitions in sizes.items())
+        return sum(self._context.topics.count_committed(topic, partitions) for topic, partitions in sizes.items())
 
     def open_input(self) -> Mapping[str, Mapping[str, tuple[int, None]]]:
         """The part of the input that is not committed, by role and partition; as last known, if no broker answers."""
@@ -140,7 +140,7 @@ class TrialLab:
         return {r: {str(p): (offset, None) for p, offset in of_role.items()} for r, of_role in known.items()}
 
     @contextmanager
-    def compacted(self, *roles: str) -> Iterator[None]:
+    def compact(self, *roles: str) -> Iterator[None]:
         """Have topics compacted all the time for the time of a `with` block.
 
         Raises:
@@ -163,7 +163,7 @@ class TrialLab:
         """Wait until everything produced is processed and committed."""
         self._input.await_delivered()
         end = self.end("input")
-        while (committed := self.committed()) < end:
+        while (committed := self.count_committed()) < end:
             self.await_(
                 f"more than {committed:,} of {end:,} records to be committed", self._more_than(committed), PATIENCE
             )
@@ -173,16 +173,16 @@ class TrialLab:
         """Wait until what the application passes to itself through repartition topics is processed and committed."""
         topics, wanted = self._context.topics, self._context.wanted_topics
 
-        def settled() -> bool:
+        def is_settled() -> bool:
             there = topics.sizes()
             return topics.are_processed(
                 {t: there[t] for t in sorted(there.keys() - wanted) if not t.endswith("-changelog")}
             )
 
-        self.await_("the repartition topics to be processed", settled, PATIENCE)
+        self.await_("the repartition topics to be processed", is_settled, PATIENCE)
 
     def _more_than(self, committed: int) -> Callable[[], bool]:
-        return lambda: self.committed() > committed
+        return lambda: self.count_committed() > committed
 
     # --- waiting ----------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class TrialLab:
                 is_short = False
                 before.update(self._cpu_times())
 
-        late = partial(self._stuck, what, timeout, before)
+        late = partial(self._explain_stuck, what, timeout, before)
         self._context.await_(what, condition, timeout, check, self._last_seen, late)
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
@@ -218,13 +218,13 @@ class TrialLab:
         self._input.check()
 
     def _last_seen(self) -> str:
-        message = f"Committed: {self.committed():,}; {self.instances.last_seen()}"
+        message = f"Committed: {self.count_committed():,}; {self.instances.last_seen()}"
         return f"{message}; the logs are in {self._context.folder.instances}."
 
     def _cpu_times(self) -> dict[str, CpuTime]:
         return self._context.cluster.cpu_times() | self.instances.cpu_times()
 
-    def _stuck(self, what: str, timeout: float, before: Mapping[str, CpuTime], message: str) -> OnceproofError:
+    def _explain_stuck(self, what: str, timeout: float, before: Mapping[str, CpuTime], message: str) -> OnceproofError:
         """The error if the application did not bring something about, although it got CPUs since `before`."""
         check_not_starved(timeout, before, self._cpu_times())
         return KafkaFailedError("stuck", ", ".join(sorted(self.instances.running)) or "no instance", what, message)

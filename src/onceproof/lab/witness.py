@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster
 from onceproof.lab.load import encode_integer
-from onceproof.lab.reader import Reader, Source
+from onceproof.lab.reader import Reader, TopicSource
 from onceproof.lab.replay import Row, in_turn, replay, write_rows
-from onceproof.lab.topics import Topics
+from onceproof.lab.topics import ApplicationTopics
 from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import TrialPlan
@@ -52,7 +52,7 @@ def witness(
     if alike is None:
         raise UsageError(f"The TopologyTestDriver cannot be asked about {name}: see `lab/witness.py` for those it can.")
     at_least = plan.streams_config[GUARANTEE] == "at_least_once"
-    records = _committed(plan, cluster)
+    records = _read_committed(plan, cluster)
     write_rows(folder.replay_file, _rows(plan.topic("input"), records["input"]))
     found = {}
     for release in releases:
@@ -64,15 +64,15 @@ def witness(
     return found
 
 
-def _committed(plan: TrialPlan, cluster: Cluster) -> Mapping[str, Sequence[Record]]:
+def _read_committed(plan: TrialPlan, cluster: Cluster) -> Mapping[str, Sequence[Record]]:
     """The committed records of input and output."""
     roles = {role: plan.roles[role] for role in ("input", "output")}
-    topics = Topics(cluster, plan.application_id)
+    topics = ApplicationTopics(cluster, plan.application_id)
     try:
         ends = topics.ends({plan.topic(role): plan.partitions for role in roles}, committed=True)
     finally:
         topics.close()
-    sources = [Source(plan.topic(role), role, of.value_bytes, plan.partitions) for role, of in roles.items()]
+    sources = [TopicSource(plan.topic(role), role, of.value_bytes, plan.partitions) for role, of in roles.items()]
     records, _ = Reader(cluster, plan.application_id, sources).finish(ends)
     return records
 

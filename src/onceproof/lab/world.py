@@ -8,28 +8,28 @@ from typing import Any
 from onceproof.installation import Installation
 from onceproof.lab.application_state import compare_state
 from onceproof.lab.black_box import BlackBox
-from onceproof.lab.brokers import Brokers
-from onceproof.lab.instance import Instance
-from onceproof.lab.links import Links
-from onceproof.lab.load import Bulk
+from onceproof.lab.brokers import LabBrokers
+from onceproof.lab.instance import InstanceProcess
+from onceproof.lab.links import LabLinks
+from onceproof.lab.load import LabBulk
 from onceproof.lab.machine import machine
 from onceproof.lab.quota import set_producer_quota
 from onceproof.lab.reader import Reader
 from onceproof.lab.task_directory import read_task_directory
 from onceproof.lab.ticker import Ticker
-from onceproof.lab.topics import Topics
+from onceproof.lab.topics import ApplicationTopics
 
 
 @dataclass(frozen=True)
 class World:
     """The real things, and the real time; a test may take others."""
 
-    topics: Callable[..., Topics] = Topics
-    brokers: Callable[..., Brokers] = Brokers
-    links: Callable[..., Links] = Links
-    instance: Callable[..., Instance] = Instance
-    black_box: Callable[..., Instance] = BlackBox
-    bulk: Callable[..., Bulk] = Bulk
+    topics: Callable[..., ApplicationTopics] = ApplicationTopics
+    brokers: Callable[..., LabBrokers] = LabBrokers
+    links: Callable[..., LabLinks] = LabLinks
+    instance: Callable[..., InstanceProcess] = InstanceProcess
+    black_box: Callable[..., InstanceProcess] = BlackBox
+    bulk: Callable[..., LabBulk] = LabBulk
     reader: Callable[..., Reader] = Reader
     ticker: Callable[..., Ticker] = Ticker
     machine: Callable[[Installation], str] = machine

@@ -47,7 +47,7 @@ class Comparison:
     comparisons: int = 1
 
 
-def counted(comparisons: Iterable[Comparison]) -> dict[str, int]:
+def count_comparisons(comparisons: Iterable[Comparison]) -> dict[str, int]:
     """How many comparisons each promise had."""
     counts: Counter[str] = Counter()
     for comparison in comparisons:
@@ -89,7 +89,7 @@ class Findings:
     def add(self, comparisons: Sequence[Comparison]) -> None:
         """Add further comparisons."""
         self.witnesses += witnesses_of(comparisons)
-        for promise, number in counted(comparisons).items():
+        for promise, number in count_comparisons(comparisons).items():
             self.promises[promise] = self.promises.get(promise, 0) + number
 
     @property

@@ -21,10 +21,10 @@ from onceproof.model.cell import Trial
 from onceproof.model.decoding import Pattern, read_tables
 from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Scene
-from onceproof.model.known_issues import OF_BROKERS, KnownIssue, Registry, registry
+from onceproof.model.known_issues import OF_BROKERS, IssueRegistry, KnownIssue, registry
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.timeline import Event
-from onceproof.model.topology import Topology, used_by
+from onceproof.model.topology import Topology, collect_uses
 
 FILE = Path(__file__).with_name("application_issues.toml")
 UNTHROTTLED = {"quotas": (False,)}  # no producer of such a trial has a quota
@@ -74,7 +74,7 @@ class Shows:
             and (self.configured is None or _is_configured(self.configured, configs))
             and not (self.unconfigured is not None and _is_configured(self.unconfigured, configs))
             and not (self.skipped and not _restores_skipped(witness, scene))
-            and not (self.unkeyed and not _left_out(witness, scene))
+            and not (self.unkeyed and not _count_left_out(witness, scene))
             and not (self.dropped and not any(scene.select_logged("dropped")))
         )
 
@@ -94,20 +94,20 @@ def _restores_skipped(witness: Witness, scene: Scene) -> bool:
     """Whether a store that a witness can come of was restored from a topic of which records were skipped."""
     skipped = {event["topic"] for event in scene.select_logged("skipped") if event["partition"] in scene.restored}
     return any(
-        witness.anomaly == "thread-died" or outputs_of(witness) & shape.fed_by(name)
+        witness.anomaly == "thread-died" or outputs_of(witness) & shape.find_fed_by_store(name)
         for _, shape in scene.shapes
         for name, store in shape.stores.items()
         if store.changelog in skipped
     )
 
 
-def _left_out(witness: Witness, scene: Scene) -> int:
+def _count_left_out(witness: Witness, scene: Scene) -> int:
     """How many records were left out by joins, as they had no key, of topics that a witness can come of."""
     outputs = outputs_of(witness)
 
     def is_reached(name: str) -> bool:
         return any(
-            outputs & shape.fed_by_topic(source)
+            outputs & shape.find_fed_by_topic(source)
             for _, shape in scene.shapes
             for part in shape.parts.values()
             for source in part.sources
@@ -135,7 +135,7 @@ def _may_be_uncommitted(witness: Witness, scene: Scene, topology: Topology) -> b
     return any(place.partition in tasks for place in witness.places for tasks in struck)
 
 
-def issues_of(trial: Trial, uses: Application, known: Registry) -> tuple[KnownIssue, ...]:
+def issues_of(trial: Trial, uses: Application, known: IssueRegistry) -> tuple[KnownIssue, ...]:
     """The known issues that concern a trial of an application: its releases have them, and it has what they need."""
     cell = trial.cell
     here = (
@@ -148,7 +148,7 @@ def issues_of(trial: Trial, uses: Application, known: Registry) -> tuple[KnownIs
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedWitnesses:
     """The part that known issues, and causes in the application, explain of the witnesses of a trial."""
 
     issues: tuple[str, ...]  # keys of those that explain any
@@ -162,7 +162,7 @@ def explain(
     witnesses: Iterable[Witness],
     events: Sequence[Event],
     *configs: Mapping[str, str],
-) -> Explained:
+) -> ExplainedWitnesses:
     """Explain the witnesses of a trial of an application.
 
     What is planted explains itself, and a black box describes nothing: of these nothing explains anything.
@@ -176,8 +176,8 @@ def explain(
     all_ = list(witnesses)
     topologies = Topology.all_known(events)
     if not topologies or trial.plant is not None:
-        return Explained((), Counter(witness.anomaly for witness in all_))
-    uses = Application({**used_by(topologies, configs), **UNTHROTTLED})
+        return ExplainedWitnesses((), Counter(witness.anomaly for witness in all_))
+    uses = Application({**collect_uses(topologies, configs), **UNTHROTTLED})
     scene = Scene(events, tuple)
     there = {issue.key: issue for issue in issues_of(trial, uses, registry())}
     rows = [row for row in application_issues() if row.issue in there]
@@ -189,7 +189,7 @@ def explain(
         by = {row for row in rows for topology in topologies if row.explains(witness, scene, topology, configs)}
         if witness.anomaly == "lost-record" and any(row.unkeyed for row in by):
             lost += 1
-            by = {row for row in by if not row.unkeyed or lost <= _left_out(witness, scene)}
+            by = {row for row in by if not row.unkeyed or lost <= _count_left_out(witness, scene)}
         found |= {row.issue for row in by}
         if by:
             continue
@@ -198,10 +198,10 @@ def explain(
         else:
             left[witness.anomaly] += 1
     others = tuple(key for key in there if key not in found)
-    return Explained(tuple(key for key in there if key in found), left, others, tuple(causes))
+    return ExplainedWitnesses(tuple(key for key in there if key in found), left, others, tuple(causes))
 
 
-def parse_application_issues(text: str, known: Registry) -> tuple[Shows, ...]:
+def parse_application_issues(text: str, known: IssueRegistry) -> tuple[Shows, ...]:
     """Read the rows.
 
     Raises:
@@ -209,13 +209,13 @@ def parse_application_issues(text: str, known: Registry) -> tuple[Shows, ...]:
             expression that is none.
     """
     keys = {issue.key for issue in known.issues}
-    [rows] = read_tables(text, FILE.name, shows=Annotated[Shows, AfterValidator(_checked)]).values()
+    [rows] = read_tables(text, FILE.name, shows=Annotated[Shows, AfterValidator(_check)]).values()
     if unknown := next((row.issue for row in rows if row.issue not in keys), None):
         raise HarnessError(f"{FILE.name}: {unknown!r} is no issue of the registry; name one that is.")
     return tuple(rows)
 
 
-def _checked(row: Shows) -> Shows:
+def _check(row: Shows) -> Shows:
     """The same row.
 
     Raises:

@@ -11,12 +11,12 @@ from functools import cached_property
 from itertools import pairwise
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.compared import Change, Effect, compare
+from onceproof.model.compared import ChangeEffect, TopologyChange, compare
 from onceproof.model.explaining import Scene
 from onceproof.model.shape import Shape
 
 OF_OUTPUTS = ("wrong-value", "lost-record", "unexpected-record", "duplicate-output", "unstable-final")
-LOSING = {Effect.LOSES, Effect.DRAINS, Effect.RESETS}
+LOSING = {ChangeEffect.LOSES, ChangeEffect.DRAINS, ChangeEffect.RESETS}
 OF_STORES = ("wrong-store", "wrong-standby")
 UNREADABLE = r"SerializationException|ClassCastException"
 INVALID = "has invalid partitions"
@@ -39,7 +39,7 @@ class Move:
     """A change of the topology between two starts of an instance, and the outputs that it can reach."""
 
     starts: tuple[int, int]
-    change: Change
+    change: TopologyChange
     outputs: frozenset[str]
 
     @property
@@ -59,7 +59,7 @@ class Move:
                 "Keep the number of partitions, or stop all instances, and reset the application, if its input is "
                 "still there.",
             )
-        if Effect.DRAINS in self.change.effects:
+        if ChangeEffect.DRAINS in self.change.effects:
             return Cause(summary, "Name it (Repartitioned.as, Grouped.as), or let everything be processed before.")
         return Cause(
             summary,
@@ -119,7 +119,7 @@ class Causes:
                 of_store = outputs_of(witness) & {f"{store}-changelog"} or f" {store} of " in " ".join(witness.offsets)
                 is_of_it = partition == witness.partition and bool(of_store)
             else:  # what was lost with the store is back when it is restored
-                reached = {output for _, shape in self._scene.shapes for output in shape.fed_by(store)}
+                reached = {output for _, shape in self._scene.shapes for output in shape.find_fed_by_store(store)}
                 is_of_it = (
                     witness.anomaly in OF_OUTPUTS
                     and partition in self._scene.restored
@@ -174,7 +174,9 @@ def _moves(before: tuple[int, Shape], after: tuple[int, Shape]) -> Iterator[Move
                 output
                 for shape in (old, new)
                 for name in change.of
-                for output in (shape.fed_by_topic(name) if name in shape.repartitions else shape.fed_by(name))
+                for output in (
+                    shape.find_fed_by_topic(name) if name in shape.repartitions else shape.find_fed_by_store(name)
+                )
             }
             yield Move((second - 1, second), change, frozenset(outputs))
 
@@ -184,7 +186,7 @@ def outputs_of(witness: Witness) -> set[str]:
     return {place.role for place in witness.places} | {text.partition(", ")[0] for text in witness.offsets}
 
 
-def _dies_of(change: Change, observed: str) -> bool:
+def _dies_of(change: TopologyChange, observed: str) -> bool:
     """Whether a thread can die of a change with these words."""
     if change.kind == "topic":
         return INVALID in observed and any(f"-{name} " in observed for name in change.of)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import UsageError
 from onceproof.model.release import CLAIMED, OfBrokers, Release
 
@@ -90,7 +90,7 @@ class Cell:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Cell":
         """The cell of a row that has what `to_dict` wrote, among other things."""
-        made: Cell = decoded(cls, {field.name: data.get(field.name) for field in fields(cls)})
+        made: Cell = decode(cls, {field.name: data.get(field.name) for field in fields(cls)})
         return made
 
 
@@ -216,6 +216,6 @@ def refuse_prefix(text: str) -> str | None:
     return None
 
 
-def drawn_from(run_id: str) -> int:
+def draw_seed(run_id: str) -> int:
     """A seed that follows from the id of a run."""
     return int(run_id.rpartition("-")[2], 16) % 2**31

@@ -96,13 +96,13 @@ class ClientProperties:
             UsageError: something is impossible; names the key and the place.
         """
         try:
-            return cls(*_checked(dict(values)))
+            return cls(*_check(dict(values)))
         except _RefusedError as refusal:
             raise UsageError(f"{where}: {refusal}") from None
 
     def text(self) -> str:
         """As a file has it, and `read` reads it."""
-        return "".join(f"{key}={_escaped(value)}\n" for key, value in self.values.items())
+        return "".join(f"{key}={_escape(value)}\n" for key, value in self.values.items())
 
     @property
     def bootstrap_servers(self) -> str:
@@ -176,10 +176,10 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             whole = whole[:-1] + next(lines, "").lstrip()
         found = _PAIR.fullmatch(whole)
         key, value = found.groups() if found else (whole, "")
-        yield _unescaped(key), _unescaped(value)
+        yield _unescape(key), _unescape(value)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     def character(found: re.Match[str]) -> str:
         code = found[1]
         return (
@@ -190,7 +190,7 @@ def _unescaped(text: str) -> str:
     return _ESCAPE.sub(character, text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     """A value as it stands in a file: with its own backslashes, line ends, and blanks in front."""
     text = (
         value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
@@ -198,7 +198,7 @@ def _escaped(value: str) -> str:
     return f"\\{text}" if text.startswith(" ") else text
 
 
-def _checked(values: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _check(values: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The values with absolute paths, and the options of the login module."""
     unknown = sorted(values.keys() - KEYS.keys())
     if unknown:
@@ -262,7 +262,7 @@ def _login(values: Mapping[str, str]) -> dict[str, str]:
     found = _LOGIN.fullmatch(values.get(JAAS, ""))
     if found is None or found[1] != MODULES[mechanism]:
         raise _RefusedError(f'{JAAS} must read `{MODULES[mechanism]} required NAME="VALUE" ...;` for {mechanism}.')
-    options = {name: _unescaped(quoted) if quoted else plain for name, quoted, plain in _OPTION.findall(found[2])}
+    options = {name: _unescape(quoted) if quoted else plain for name, quoted, plain in _OPTION.findall(found[2])}
     for value in options.values():
         _check_text(JAAS, value)
     known = OAUTH_OPTIONS if mechanism == OAUTH else OPTIONS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from onceproof.model.errors import ExitCode
-from onceproof.model.shape import Part, Shape, Store, is_generated, unnumbered
+from onceproof.model.shape import Shape, Store, Subtopology, is_generated, strip_numbers
 
 OF_STREAMS, OF_SERDES, READER = "org.apache.kafka.streams.", "org.apache.kafka.common.serialization.", "Deserializer"
 RAW = {f"{OF_SERDES}{name}{READER}" for name in ("ByteArray", "Bytes", "ByteBuffer")}  # read what each other wrote
@@ -19,7 +19,7 @@ SHOWN = 100  # characters of an error or a record
 SCHEMA = 2  # of the JSON of a comparison; it changes when a field is removed or changes its meaning
 
 
-class Effect(StrEnum):
+class ChangeEffect(StrEnum):
     """The effects of a change."""
 
     REFUSES = "does not build"
@@ -31,7 +31,7 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True)
-class Change:
+class TopologyChange:
     """A change: its kind (`build`, `sub-topology`, `store`, `serde`, `repartition`, `topic`, `processors`, `records`).
 
     `of` are the stores or topics that it is of: their names before and after.
@@ -39,48 +39,48 @@ class Change:
 
     kind: str
     summary: str
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[ChangeEffect, ...] = ()
     of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TopologyComparison:
     """The changes of a topology."""
 
     name: str
-    changes: tuple[Change, ...]
+    changes: tuple[TopologyChange, ...]
 
-    def has(self, effect: Effect) -> bool:
+    def has(self, effect: ChangeEffect) -> bool:
         """Whether a change has this effect."""
         return any(effect in change.effects for change in self.changes)
 
     @property
-    def grave(self) -> tuple[Change, ...]:
+    def grave(self) -> tuple[TopologyChange, ...]:
         """The changes that have effects."""
         return tuple(change for change in self.changes if change.effects)
 
     @property
-    def alike(self) -> tuple[tuple[str, tuple[Effect, ...]], ...]:
+    def alike(self) -> tuple[tuple[str, tuple[ChangeEffect, ...]], ...]:
         """The signature of topologies that change in the same way: the kinds of the changes and their effects."""
         return tuple(sorted({(change.kind, change.effects) for change in self.grave}))
 
     @property
     def loses_state(self) -> bool:
         """Whether state would be lost."""
-        return self.has(Effect.LOSES)
+        return self.has(ChangeEffect.LOSES)
 
     @property
     def rolls(self) -> bool:
         """Whether instances can be replaced one by one."""
-        return not any(self.has(effect) for effect in (Effect.REFUSES, Effect.SPLITS, Effect.RESETS))
+        return not any(self.has(effect) for effect in (ChangeEffect.REFUSES, ChangeEffect.SPLITS, ChangeEffect.RESETS))
 
     @property
     def advice(self) -> str:
         """How to deploy the second one."""
-        if self.has(Effect.REFUSES):
+        if self.has(ChangeEffect.REFUSES):
             return "It cannot be deployed."
-        if self.has(Effect.RESETS) or self.loses_state:
-            if {change.kind for change in self.changes if Effect.LOSES in change.effects} == {"serde"}:
+        if self.has(ChangeEffect.RESETS) or self.loses_state:
+            if {change.kind for change in self.changes if ChangeEffect.LOSES in change.effects} == {"serde"}:
                 return (
                     "A rolling deployment cannot keep the state. Read what the stores hold by the classes that wrote "
                     "it, or stop all instances and reset the application, if its input is still there."
@@ -90,7 +90,7 @@ class Comparison:
                 "they had (Materialized.as, Grouped.as, Repartitioned.as), or stop all instances and reset the "
                 "application, if its input is still there."
             )
-        if self.has(Effect.DRAINS):
+        if self.has(ChangeEffect.DRAINS):
             return (
                 "A rolling deployment cannot work. Stop the input, let everything be processed, stop all instances, "
                 "and start the new ones."
@@ -107,22 +107,22 @@ class Comparison:
     @property
     def of_versions(self) -> ExitCode:
         """The exit code where two versions of an application are compared: lost state counts, other results do not."""
-        lost = self.loses_state or self.has(Effect.REFUSES)
+        lost = self.loses_state or self.has(ChangeEffect.REFUSES)
         return ExitCode.ANOMALY if lost else ExitCode.OK
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedTopology:
     """A topology that changes, and what follows: as `compare --json` has it."""
 
     name: str
-    changes: tuple[Change, ...]
+    changes: tuple[TopologyChange, ...]
     loses_state: bool
     rolls: bool
     advice: str
 
     @classmethod
-    def of(cls, comparison: Comparison) -> "Compared":
+    def of(cls, comparison: TopologyComparison) -> "ComparedTopology":
         """The answer about one comparison."""
         return cls(comparison.name, comparison.changes, comparison.loses_state, comparison.rolls, comparison.advice)
 
@@ -137,19 +137,19 @@ class CompareAnswer:
     streams: str | None  # the release on which two versions were compared
     compared: int  # topologies
     differing: int  # of them, those with a change that has effects
-    changed: tuple[Compared, ...]
+    changed: tuple[ComparedTopology, ...]
 
     @classmethod
     def of(
-        cls, comparisons: Collection[Comparison], before: str, after: str, streams: str | None = None
+        cls, comparisons: Collection[TopologyComparison], before: str, after: str, streams: str | None = None
     ) -> "CompareAnswer":
         """The answer about all comparisons."""
-        changed = tuple(Compared.of(comparison) for comparison in comparisons if comparison.changes)
+        changed = tuple(ComparedTopology.of(comparison) for comparison in comparisons if comparison.changes)
         differing = sum(bool(comparison.grave) for comparison in comparisons)
         return cls(SCHEMA, before, after, streams, len(comparisons), differing, changed)
 
 
-def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
+def compare(before: Shape, after: Shape, *, steady: bool = True) -> TopologyComparison:
     """The changes from one shape to another.
 
     Args:
@@ -158,7 +158,7 @@ def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
         steady: whether it makes the same of the same records each time; else they are not compared.
     """
     if before.error or after.error:
-        return Comparison(after.name, tuple(_of_build(before, after)))
+        return TopologyComparison(after.name, tuple(_of_build(before, after)))
     changes = [
         *_of_parts(before, after),
         *_of_stores(before, after),
@@ -172,12 +172,14 @@ def compare(before: Shape, after: Shape, *, steady: bool = True) -> Comparison:
         and not any(change.effects for change in changes if change.kind in ("store", "serde"))
     ):
         changes += _of_records(before, after)
-    return Comparison(after.name, tuple(changes or _of_processors(before, after)))
+    return TopologyComparison(after.name, tuple(changes or _of_processors(before, after)))
 
 
-def unbuilt(name: str, error: str) -> Comparison:
+def report_unbuilt(name: str, error: str) -> TopologyComparison:
     """The answer about one topology that builds on neither side, so that nothing is known to be the same."""
-    return Comparison(name, (Change("build", f"it builds on neither: {first_words(error)}", (Effect.REFUSES,)),))
+    return TopologyComparison(
+        name, (TopologyChange("build", f"it builds on neither: {first_words(error)}", (ChangeEffect.REFUSES,)),)
+    )
 
 
 def first_words(error: str) -> str:
@@ -186,34 +188,38 @@ def first_words(error: str) -> str:
     return text if len(text) <= 2 * SHOWN else f"{text[: 2 * SHOWN]}…"
 
 
-def _of_build(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_build(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     if after.error and not before.error:
-        yield Change("build", f"it does not build: {first_words(after.error)}", (Effect.REFUSES,))
+        yield TopologyChange("build", f"it does not build: {first_words(after.error)}", (ChangeEffect.REFUSES,))
     elif before.error and not after.error:
-        yield Change("build", f"it builds, and did not: {first_words(before.error)}")
+        yield TopologyChange("build", f"it builds, and did not: {first_words(before.error)}")
 
 
 # --- sub-topologies --------------------------------------------------------------------------------------------------
 
 
-def _of_parts(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_parts(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     for number in sorted(before.parts.keys() | after.parts.keys(), key=int):
         old, new = before.parts.get(number), after.parts.get(number)
         if old and new:
             if old.sources != new.sources:
-                message = f"sub-topology {number} {_reads(new)}; it read {_listed(old.sources)}"
-                yield Change("sub-topology", message, (Effect.SPLITS,))
+                message = f"sub-topology {number} {_reads(new)}; it read {_join_names(old.sources)}"
+                yield TopologyChange("sub-topology", message, (ChangeEffect.SPLITS,))
         elif old:
-            yield Change("sub-topology", f"sub-topology {number} disappears, which {_reads(old)}", (Effect.SPLITS,))
+            yield TopologyChange(
+                "sub-topology", f"sub-topology {number} disappears, which {_reads(old)}", (ChangeEffect.SPLITS,)
+            )
         elif new:
-            yield Change("sub-topology", f"sub-topology {number} is new, and {_reads(new)}", (Effect.SPLITS,))
+            yield TopologyChange(
+                "sub-topology", f"sub-topology {number} is new, and {_reads(new)}", (ChangeEffect.SPLITS,)
+            )
 
 
-def _reads(part: Part) -> str:
-    return f"reads {_listed(part.sources)}"
+def _reads(part: Subtopology) -> str:
+    return f"reads {_join_names(part.sources)}"
 
 
-def _of_processors(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_processors(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     """Other processors where neither state nor topics change: no task is another one for that."""
     old, new = _nodes(before), _nodes(after)
     if old != new:
@@ -222,7 +228,7 @@ def _of_processors(before: Shape, after: Shape) -> Iterator[Change]:
             if _plain(old) != _plain(new)
             else "processors are renumbered"
         )
-        yield Change("processors", what)
+        yield TopologyChange("processors", what)
 
 
 def _nodes(shape: Shape) -> list[tuple[str, str]]:
@@ -230,21 +236,21 @@ def _nodes(shape: Shape) -> list[tuple[str, str]]:
 
 
 def _plain(nodes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return sorted((number, unnumbered(name)) for number, name in nodes)
+    return sorted((number, strip_numbers(name)) for number, name in nodes)
 
 
 # --- stores ----------------------------------------------------------------------------------------------------------
 
 
-def _of_stores(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_stores(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     gone, new = before.stores.keys() - after.stores.keys(), after.stores.keys() - before.stores.keys()
-    renamed = matched(gone, new, lambda name: _like(before, name), lambda name: _like(after, name))
+    renamed = match(gone, new, lambda name: _like(before, name), lambda name: _like(after, name))
     for name in sorted(gone):
-        yield _gone(before, name, renamed.get(name))
+        yield _report_gone(before, name, renamed.get(name))
     for name in sorted(new - set(renamed.values())):
-        yield Change("store", f"store {name} is new, and begins empty", of=(name,))
+        yield TopologyChange("store", f"store {name} is new, and begins empty", of=(name,))
     for name in sorted(before.stores.keys() & after.stores.keys()):
-        yield from _kept_store(before, after, name)
+        yield from _compare_kept_store(before, after, name)
 
 
 def _like(shape: Shape, name: str) -> tuple[str, frozenset[str]]:
@@ -252,17 +258,17 @@ def _like(shape: Shape, name: str) -> tuple[str, frozenset[str]]:
     return shape.stores[name].variety, shape.feeding(name)
 
 
-def _gone(before: Shape, name: str, called: str | None) -> Change:
+def _report_gone(before: Shape, name: str, called: str | None) -> TopologyChange:
     now = f"store {name} is called {called} now, which begins empty" if called else f"store {name} is gone"
     store = before.stores[name]
-    left, lost = _left(before, store)
+    left, lost = _describe_left(before, store)
     shifts = " (a generated name that shifts)" if called and is_generated(name) else ""
-    effects = (Effect.LOSES, Effect.RESETS, Effect.SPLITS) if called else (Effect.LOSES,)
+    effects = (ChangeEffect.LOSES, ChangeEffect.RESETS, ChangeEffect.SPLITS) if called else (ChangeEffect.LOSES,)
     of = (name, called) if called else (name,)
-    return Change("store", f"{now}{shifts}: {left}", effects if lost else (Effect.SPLITS,), of)
+    return TopologyChange("store", f"{now}{shifts}: {left}", effects if lost else (ChangeEffect.SPLITS,), of)
 
 
-def _left(shape: Shape, store: Store) -> tuple[str, bool]:
+def _describe_left(shape: Shape, store: Store) -> tuple[str, bool]:
     """The fate of the state of a store that is not used any more, and whether that is a loss."""
     if store.changelog is None:
         lost = store.is_persistent
@@ -272,20 +278,24 @@ def _left(shape: Shape, store: Store) -> tuple[str, bool]:
     return f"its state is still in the topic {store.changelog}", False
 
 
-def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
+def _compare_kept_store(before: Shape, after: Shape, name: str) -> Iterator[TopologyChange]:
     old, new = before.stores[name], after.stores[name]
     if old.variety != new.variety:
         message = f"store {name} is a {new.variety} store and was a {old.variety} store: it cannot read {old.changelog}"
-        yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS), (name,))
+        yield TopologyChange("store", message, (ChangeEffect.LOSES, ChangeEffect.SPLITS, ChangeEffect.RESETS), (name,))
         return
     yield from _of_serdes(name, old, new)
     if before.feeding(name) != after.feeding(name):
-        message = f"store {name} is fed by {_listed(after.feeding(name))}, and was by {_listed(before.feeding(name))}"
+        message = (
+            f"store {name} is fed by {_join_names(after.feeding(name))}, and was by {_join_names(before.feeding(name))}"
+        )
         if is_generated(name):  # another operation has got the name
             message += ": a generated name that shifts, so it takes over the state of another operation"
-            yield Change("store", message, (Effect.LOSES, Effect.SPLITS, Effect.RESETS), (name,))
+            yield TopologyChange(
+                "store", message, (ChangeEffect.LOSES, ChangeEffect.SPLITS, ChangeEffect.RESETS), (name,)
+            )
             return
-        yield Change("store", message, of=(name,))
+        yield TopologyChange("store", message, of=(name,))
     if old.changelog != new.changelog:
         yield _other_changelog(after, name, old, new)
     was, becomes = before.part_of.get(name), after.part_of.get(name)
@@ -293,22 +303,22 @@ def _kept_store(before: Shape, after: Shape, name: str) -> Iterator[Change]:
         lost = new.changelog is None and old.is_persistent
         message = f"store {name} moves from sub-topology {was} to {becomes}"
         message += ": it is lost, as it has no changelog" if lost else ", where it is restored"
-        yield Change("store", message, (*((Effect.LOSES,) if lost else ()), Effect.SPLITS), (name,))
+        yield TopologyChange("store", message, (*((ChangeEffect.LOSES,) if lost else ()), ChangeEffect.SPLITS), (name,))
     if old.is_persistent != new.is_persistent:
         where = "on disk" if new.is_persistent else "in memory"
-        yield Change("store", f"store {name} is {where} now, and is restored", of=(name,))
+        yield TopologyChange("store", f"store {name} is {where} now, and is restored", of=(name,))
 
 
-def _other_changelog(after: Shape, name: str, old: Store, new: Store) -> Change:
+def _other_changelog(after: Shape, name: str, old: Store, new: Store) -> TopologyChange:
     message = f"store {name} is restored from {new.changelog or 'nothing'}, and was from {old.changelog or 'nothing'}"
     if new.changelog is None or new.changelog in after.changelogs:
-        effects: tuple[Effect, ...] = (Effect.LOSES, Effect.SPLITS, Effect.RESETS)
-        lost = effects if old.changelog else (Effect.SPLITS,)
-        return Change("store", f"{message}: what it holds is not there", lost, (name,))
-    return Change("store", f"{message}, which has what it holds", (Effect.SPLITS,), (name,))
+        effects: tuple[ChangeEffect, ...] = (ChangeEffect.LOSES, ChangeEffect.SPLITS, ChangeEffect.RESETS)
+        lost = effects if old.changelog else (ChangeEffect.SPLITS,)
+        return TopologyChange("store", f"{message}: what it holds is not there", lost, (name,))
+    return TopologyChange("store", f"{message}, which has what it holds", (ChangeEffect.SPLITS,), (name,))
 
 
-def _of_serdes(name: str, old: Store, new: Store) -> Iterator[Change]:
+def _of_serdes(name: str, old: Store, new: Store) -> Iterator[TopologyChange]:
     """Other classes that read what is kept. Kafka's own read nothing that another one wrote; of yours it is not known.
 
     Those of Kafka Streams are left out, as a release may call them otherwise.
@@ -319,8 +329,8 @@ def _of_serdes(name: str, old: Store, new: Store) -> Iterator[Change]:
         if not (was.startswith(OF_STREAMS) or becomes.startswith(OF_STREAMS)):
             message = f"store {name} reads its {what} as {_type(becomes)}, and they were written as {_type(was)}"
             is_garbled = was.startswith(OF_SERDES) and becomes.startswith(OF_SERDES)
-            effects = (Effect.LOSES, Effect.SPLITS, Effect.RESETS) if is_garbled else ()
-            yield Change("serde", message, effects, (name,))
+            effects = (ChangeEffect.LOSES, ChangeEffect.SPLITS, ChangeEffect.RESETS) if is_garbled else ()
+            yield TopologyChange("serde", message, effects, (name,))
 
 
 def _type(reader: str) -> str:
@@ -331,66 +341,75 @@ def _type(reader: str) -> str:
 # --- topics ----------------------------------------------------------------------------------------------------------
 
 
-def _of_repartitions(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_repartitions(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     old, new = before.repartitions.keys(), after.repartitions.keys()
-    renamed = matched(old - new, new - old, before.writers, after.writers)
+    renamed = match(old - new, new - old, before.writers, after.writers)
     for topic in sorted(old - new):
         now = f"is called {renamed[topic]} now" if topic in renamed else "is gone"
         message = f"repartition topic {topic} {now}: what is in it and not processed is left behind"
         of = (topic, renamed[topic]) if topic in renamed else (topic,)
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS), of)
+        yield TopologyChange("repartition", message, (ChangeEffect.DRAINS, ChangeEffect.SPLITS), of)
     for topic in sorted(new - old - set(renamed.values())):
-        yield Change("repartition", f"repartition topic {topic} is new", (Effect.SPLITS,), (topic,))
+        yield TopologyChange("repartition", f"repartition topic {topic} is new", (ChangeEffect.SPLITS,), (topic,))
     for topic in sorted(old & new):
-        yield from _kept_repartition(before, after, topic)
+        yield from _compare_kept_repartition(before, after, topic)
 
 
-def _kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[Change]:
+def _compare_kept_repartition(before: Shape, after: Shape, topic: str) -> Iterator[TopologyChange]:
     if before.writers(topic) != after.writers(topic) and is_generated(topic):
         message = (
-            f"repartition topic {topic} is fed by {_listed(after.writers(topic))}, and was by "
-            f"{_listed(before.writers(topic))}: a generated name that shifts, so it passes on what another "
+            f"repartition topic {topic} is fed by {_join_names(after.writers(topic))}, and was by "
+            f"{_join_names(before.writers(topic))}: a generated name that shifts, so it passes on what another "
             "operation wrote"
         )
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS, Effect.RESETS), (topic,))
+        yield TopologyChange(
+            "repartition", message, (ChangeEffect.DRAINS, ChangeEffect.SPLITS, ChangeEffect.RESETS), (topic,)
+        )
     elif (fed := before.readers(topic)) != (feeds := after.readers(topic)):
-        message = f"repartition topic {topic} feeds {_listed(feeds)}, and fed {_listed(fed)}"
-        yield Change("repartition", message, (Effect.DRAINS, Effect.SPLITS) if _known(before, feeds) else (), (topic,))
+        message = f"repartition topic {topic} feeds {_join_names(feeds)}, and fed {_join_names(fed)}"
+        yield TopologyChange(
+            "repartition",
+            message,
+            (ChangeEffect.DRAINS, ChangeEffect.SPLITS) if _is_known(before, feeds) else (),
+            (topic,),
+        )
 
 
-def _known(before: Shape, stores: Collection[str]) -> bool:
+def _is_known(before: Shape, stores: Collection[str]) -> bool:
     """Whether these stores were there before, so that what is on its way counts in those that it did not count in."""
     return any(store in before.stores for store in stores)
 
 
-def _of_configs(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_configs(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     for old, new in ((before.repartitions, after.repartitions), (before.changelogs, after.changelogs)):
         for topic in sorted(old.keys() & new.keys()):
             for name in sorted(old[topic].keys() | new[topic].keys()):
                 was, becomes = old[topic].get(name, "not set"), new[topic].get(name, "not set")
                 if was != becomes:
-                    effects = (Effect.SPLITS,) if name == "partitions" else ()
-                    yield Change("topic", f"{name} of {topic} is {becomes}, and was {was}", effects, (topic,))
+                    effects = (ChangeEffect.SPLITS,) if name == "partitions" else ()
+                    yield TopologyChange("topic", f"{name} of {topic} is {becomes}, and was {was}", effects, (topic,))
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-def _of_records(before: Shape, after: Shape) -> Iterator[Change]:
+def _of_records(before: Shape, after: Shape) -> Iterator[TopologyChange]:
     """The results of the same records; of internal topics only where both have them."""
     if before.failed or after.failed:
         if first_words(before.failed or "") != first_words(after.failed or ""):
             now = f"fails: {first_words(after.failed)}" if after.failed else "does not fail"
-            yield Change("records", f"with the same records it {now}", (Effect.DIFFERS,))
+            yield TopologyChange("records", f"with the same records it {now}", (ChangeEffect.DIFFERS,))
         return
     for topic in sorted(before.outputs.keys() | after.outputs.keys()):
         if not (topic in before.outputs and topic in after.outputs) and _is_internal(topic, before, after):
             continue
         if difference := _first_difference(before.outputs.get(topic, ()), after.outputs.get(topic, ())):
-            yield Change("records", f"the records of {topic} differ: {difference}", (Effect.DIFFERS,))
+            yield TopologyChange("records", f"the records of {topic} differ: {difference}", (ChangeEffect.DIFFERS,))
     for name in sorted(before.kept.keys() & after.kept.keys()):
         if difference := _first_difference(before.kept[name], after.kept[name]):
-            yield Change("records", f"the entries of store {name} differ: {difference}", (Effect.DIFFERS,))
+            yield TopologyChange(
+                "records", f"the entries of store {name} differ: {difference}", (ChangeEffect.DIFFERS,)
+            )
 
 
 def _is_internal(topic: str, *shapes: Shape) -> bool:
@@ -402,11 +421,11 @@ def _first_difference(old: tuple[object, ...], new: tuple[object, ...]) -> str:
         return ""
     for number, (was, becomes) in enumerate(zip(old, new, strict=False), 1):
         if was != becomes:
-            return f"number {number} is {_shown(becomes)}, and was {_shown(was)}"
+            return f"number {number} is {_show(becomes)}, and was {_show(was)}"
     return f"there are {len(new)}, and were {len(old)}"
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = str(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
@@ -414,7 +433,7 @@ def _shown(value: object) -> str:
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def matched(
+def match(
     gone: Collection[str],
     new: Collection[str],
     like_gone: Callable[[str], object],
@@ -422,7 +441,7 @@ def matched(
 ) -> dict[str, str]:
     """The new names of what is gone: pairs of what is alike, in the order of their names; those of one form first."""
     found: dict[str, str] = {}
-    for form in (unnumbered, lambda _: ""):
+    for form in (strip_numbers, lambda _: ""):
         ahead: Mapping[object, list[str]] = defaultdict(list)
         for name in sorted(set(new) - set(found.values())):
             ahead[form(name), like_new(name)].append(name)
@@ -432,5 +451,5 @@ def matched(
     return found
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "nothing"

@@ -39,7 +39,7 @@ LOGGED: Mapping[str, re.Pattern[str]] = {name: phrase.pattern for name, phrase i
 _ANY = re.compile("|".join(f"(?:{re.sub('[(][?]P<[a-z]+>', '(?:', phrase.text)})" for phrase in _PHRASES.values()))
 
 
-def logged(lines: Iterable[str]) -> Iterator[Mark]:
+def read_logged(lines: Iterable[str]) -> Iterator[Mark]:
     """The marks in a log of an instance."""
     t = 0
     for line in lines:
@@ -48,7 +48,7 @@ def logged(lines: Iterable[str]) -> Iterator[Mark]:
             yield from ((t, name) for name, pattern in LOGGED.items() if pattern.search(line))
 
 
-def happened(events: Iterable[Event]) -> Iterator[Mark]:
+def read_timeline(events: Iterable[Event]) -> Iterator[Mark]:
     """The marks in a timeline: what was done to the application, how tasks moved, and how it failed."""
     roles: dict[tuple[str, str], dict[str, str]] = {}  # (instance, thread) -> task -> its role there
     started: set[str] = set()
@@ -91,13 +91,13 @@ def spans(events: Sequence[Event], logs: Iterable[Iterable[str]]) -> dict[str, S
     begin = events[0]["t"] if events else 0
     end = max((event["t"] for event in events if event["event"] == "drained"), default=None)
     found: dict[str, Span] = {}
-    for t, name in sorted([*happened(events), *(mark for lines in logs for mark in logged(lines))]):
+    for t, name in sorted([*read_timeline(events), *(mark for lines in logs for mark in read_logged(lines))]):
         if end is None or t <= end:
             found[name] = (found.get(name, (t - begin,))[0], t - begin)
     return found
 
 
-def reached(marks: Mapping[str, Span]) -> frozenset[str]:
+def name_reached(marks: Mapping[str, Span]) -> frozenset[str]:
     """The names of marks, and their ordered pairs."""
     pairs = {f"{a} > {b}" for a, (since, _) in marks.items() for b, (_, until) in marks.items() if since < until}
     return frozenset(marks) | pairs

@@ -47,7 +47,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def decoded(kind: Any, data: object) -> Any:
+def decode(kind: Any, data: object) -> Any:
     """The value of this type in data that JSON or TOML gave.
 
     Raises:
@@ -109,7 +109,7 @@ def half_sentence(error: ValidationError, kind: Any, below: int = 0) -> str:
 
 def _of_value(wrong: ErrorDetails, place: str) -> str:
     said = wrong["msg"].removeprefix("Value error, ").removesuffix(".")
-    value = _shown(wrong["input"])
+    value = _show(wrong["input"])
     if wrong["type"] == OURS:
         is_whole = not place or isinstance(wrong["input"], Mapping)
         return said if not place else f"{place}: {said}" if is_whole else f"{place} = {value}: {said}"
@@ -154,7 +154,7 @@ def _part(kind: Any, part: str | int) -> Any:
     return arguments[0] if isinstance(part, int) else arguments[-1]
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
@@ -163,13 +163,13 @@ def as_check(check: Callable[P, T]) -> Callable[P, T]:
     """The same function as a check of a field: what it refuses as a usage error is a value error."""
 
     @wraps(check)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return check(*args, **kwargs)
         except UsageError as error:
             raise ValueError(str(error)) from error
 
-    return checked
+    return call
 
 
 class AsText:
@@ -228,6 +228,6 @@ def _row(kind: Any, row: Mapping[str, Any], where: str) -> Any:
     named = row.get(_fields(kind, ())[0], "without a name")
     name = ", ".join(named) if isinstance(named, Mapping) else named
     try:
-        return decoded(kind, row)
+        return decode(kind, row)
     except ValueError as error:
         raise HarnessError(f"{where} {name} cannot be read: {error}.") from error

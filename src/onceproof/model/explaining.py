@@ -15,10 +15,10 @@ from operator import itemgetter
 from typing import Any
 
 from onceproof.model.anomaly import Witness
-from onceproof.model.decoding import Pattern, decoded
+from onceproof.model.decoding import Pattern, decode
 from onceproof.model.history import History, Input, Way
 from onceproof.model.shape import Shape
-from onceproof.model.timeline import Event, returns, stayed_beside_revoked
+from onceproof.model.timeline import Event, find_stayed_beside_revoked, returns
 from onceproof.model.window_history import WindowHistory, WindowWay
 
 _WHERE = ("scenarios", "variants")  # say where an explanation holds, and nothing of a witness
@@ -59,7 +59,7 @@ class Scene:
         for event in self.events:
             if event["event"] == "topology" and "shape" in event:
                 starts[event["source"]] += 1
-                start, shape = starts[event["source"]], decoded(Shape, {**event["shape"], "name": ""})
+                start, shape = starts[event["source"]], decode(Shape, {**event["shape"], "name": ""})
                 if all(start > known for known, _ in found) and (not found or shape != found[-1][1]):
                     found.append((start, shape))
         return found
@@ -86,7 +86,7 @@ class Scene:
     @cached_property
     def stayed(self) -> frozenset[int]:
         """The partitions whose task stayed on a thread from which another was taken."""
-        return frozenset(int(task.partition("_")[2]) for task in stayed_beside_revoked(self.events))
+        return frozenset(int(task.partition("_")[2]) for task in find_stayed_beside_revoked(self.events))
 
     @cached_property
     def restored(self) -> frozenset[int]:
@@ -94,7 +94,7 @@ class Scene:
         restores = (event for event in self.events if event["event"] == "restore")
         return frozenset(int(event["partition"]) for event in restores if event["end"] > event["from"])
 
-    def named_by(self, name: str | None) -> frozenset[str]:
+    def find_named(self, name: str | None) -> frozenset[str]:
         """The instances that something happened to."""
         return frozenset(e.get("instance", e["source"]) for e in self.events if e["event"] == name)
 
@@ -136,7 +136,7 @@ class Scene:
         """That of the windows of the input."""
         return WindowHistory(self.inputs, self.parameters)
 
-    def reached(self, name: str, partition: int) -> int | None:
+    def find_reached(self, name: str, partition: int) -> int | None:
         """The first offset of a partition of the input that was not committed when something happened last."""
         opened = (e.get("open", {}).get("input", {}).get(str(partition)) for e in self.events if e["event"] == name)
         return max((place[0] for place in opened if place), default=None)
@@ -261,7 +261,7 @@ class Explanation:
         places = witness.places
         if witness.anomaly not in self.anomalies or (self.after is not None and not scene.has(self.after)):
             return False
-        if self.instance and scene.named_by(self.after).isdisjoint(re.findall(r"[\w-]+", witness.offsets[0])):
+        if self.instance and scene.find_named(self.after).isdisjoint(re.findall(r"[\w-]+", witness.offsets[0])):
             return False
         if self.says is not None and not re.search(self.says, witness.observed):
             return False
@@ -288,7 +288,7 @@ class Explanation:
         if self.values is not None and not re.search(self.values, scene.values.get(witness.key, "")):
             return False
         if self.version is not None:
-            reached = scene.reached(self.after or "fault", witness.partition)
+            reached = scene.find_reached(self.after or "fault", witness.partition)
             if not scene.history.shows(self.version, witness, reached):
                 return False
         if self.window is not None and not scene.windows.shows(self.window, witness):
@@ -304,7 +304,7 @@ def _value_text(value: Any) -> str:
     return f" {', '.join(value)}" if isinstance(value, tuple) else f" {value}"
 
 
-def unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:
+def count_unexplained(witnesses: Iterable[Witness], explanations: Sequence[Explanation], scene: Scene) -> Counter[str]:
     """For each anomaly, the witnesses that nothing explains."""
     left = list(witnesses)
     for explanation in sorted(explanations, key=lambda row: row.most is None):  # one that counts counts all

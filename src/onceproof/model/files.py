@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, Field
 
-from onceproof.model.anomaly import Comparison, Findings, Witness, counted, first_of_each, witnesses_of
+from onceproof.model.anomaly import Comparison, Findings, Witness, count_comparisons, first_of_each, witnesses_of
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.json_file import JsonFile, encoded, read_as, write_json
+from onceproof.model.json_file import JsonFile, encode, read_as, write_json
 from onceproof.model.promise import Least
 from onceproof.model.verdict import Standing, Verdict
 
@@ -72,15 +72,15 @@ class Outcome(JsonFile):
     @classmethod
     def of_error(cls, trial: Trial, sentence: str) -> "Outcome":
         """For a trial that the lab could not finish."""
-        return replace(cls._unfinished(trial, sentence), error=sentence, host=socket.gethostname())
+        return replace(cls._make_unfinished(trial, sentence), error=sentence, host=socket.gethostname())
 
     @classmethod
     def of_void(cls, trial: Trial, sentence: str) -> "Outcome":
         """For a trial that says nothing about Kafka, and was not at fault."""
-        return replace(cls._unfinished(trial, sentence), void=sentence)
+        return replace(cls._make_unfinished(trial, sentence), void=sentence)
 
     @classmethod
-    def _unfinished(cls, trial: Trial, sentence: str) -> "Outcome":
+    def _make_unfinished(cls, trial: Trial, sentence: str) -> "Outcome":
         return cls(
             trial=trial,
             exercised=False,
@@ -145,7 +145,7 @@ class Reading(JsonFile):
         found = witnesses_of(comparisons)
         return replace(
             self,
-            promises=_sum(self.promises, counted(comparisons)),
+            promises=_sum(self.promises, count_comparisons(comparisons)),
             anomalies=_sum(self.anomalies, Counter(witness.anomaly for witness in found)),
             witnesses=tuple(first_of_each([*self.witnesses, *found], WITNESSES)),
             unexplained=_sum(self.unexplained, unexplained),
@@ -386,7 +386,7 @@ class VerdictRow:
         Raises:
             HarnessError: the disk is full or read-only.
         """
-        write_json(path, encoded(tuple(rows)))
+        write_json(path, encode(tuple(rows)))
 
     @property
     def as_cell(self) -> Cell:
@@ -410,4 +410,4 @@ def write_observations(path: Path, observed: Iterable[Comparison]) -> None:
     Raises:
         HarnessError: the disk is full or read-only.
     """
-    write_json(path, encoded(tuple(observed)))
+    write_json(path, encode(tuple(observed)))

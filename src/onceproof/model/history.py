@@ -18,7 +18,7 @@ NONE = 0  # the number of a deletion, and of no version
 ENTRIES = ("lost-entry", "wrong-entry")  # anomalies of what a store holds
 
 
-class Change(NamedTuple):
+class TableChange(NamedTuple):
     """A version, or a deletion (`NONE`), in the order of its table; `late`: too old to count when it came."""
 
     time: int
@@ -27,7 +27,7 @@ class Change(NamedTuple):
     late: bool
 
 
-class Question(NamedTuple):
+class VersionQuestion(NamedTuple):
     """A record that asks for a version; `youngest`: the time of the table then, None without any change before."""
 
     time: int
@@ -46,16 +46,16 @@ class History:
             retention: ms of the history that the table keeps.
         """
         self._retention = retention
-        self._changes: dict[tuple[int, int | None], list[Change]] = defaultdict(list)
-        self._questions: dict[tuple[int, int], Question] = {}  # by partition and value
+        self._changes: dict[tuple[int, int | None], list[TableChange]] = defaultdict(list)
+        self._questions: dict[tuple[int, int], VersionQuestion] = {}  # by partition and value
         self._youngest = youngest = dict[int, int]()  # of each partition
         for partition, offset, key, value, time in sorted(inputs, key=lambda record: record[:2]):
             known = youngest.get(partition)
             if value is not None and value > 0:
-                self._questions[partition, value] = Question(time, offset, known)
+                self._questions[partition, value] = VersionQuestion(time, offset, known)
                 continue
             late = self._is_late(time, known)
-            self._changes[partition, key].append(Change(time, offset, -(value or NONE), late))
+            self._changes[partition, key].append(TableChange(time, offset, -(value or NONE), late))
             if not late:
                 youngest[partition] = time if known is None else max(time, known)
 
@@ -123,7 +123,7 @@ class History:
         youngest, versions = self._youngest.get(witness.partition), {entry for entry in beyond if entry[1] != NONE}
         return not missing and bool(versions) and all(self._was_deleted(one, counting, youngest) for one in versions)
 
-    def _was_deleted(self, entry: tuple[int, int], counting: Sequence[Change], youngest: int | None) -> bool:
+    def _was_deleted(self, entry: tuple[int, int], counting: Sequence[TableChange], youngest: int | None) -> bool:
         """Whether a deletion that is older than the history had ended a version before it came."""
         put = max((change.offset for change in counting if (change.time, change.number) == entry), default=-1)
         deletions = (change for change in counting if change.number == NONE and change.time > entry[0])

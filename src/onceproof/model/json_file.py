@@ -123,7 +123,7 @@ class JsonFile:
         return read
 
     @classmethod
-    def known(cls, path: Path) -> Self | None:
+    def read_known(cls, path: Path) -> Self | None:
         """Read it from a file; None if it is missing or damaged, which only the judge needs to care about."""
         try:
             return cls.read(path)
@@ -136,17 +136,17 @@ class JsonFile:
         Raises:
             HarnessError: the disk is full or read-only.
         """
-        write_json(path, encoded(self))
+        write_json(path, encode(self))
 
 
-def encoded(value: Any) -> Any:
+def encode(value: Any) -> Any:
     """The JSON form: of a dataclass what its `to_dict` says, if it has one, else an entry for each field."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value):
-        return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {encoded(key): encoded(entry) for key, entry in value.items()}
+        return {encode(key): encode(entry) for key, entry in value.items()}
     if isinstance(value, str) and not value.isascii():
         return value.encode(errors="replace").decode()  # half of a character, as Java may have it, no JSON can hold
-    return [encoded(entry) for entry in value] if isinstance(value, list | tuple) else value
+    return [encode(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -42,7 +42,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Control:
+class PlantedControl:
     """A trial without a fault, with a planted bug, and the promises of each output that it broke."""
 
     plant: str
@@ -104,7 +104,7 @@ class OnRelease:
         str, ...
     ] = ()  # keys of known issues that the release has for such a topology, and explain nothing
     advice: str = ""  # what to do next; empty if nothing is left to do
-    controls: tuple[Control, ...] = ()  # that were asked for
+    controls: tuple[PlantedControl, ...] = ()  # that were asked for
     # Promises by topic that no control broke, though all of them took effect.
     vacuous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -215,7 +215,7 @@ class Avoidance:
 
 
 @dataclass(frozen=True)
-class Registry:
+class IssueRegistry:
     """All that is known before a run."""
 
     issues: tuple[KnownIssue, ...]
@@ -225,7 +225,7 @@ class Registry:
         """Known issues that are expected to show in a cell."""
         return tuple(issue for issue in self.explaining(cell) if not issue.is_incidental(cell))
 
-    def concerned(
+    def find_concerned(
         self, cell: Cell, anomalies: Collection[str], application: Application = UNKNOWN, *, varied: bool = False
     ) -> tuple[KnownIssue, ...]:
         """Known issues that are expected to show in a cell, and the incidental ones that have any of the anomalies."""
@@ -273,21 +273,21 @@ class Registry:
         return next((row for row in self.avoided if row.declares(cell)), None)
 
 
-def parse_registry(text: str, name: str = "known_issues.toml") -> Registry:
+def parse_registry(text: str, name: str = "known_issues.toml") -> IssueRegistry:
     """Read a registry.
 
     Raises:
         HarnessError: it is not TOML; a field is missing or unknown; a range is inverted, overlaps another one, or holds
             a release in which the issue is fixed; an anomaly does not exist; names the row.
     """
-    tables = read_tables(text, name, issue=Annotated[KnownIssue, AfterValidator(_checked)], avoided=Avoidance)
+    tables = read_tables(text, name, issue=Annotated[KnownIssue, AfterValidator(_check)], avoided=Avoidance)
     keys = [issue.key for issue in tables["issue"]]
     if twice := next((key for key in keys if keys.count(key) > 1), None):
         raise HarnessError(f"{name}: {twice} has more than one row; make them one, with several ranges.")
-    return Registry(tables["issue"], tables["avoided"])
+    return IssueRegistry(tables["issue"], tables["avoided"])
 
 
-def _checked(issue: KnownIssue) -> KnownIssue:
+def _check(issue: KnownIssue) -> KnownIssue:
     """The same issue.
 
     Raises:
@@ -346,6 +346,6 @@ def _check_explanation(explanation: Explanation) -> None:
 
 
 @cache
-def registry() -> Registry:
+def registry() -> IssueRegistry:
     """The registry of this installation."""
     return parse_registry(REGISTRY.read_text(), REGISTRY.name)

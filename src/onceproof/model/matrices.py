@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from onceproof.model.cell import Cell
-from onceproof.model.decoding import AsText, as_check, decoded
+from onceproof.model.decoding import AsText, as_check, decode
 from onceproof.model.errors import UsageError
-from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, KnownIssue, Registry, registry
+from onceproof.model.known_issues import LATER, MIXED, OF_BROKERS, IssueRegistry, KnownIssue, registry
 from onceproof.model.published import NEWEST, is_word
 from onceproof.model.release import Release
 
@@ -109,7 +109,7 @@ class Matrix:
         named |= {str(release) for cell in self.cells for release in (cell.streams, cell.running)}
         return sorted((name for name in named if not _is_relative(name)), key=Release.parse)
 
-    def named(self) -> dict[str, list[str]]:
+    def list_named(self) -> dict[str, list[str]]:
         """The scenarios that it names, each with the variants."""
         variants: dict[str, list[str]] = defaultdict(list)
         for block in self.blocks:
@@ -179,22 +179,22 @@ def matrix_from(data: Mapping[str, Any], where: str, others: Mapping[str, Matrix
     """
     where = f"{where}: {data.get('name', 'matrix')}"
     try:
-        read: Matrix = decoded(Matrix, {name: value for name, value in data.items() if name != INCLUDES})
-        including: _Including = decoded(_Including, {name: data[name] for name in (INCLUDES,) if name in data})
-        included = _included(including.includes, others or {})
-        return _checked(_with(read, included, bool(data.get("brokers"))))
+        read: Matrix = decode(Matrix, {name: value for name, value in data.items() if name != INCLUDES})
+        including: _Including = decode(_Including, {name: data[name] for name in (INCLUDES,) if name in data})
+        included = _find_included(including.includes, others or {})
+        return _check(_with(read, included, bool(data.get("brokers"))))
     except ValueError as error:
         raise UsageError(f"{where}: {error}.") from None
 
 
 def _with(entries: Matrix, included: Sequence[Matrix], own_brokers: bool) -> Matrix:
     """A matrix that has the blocks and the cells of others before its own."""
-    blocks = (*chain.from_iterable(_brought(matrix, own_brokers) for matrix in included), *entries.blocks)
+    blocks = (*chain.from_iterable(_bring_brokers(matrix, own_brokers) for matrix in included), *entries.blocks)
     cells = (*chain.from_iterable(matrix.cells for matrix in included), *entries.cells)
     return replace(entries, blocks=blocks, cells=cells)
 
 
-def _checked(matrix: Matrix) -> Matrix:
+def _check(matrix: Matrix) -> Matrix:
     """The same matrix.
 
     Raises:
@@ -208,7 +208,7 @@ def _checked(matrix: Matrix) -> Matrix:
     return matrix
 
 
-def _brought(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
+def _bring_brokers(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
     """The blocks of an included matrix: with its brokers, unless the one that includes it names some."""
     return (
         matrix.blocks
@@ -217,13 +217,13 @@ def _brought(matrix: Matrix, own_brokers: bool) -> tuple[Block, ...]:
     )
 
 
-def named_now(name: str) -> str:
+def rename_old(name: str) -> str:
     """The name of a matrix of ours today."""
     return RENAMED.get(name, name)
 
 
-def _included(included: Iterable[str], others: Mapping[str, Matrix]) -> list[Matrix]:
-    names = [named_now(name) for name in included]
+def _find_included(included: Iterable[str], others: Mapping[str, Matrix]) -> list[Matrix]:
+    names = [rename_old(name) for name in included]
     if unknown := [name for name in names if name not in others]:
         raise ValueError(f"there is no matrix {unknown[0]!r} to include; choose from {', '.join(others)}")
     if computed := [name for name in names if others[name].covers]:
@@ -231,7 +231,7 @@ def _included(included: Iterable[str], others: Mapping[str, Matrix]) -> list[Mat
     return [others[name] for name in names]
 
 
-def known_matrix(known: Registry) -> Matrix:
+def make_known_matrix(known: IssueRegistry) -> Matrix:
     """Each known issue on the first and the last release of each range that it affects, and where it is fixed.
 
     One that takes two releases is looked for on the way from these to the newest, one of brokers with the newest Kafka
@@ -258,7 +258,7 @@ def _where(issue: KnownIssue) -> tuple[tuple[str, ...], tuple[tuple[str, str], .
 
 
 def _all() -> dict[str, Matrix]:
-    known = known_matrix(registry())
+    known = make_known_matrix(registry())
     return {**parse_matrices(FILE.read_text(), FILE.name, {"known": known}), "known": known}
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError, choice
-from onceproof.model.known_issues import LATER, OF_BROKERS, KnownIssue, Registry
+from onceproof.model.known_issues import LATER, OF_BROKERS, IssueRegistry, KnownIssue
 from onceproof.model.matrices import (
     DEFAULT_MATRIX,
     EACH_LINE,
@@ -20,7 +20,7 @@ from onceproof.model.matrices import (
     NEXT_LINE,
     Block,
     Matrix,
-    named_now,
+    rename_old,
 )
 from onceproof.model.published import NEWEST, Published, is_word
 from onceproof.model.release import Release
@@ -82,7 +82,7 @@ class Expansion:
     refused: Mapping[Cell, str]
 
 
-def resolved(request: Request, ask: Callable[[], Published], known: Registry) -> Request:
+def resolve(request: Request, ask: Callable[[], Published], known: IssueRegistry) -> Request:
     """The request with exact releases in place of words, and the matrix itself in place of its name.
 
     Words of the matrix in whose place the request names releases are dropped.
@@ -101,29 +101,29 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
         return tuple(dict.fromkeys(str(asked().resolve(text)) if is_word(text) else text for text in texts))
 
     def several(text: str) -> list[str]:
-        found = {EVERY: lambda: asked().releases, EACH_LINE: asked_lines}.get(text)
+        found = {EVERY: lambda: asked().releases, EACH_LINE: find_asked_lines}.get(text)
         return [text] if found is None else list(map(str, found()))
 
-    def asked_lines() -> tuple[Release, ...]:
+    def find_asked_lines() -> tuple[Release, ...]:
         return asked().newest_of_lines
 
-    def named(texts: Iterable[str], block: Block, *, brokers: bool = False) -> tuple[str, ...]:
+    def name_releases(texts: Iterable[str], block: Block, *, brokers: bool = False) -> tuple[str, ...]:
         each = [word for text in texts for word in several(text)]
-        return exact(name for text in each for name in _meant(text, block, known, brokers=brokers))
+        return exact(name for text in each for name in _resolve_words(text, block, known, brokers=brokers))
 
-    def paired(before: str, after: str, block: Block) -> Iterable[tuple[str, str]]:
+    def pair_releases(before: str, after: str, block: Block) -> Iterable[tuple[str, str]]:
         if NEXT_LINE not in (before, after):
-            return product(named([before], block), named([after], block))
-        ups = pairwise(map(str, asked_lines()))
+            return product(name_releases([before], block), name_releases([after], block))
+        ups = pairwise(map(str, find_asked_lines()))
         return ups if after == NEXT_LINE else ((newer, older) for older, newer in ups)
 
     def of(block: Block) -> Block:
-        pairs = [pair for before, after in block.restarts for pair in paired(before, after, block)]
+        pairs = [pair for before, after in block.restarts for pair in pair_releases(before, after, block)]
         return replace(
             block,
-            streams=() if request.streams else named(block.streams, block),
+            streams=() if request.streams else name_releases(block.streams, block),
             restarts=() if request.restarts else tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])),
-            brokers=() if request.brokers else named(block.brokers, block, brokers=True),
+            brokers=() if request.brokers else name_releases(block.brokers, block, brokers=True),
         )
 
     for text in (*request.streams, *request.brokers, *request.restarts):
@@ -140,7 +140,7 @@ def resolved(request: Request, ask: Callable[[], Published], known: Registry) ->
     )
 
 
-def by_registry(known: Registry) -> Published:
+def by_registry(known: IssueRegistry) -> Published:
     """The releases that the registry names: what is known to be published, where Maven cannot be asked."""
     ends = {end for issue in known.issues for affected in issue.affected for end in affected} - {LATER}
     return Published.of(
@@ -148,7 +148,7 @@ def by_registry(known: Registry) -> Published:
     )
 
 
-def _meant(text: str, block: Block, known: Registry, *, brokers: bool) -> list[str]:
+def _resolve_words(text: str, block: Block, known: IssueRegistry, *, brokers: bool) -> list[str]:
     """The releases, or words for them, that a text of a block means by the registry; itself if it is none of its words.
 
     Of the issues that must show in one of the block's variants, or, if there is none, in its scenario.
@@ -196,7 +196,7 @@ def check_all_but_releases(request: Request, catalogue: Mapping[str, Offer]) -> 
     risk = matrix.risk if request.risk is None else request.risk
     if not 0.01 <= risk <= 0.5:
         raise UsageError(f"A risk of {risk:g} cannot be asked for: ask for 0.01 to 0.5.")
-    for scenario, variants in matrix.named().items():
+    for scenario, variants in matrix.list_named().items():
         _check_names((scenario,), variants, catalogue)
     _check_names(request.scenarios or tuple(catalogue), request.variants, catalogue)
     return Expansion(matrix.name, (), trials, budget, risk, matrix.plants, {})
@@ -233,7 +233,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     return replace(planned, cells=cells, refused=refused)
 
 
-def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: Registry) -> Expansion:
+def with_controls(expansion: Expansion, catalogue: Mapping[str, Offer], known: IssueRegistry) -> Expansion:
     """Add the positive controls that the cells lack, with each broker.
 
     A variant that a known issue concerns has its own, on the release of the scenario's control. A scenario that still
@@ -264,7 +264,7 @@ def matrix_of(request: Request) -> Matrix:
     wanted = request.matrix
     if isinstance(wanted, Matrix):
         return wanted
-    name = named_now(wanted)
+    name = rename_old(wanted)
     if name not in MATRICES:
         raise UsageError(f"There is no matrix {wanted!r}; choose from {', '.join(MATRICES)}.")
     return MATRICES[name]

@@ -23,7 +23,7 @@ class Outputs(JsonFile):
     def of(cls, topics: Mapping[str, Sequence[Record]]) -> "Outputs":
         """The oracle of records as they were read."""
         return cls(
-            {role: tuple(_written(record) for record in records) for role, records in topics.items()},
+            {role: tuple(_describe_written(record) for record in records) for role, records in topics.items()},
             {role: tuple(record.offset for record in records) for role, records in topics.items()},
         )
 
@@ -45,7 +45,7 @@ class Oracle(JsonFile):
     unreplayed: Mapping[str, str] = field(default_factory=dict)  # promises that cannot be judged so, and why
 
 
-def _written(record: Record) -> Written:
+def _describe_written(record: Record) -> Written:
     return record.partition, base64_of(record.key), base64_of(record.value)
 
 

@@ -34,13 +34,13 @@ class OneOf:
         return core_schema.literal_schema([*self.choices])
 
 
-def _dotted(name: str) -> str:
+def _make_dotted(name: str) -> str:
     return name.replace("_", ".")
 
 
-def named(fault: str) -> ConfigDict:
+def name_parameters(fault: str) -> ConfigDict:
     """The configuration of the class of a fault's parameters: their names begin with that of the fault."""
-    return ConfigDict(alias_generator=lambda name: f"{fault}.{_dotted(name)}")
+    return ConfigDict(alias_generator=lambda name: f"{fault}.{_make_dotted(name)}")
 
 
 class BaseParameters(BaseModel):
@@ -50,7 +50,7 @@ class BaseParameters(BaseModel):
     """
 
     # Deferred: every command imports these classes, and few of them run one.
-    model_config = STRICT | ConfigDict(frozen=True, extra="allow", defer_build=True, alias_generator=_dotted)
+    model_config = STRICT | ConfigDict(frozen=True, extra="allow", defer_build=True, alias_generator=_make_dotted)
 
     @classmethod
     def of(cls, values: "Mapping[str, Any] | BaseParameters") -> Self:
@@ -64,7 +64,7 @@ class BaseParameters(BaseModel):
             return cls.model_validate(by_name)
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
-            raise UsageError(cls.described()[str(wrong["loc"][0])].refusal(wrong)) from None
+            raise UsageError(cls.describe()[str(wrong["loc"][0])].refusal(wrong)) from None
 
     @property
     def by_name(self) -> dict[str, Any]:
@@ -72,9 +72,9 @@ class BaseParameters(BaseModel):
         return self.model_dump(by_alias=True)
 
     @classmethod
-    def described(cls) -> "Mapping[str, Parameter]":
+    def describe(cls) -> "Mapping[str, Parameter]":
         """By name what each of them may be: its own first, then those of its bases, in their order."""
-        return _described(cls)
+        return _describe(cls)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Parameter:
 
 
 @cache
-def _described(kind: type[BaseParameters]) -> dict[str, Parameter]:
+def _describe(kind: type[BaseParameters]) -> dict[str, Parameter]:
     fields = kind.model_fields
     names = dict.fromkeys(name for base in kind.__mro__ for name in get_annotations(base) if name in fields)
     parameters = [Parameter.of(fields[name]) for name in names]

@@ -38,15 +38,15 @@ class Claim:
         """
         cells = [Cell(self.scenario, variant, streams, broker) for variant in self.variants]
         for cell in cells:
-            if not self._hidden_by(cell):
+            if not self._find_hiding(cell):
                 return cell
-        known = self._hidden_by(cells[0])[0]
+        known = self._find_hiding(cells[0])[0]
         raise UsageError(
             f"On {streams} {known.key} shows in {self.scenario} itself, so a plant would look like it; choose a "
             "release without it."
         )
 
-    def _hidden_by(self, cell: Cell) -> list[KnownIssue]:
+    def _find_hiding(self, cell: Cell) -> list[KnownIssue]:
         """Issues from which it cannot be distinguished in a cell: those that must show there, and incidental ones that
         explain each witness that it has. Its witnesses distinguish it from other incidental issues
         (`model.verdict.by_chance`).
@@ -142,14 +142,14 @@ def parse_plants(text: str, name: str = "plants.toml") -> dict[str, Plant]:
         HarnessError: it is not TOML; a field is missing or unknown; a promise does not exist; a name comes twice; a
             plant is neither claimed nor declared equivalent anywhere, or both in one scenario. Names the plant.
     """
-    [rows] = read_tables(text, name, plant=Annotated[Plant, AfterValidator(_checked)]).values()
+    [rows] = read_tables(text, name, plant=Annotated[Plant, AfterValidator(_check)]).values()
     plants = {plant.name: plant for plant in rows}
     if twice := next((plant.name for plant in rows if plant is not plants[plant.name]), None):
         raise HarnessError(f"{name}: plant {twice} is there twice; make the two rows one.")
     return plants
 
 
-def _checked(plant: Plant) -> Plant:
+def _check(plant: Plant) -> Plant:
     """The same plant.
 
     Raises:

@@ -799,7 +799,7 @@ def least_of(promises: Iterable[str]) -> dict[str, Least]:
 
 
 @cache
-def seen_by_suite() -> Mapping[str, frozenset[str]]:
+def map_suites() -> Mapping[str, frozenset[str]]:
     """Which suite sees which anomaly.
 
     A suite that stays green with an anomaly that it should see checks nothing; one that fails without any saw what
@@ -811,7 +811,7 @@ def seen_by_suite() -> Mapping[str, frozenset[str]]:
     return {suite: frozenset(anomalies) for suite, anomalies in seen.items()}
 
 
-def dated_by(anomaly: str, role: str | None) -> Dated | None:
+def find_dating(anomaly: str, role: str | None) -> Dated | None:
     """The event that dates a breach in the topic of this role, or in none; None: the processing of its record."""
     for promise in PROMISES.values():
         if anomaly in promise.anomalies and promise.dated and promise.dated.role in ("any", role):

@@ -17,7 +17,7 @@ from onceproof.model.errors import ExitCode
 from onceproof.model.json_file import JsonFile
 
 
-class Part(StrEnum):
+class QualificationPart(StrEnum):
     """The kind of thing that is looked for."""
 
     DUMP = "dump"  # the brokers' log segments, as `DumpLogSegments` prints them
@@ -47,7 +47,7 @@ class Sight(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class QualifyingTrial:
     """A trial of a qualification."""
 
     cell: Cell
@@ -63,7 +63,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TrialTraces:
     """The traces of one trial."""
 
     exercised: bool = False
@@ -81,10 +81,10 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Row:
+class QualificationRow:
     """The outcome of one thing that was looked for."""
 
-    part: Part
+    part: QualificationPart
     name: str
     sight: Sight
     reason: Annotated[str, Field(validation_alias=AliasChoices("reason", "told"))]  # `told` before 0.2.0
@@ -96,27 +96,27 @@ class Aim(ABC):
     """Something that a trial must show."""
 
     name: str
-    trial: Asked
+    trial: QualifyingTrial
 
     @property
     @abstractmethod
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """The kind of thing."""
 
     @abstractmethod
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """How a trial showed it; None if it did not."""
 
     @abstractmethod
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """The evidence that a trial lacks if it did not show it."""
 
-    def row(self, tries: Sequence[Seen]) -> Row:
+    def row(self, tries: Sequence[TrialTraces]) -> QualificationRow:
         """The verdict of the trials that were made of it."""
-        sight, reason = self._judged(tries)
-        return Row(self.part, self.name, sight, reason, str(self.trial))
+        sight, reason = self._judge(tries)
+        return QualificationRow(self.part, self.name, sight, reason, str(self.trial))
 
-    def _judged(self, tries: Sequence[Seen]) -> tuple[Sight, str]:
+    def _judge(self, tries: Sequence[TrialTraces]) -> tuple[Sight, str]:
         if shown := next((shown for seen in tries if (shown := self.evidence(seen)) is not None), None):
             return Sight.SEEN, shown
         if unknown := next((seen.not_understood for seen in tries if seen.not_understood), None):
@@ -143,28 +143,28 @@ class DumpAim(Aim):
     breaches: frozenset[str] = frozenset()  # their anomalies
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """A dump."""
-        return Part.DUMP
+        return QualificationPart.DUMP
 
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """How many entries of each kind there are."""
         if seen.not_understood or seen.error or seen.void or any(self._lacks(seen)):
             return None
         return ", ".join(f"{seen.entries[kind]:,} {kind}" for kind in self.kinds)
 
-    def _lacks(self, seen: Seen) -> list[str]:
+    def _lacks(self, seen: TrialTraces) -> list[str]:
         lacks = [f"no entry {kind}" for kind in self.kinds if not seen.entries.get(kind)]
         lacks += [f"nothing to compare for {promise}" for promise in self.promises if not seen.promises.get(promise)]
         odd = {name: count for name, count in seen.unexplained.items() if name in self.breaches and count}
         return lacks + [f"{count:,} {name} that nothing explains" for name, count in odd.items()]
 
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """The kinds that the entries lack."""
         return f"the log segments show {', '.join(self._lacks(seen))}"
 
-    def _judged(self, tries: Sequence[Seen]) -> tuple[Sight, str]:
-        sight, reason = super()._judged(tries)
+    def _judge(self, tries: Sequence[TrialTraces]) -> tuple[Sight, str]:
+        sight, reason = super()._judge(tries)
         unknown = next((seen.not_understood for seen in tries if seen.not_understood), None)
         return (Sight.MISSING, unknown) if unknown and sight is not Sight.SEEN else (sight, reason)
 
@@ -176,15 +176,15 @@ class PhraseAim(Aim):
     source: str  # Kafka's class that says it
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """A phrase."""
-        return Part.PHRASE
+        return QualificationPart.PHRASE
 
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """That it has it."""
         return f"by {self.source}" if self.name in seen.phrases else None
 
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """That it has not."""
         return f"no log has it: {self.source} words it differently, or does not log it ({seen.reason})"
 
@@ -196,15 +196,15 @@ class EventAim(Aim):
     source: str  # Kafka's interface that it has it from
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """An event."""
-        return Part.EVENT
+        return QualificationPart.EVENT
 
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """That it does."""
         return f"by {self.source}" if self.name in seen.events else None
 
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """That it does not."""
         return f"no instance reported it: look at {self.source} ({seen.reason})"
 
@@ -214,15 +214,15 @@ class ScenarioAim(Aim):
     """That a scenario is exercised."""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """A scenario."""
-        return Part.SCENARIO
+        return QualificationPart.SCENARIO
 
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """How it was."""
         return seen.reason if seen.exercised else None
 
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """Why it was not."""
         return f"not exercised: {seen.reason}"
 
@@ -234,18 +234,18 @@ class PlantAim(Aim):
     altered: tuple[str, ...]  # methods
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """A plant."""
-        return Part.PLANT
+        return QualificationPart.PLANT
 
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """How often it fired, and what that showed."""
         if not seen.fired:
             return None
         shown = ", ".join(f"{count:,} {name}" for name, count in seen.anomalies.items()) or "no anomaly"
         return f"fired {seen.fired:,} times: {shown}"
 
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """That it did not."""
         return f"did not fire, though {', '.join(self.altered)} was altered ({seen.reason})"
 
@@ -257,16 +257,16 @@ class ControlAim(Aim):
     anomalies: tuple[str, ...]
 
     @property
-    def part(self) -> Part:
+    def part(self) -> QualificationPart:
         """A positive control."""
-        return Part.CONTROL
+        return QualificationPart.CONTROL
 
-    def evidence(self, seen: Seen) -> str | None:
+    def evidence(self, seen: TrialTraces) -> str | None:
         """The part that was seen."""
         red = {name: seen.anomalies.get(name, 0) - seen.unexplained.get(name, 0) for name in self.anomalies}
         return ", ".join(f"{count:,} {name}" for name, count in red.items() if count > 0) or None
 
-    def missing(self, seen: Seen) -> str:
+    def missing(self, seen: TrialTraces) -> str:
         """The observation instead."""
         rest = ", ".join(f"{count:,} {name}" for name, count in seen.unexplained.items() if count)
         return f"it does not show: it is fixed there, or not seen any more{f'; unexplained are {rest}' if rest else ''}"
@@ -277,12 +277,12 @@ class ControlAim(Aim):
         return Sight.UNKNOWN
 
 
-def rows_of(rows: Sequence[Row]) -> tuple[Row, ...]:
+def rows_of(rows: Sequence[QualificationRow]) -> tuple[QualificationRow, ...]:
     """The rows, by their parts; if no positive control is red, all of them are missing."""
-    controls = [row for row in rows if row.part is Part.CONTROL and row.sight is not Sight.UNTRIED]
+    controls = [row for row in rows if row.part is QualificationPart.CONTROL and row.sight is not Sight.UNTRIED]
     is_blind = bool(controls) and all(row.sight is Sight.UNKNOWN for row in controls)
     judged = [replace(row, sight=Sight.MISSING) if is_blind and row in controls else row for row in rows]
-    return tuple(sorted(judged, key=lambda row: list(Part).index(row.part)))
+    return tuple(sorted(judged, key=lambda row: list(QualificationPart).index(row.part)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,14 +297,14 @@ class Qualification(JsonFile):
     scenarios: tuple[str, ...]  # to which it was narrowed; none: all
     trials: int
     seconds: float
-    rows: tuple[Row, ...]
+    rows: tuple[QualificationRow, ...]
 
-    def of(self, sight: Sight) -> list[Row]:
+    def of(self, sight: Sight) -> list[QualificationRow]:
         """The rows of which this became."""
         return [row for row in self.rows if row.sight is sight]
 
     @property
-    def doubtful(self) -> list[Row]:
+    def doubtful(self) -> list[QualificationRow]:
         """The rows that neither show that the harness sees, nor that it has to learn something."""
         return [row for row in self.rows if row.sight in (Sight.FAILED, Sight.UNKNOWN)]
 

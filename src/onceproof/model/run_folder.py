@@ -55,7 +55,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.cell import Cell, Trial
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, VerdictRow
 from onceproof.model.json_file import read_json, write_json
@@ -73,7 +73,7 @@ def read_contents(folder: Path) -> Iterator[tuple[str, int, int, int, int]]:
 
 
 @dataclass(frozen=True)
-class Dump:
+class StoreDump:
     """The content of a store of an instance at the end of a trial: by its own claim, its changelog up to `offset`."""
 
     instance: str
@@ -84,10 +84,10 @@ class Dump:
     file: Path  # one line `key,value` an entry; as bytes, `key,value,timestamp`
 
     @staticmethod
-    def of(file: Path) -> "Dump":
+    def of(file: Path) -> "StoreDump":
         """The dump in a file, by the file's name."""
         instance, store, partition, task_type, offset, _ = file.name.rsplit(".", 5)
-        return Dump(instance, store, int(partition), task_type, int(offset), file)
+        return StoreDump(instance, store, int(partition), task_type, int(offset), file)
 
     @property
     def title(self) -> str:
@@ -154,13 +154,13 @@ class TrialFolder:
         """Folder of what stores held at the end."""
         return self.path / "dumps"
 
-    def dumps(self) -> list[Dump]:
+    def dumps(self) -> list[StoreDump]:
         """The content of stores at the end, in the order of their files' names."""
-        return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.csv"))]
+        return [StoreDump.of(file) for file in sorted(self.dumps_folder.glob("*.csv"))]
 
-    def entry_dumps(self) -> list[Dump]:
+    def entry_dumps(self) -> list[StoreDump]:
         """The same as bytes, of stores whose entries are compared."""
-        return [Dump.of(file) for file in sorted(self.dumps_folder.glob("*.entries"))]
+        return [StoreDump.of(file) for file in sorted(self.dumps_folder.glob("*.entries"))]
 
     @property
     def threads(self) -> Path:
@@ -354,7 +354,7 @@ class RunFolder:
             trials[trial.cell].append(trial)
         return dict(trials)
 
-    def planned_keys(self) -> set[str]:
+    def list_planned_keys(self) -> set[str]:
         """Keys of the trials of the plan, whose number was fixed before the first, and of those in their places.
 
         Raises:
@@ -370,7 +370,7 @@ class RunFolder:
     def _further_trials(self) -> list[dict[str, Any]]:
         return list(read_json(self.further_trials_file)) if self.further_trials_file.exists() else []
 
-    def driven_trials(self) -> list[Trial]:
+    def list_driven(self) -> list[Trial]:
         """The trials that are judged by their topics: driven to the end, or until Kafka failed; no error, not void."""
         return [trial for trial in self.trials() if (outcome := self.outcome(trial)) and outcome.says_something]
 
@@ -391,7 +391,7 @@ def _trial(data: Mapping[str, Any]) -> Trial:
         HarnessError: it is none.
     """
     try:
-        trial: Trial = decoded(Trial, {name: value for name, value in data.items() if name != "planned"})
+        trial: Trial = decode(Trial, {name: value for name, value in data.items() if name != "planned"})
     except ValueError as error:
         raise HarnessError(f"The plan of the run is damaged, or of another version of Onceproof: {error}.") from error
     return trial

@@ -9,7 +9,7 @@ PREPARE_COMMIT, PREPARE_ABORT = "PrepareCommit", "PrepareAbort"
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One thing that a log holds, as Kafka's `DumpLogSegments` prints it.
 
     `role` and `partition` say in which log: a role of the trial, or the name of one of Kafka's own topics; `first` and

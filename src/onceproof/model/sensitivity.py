@@ -66,7 +66,7 @@ NOTHING = Tally()
 
 
 @dataclass(frozen=True)
-class Place:
+class Stratum:
     """Where trials may be counted together: everything is the same, so only chance makes them differ.
 
     Releases do not change: evidence of one commit adds up over nights, as long as harness and machine stay the same.
@@ -82,7 +82,7 @@ class Place:
     machine: str  # what kind it is, with its JDK (`lab.machine`)
 
     @classmethod
-    def of(cls, cell: Cell, commit: str, harness: str, machine: str) -> "Place":
+    def of(cls, cell: Cell, commit: str, harness: str, machine: str) -> "Stratum":
         """The place of a trial of a cell."""
         restart = str(cell.restart_on) if cell.restart_on else None
         own = (cell.scenario, cell.variant, str(cell.streams), restart)
@@ -99,7 +99,7 @@ class Sensitivity:
     """The sum of the trials of a plant in one place."""
 
     plant: str
-    place: Place
+    place: Stratum
     trials: tuple[PlantedTrial, ...]
 
     @property
@@ -132,7 +132,7 @@ def commit_of(cell: Cell, attested: Mapping[str, Mapping[str, Any]]) -> str:
 
 def sensitivities(trials: Iterable[PlantedTrial]) -> list[Sensitivity]:
     """The sums of trials, by plant and place, in the order of their first."""
-    together: dict[tuple[str, Place], list[PlantedTrial]] = defaultdict(list)
+    together: dict[tuple[str, Stratum], list[PlantedTrial]] = defaultdict(list)
     for trial in trials:
-        together[trial.plant, Place.of(trial.cell, trial.commit, trial.harness, trial.machine)].append(trial)
+        together[trial.plant, Stratum.of(trial.cell, trial.commit, trial.harness, trial.machine)].append(trial)
     return [Sensitivity(plant, place, tuple(of_plant)) for (plant, place), of_plant in together.items()]

@@ -64,7 +64,7 @@ def encode(serde: str, value: Any) -> bytes | None:
             return known.encode(value)
         except (struct.error, binascii.Error, TypeError, ValueError):
             pass
-    raise ValueError(f"{_shown(value)} is not {known.what}")
+    raise ValueError(f"{_show(value)} is not {known.what}")
 
 
 def from_text(serde: str, text: str) -> bytes:
@@ -77,7 +77,7 @@ def from_text(serde: str, text: str) -> bytes:
     try:
         value = json.loads(text) if serde == "json" else text if known.kind is str else known.kind(text)
     except ValueError:
-        raise ValueError(f"{_shown(text)} is not {known.what}") from None
+        raise ValueError(f"{_show(text)} is not {known.what}") from None
     return encode(serde, value) or b""
 
 
@@ -93,7 +93,7 @@ def decode(serde: str, data: bytes) -> Any:
         raise ValueError(f"has {len(data)} bytes that are not {SERDES[serde].what}") from None
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return value_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 

@@ -34,7 +34,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Part:
+class Subtopology:
     """A sub-topology, of which each partition of its sources is a task."""
 
     sources: tuple[str, ...]
@@ -111,7 +111,7 @@ class Shape:
 
     name: str
     error: str | None = None
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, Subtopology] = field(default_factory=dict)
     global_stores: Mapping[str, str] = field(default_factory=dict)
     stores: Mapping[str, Store] = field(default_factory=dict)
     repartitions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Shape:
         processors = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
         return frozenset(self._origins(number, processors, frozenset()))
 
-    def fed_by(self, store: str) -> frozenset[str]:
+    def find_fed_by_store(self, store: str) -> frozenset[str]:
         """The topics of others that records reach from a store, through repartition topics or not."""
         number = self.part_of.get(store)
         if number is None:
@@ -148,7 +148,7 @@ class Shape:
         processors = [name for name, node in self.parts[number].nodes.items() if store in node.stores]
         return frozenset(self._find_outputs(number, processors, frozenset()))
 
-    def fed_by_topic(self, topic: str) -> frozenset[str]:
+    def find_fed_by_topic(self, topic: str) -> frozenset[str]:
         """The topics of others that records reach from a repartition topic."""
         return frozenset(self._find_outputs_of_topic(topic, frozenset()))
 
@@ -191,7 +191,7 @@ class Shape:
                 yield from self._origins(number, part.select("sink", topic), passed | {topic})
 
 
-def unnumbered(name: str) -> str:
+def strip_numbers(name: str) -> str:
     """A name without what is generated in it."""
     return NUMBER.sub("", name)
 

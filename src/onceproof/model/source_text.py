@@ -40,9 +40,9 @@ def without_prose(text: str, suffix: str, tree: ast.Module | None = None) -> str
         SyntaxError: the text is no Python.
     """
     if suffix == ".py":
-        text = _kept(PYTHON_TOKENS, _without_docstrings(text, tree or ast.parse(text)))
+        text = _keep_strings(PYTHON_TOKENS, _without_docstrings(text, tree or ast.parse(text)))
     elif suffix == ".java":
-        text = _kept(JAVA_TOKENS, text)
+        text = _keep_strings(JAVA_TOKENS, text)
     else:
         return text
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines() if line.strip())
@@ -58,7 +58,7 @@ def statements(tree: ast.Module) -> Iterator[ast.AST]:
             left += getattr(node, field, ())
 
 
-def _kept(tokens: re.Pattern[str], text: str) -> str:
+def _keep_strings(tokens: re.Pattern[str], text: str) -> str:
     """The text without its comments: what the pattern finds is a string, which is kept, or a comment."""
     return tokens.sub(lambda found: found["kept"] or "", text)
 

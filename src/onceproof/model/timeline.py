@@ -111,14 +111,14 @@ def stall_text(events: Iterable[Event], stalled: int = STALLED) -> str | None:
     Less than `stalled` ms do not count, nor does time for which the driver froze an instance.
     """
     listed = list(events)
-    stalls = [(_unexplained(event, listed), event["source"]) for event in listed if event["event"] == "stall"]
+    stalls = [(_sum_unexplained(event, listed), event["source"]) for event in listed if event["event"] == "stall"]
     ms, source = max(stalls, default=(0, ""))
     if ms < stalled:
         return None
     return f"The machine stood still for {ms / 1_000:.1f} s ({source}): the trial says nothing."
 
 
-def _unexplained(stall: Event, events: Iterable[Event]) -> int:
+def _sum_unexplained(stall: Event, events: Iterable[Event]) -> int:
     """For how many ms of a stall its process was not frozen by the driver."""
     end, ms = int(stall["t"]), int(stall["ms"])
     frozen: int | None = None
@@ -247,7 +247,7 @@ def returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     ]
 
 
-def stayed_beside_revoked(events: Iterable[Event]) -> frozenset[str]:
+def find_stayed_beside_revoked(events: Iterable[Event]) -> frozenset[str]:
     """Tasks that stayed active on a thread from which another was taken (the precondition of KAFKA-18943)."""
     active: dict[str, frozenset[str]] = {}  # by thread
     stayed: set[str] = set()
@@ -281,7 +281,7 @@ def _count(progress: list[tuple[int, str, str, int]], task: str, thread: str, at
     return max((n for t, k, who, n in progress if (k, who) == (task, thread) and (at is None or t <= at)), default=0)
 
 
-def proved_returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
+def find_proved_returns(events: Iterable[Event], *, closed: bool = False) -> list[Return]:
     """Returns that count: the thread had filled its cache, others advanced the keys, and it continued with them."""
     found = returns(events, closed=closed)
     return [r for r in found if r.before and r.elsewhere and r.after]

@@ -31,7 +31,7 @@ CACHE_SIZES = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")  # KIP
 
 
 @dataclass(frozen=True)
-class Part:
+class DescribedPart:
     """A subtopology: the topics that it reads, and its processors with the stores of each."""
 
     sources: tuple[str, ...]
@@ -50,7 +50,7 @@ class Topology:
         kinds: of each store its class and those that it wraps, and `persistent` or `in memory`.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[DescribedPart, ...]
     internal: tuple[str, ...] = ()
     globals_: tuple[str, ...] = ()
     processors: Mapping[str, str] = field(default_factory=dict)
@@ -60,14 +60,14 @@ class Topology:
     def of(cls, described: Mapping[str, Any]) -> "Topology":
         """As the event has it."""
         parts = tuple(
-            Part(tuple(part["sources"]), {node: tuple(stores) for node, stores in part["nodes"].items()})
+            DescribedPart(tuple(part["sources"]), {node: tuple(stores) for node, stores in part["nodes"].items()})
             for part in described["parts"]
         )
         kinds = {store: tuple(layers) for store, layers in described["kinds"].items()}
         return cls(parts, tuple(described["internal"]), tuple(described["globals"]), described["processors"], kinds)
 
     @classmethod
-    def known(cls, events: Iterable[Event]) -> "Topology | None":
+    def read_described(cls, events: Iterable[Event]) -> "Topology | None":
         """As the first instance of a trial described it; None of a black box, which describes nothing."""
         return next(iter(cls.all_known(events)), None)
 
@@ -159,7 +159,7 @@ class Topology:
         return tuple(kind for kind, there in found.items() if there)
 
 
-def used_by(topologies: Iterable[Topology], configs: Iterable[Mapping[str, str]]) -> dict[str, tuple[Value, ...]]:
+def collect_uses(topologies: Iterable[Topology], configs: Iterable[Mapping[str, str]]) -> dict[str, tuple[Value, ...]]:
     """The features that any of these topologies uses under any of these configurations; as of `Topology.uses`.
 
     Nothing is said of a feature of which one of them says nothing.

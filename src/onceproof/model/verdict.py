@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from onceproof.model.cell import Cell
 from onceproof.model.errors import ExitCode
-from onceproof.model.known_issues import Registry
+from onceproof.model.known_issues import IssueRegistry
 from onceproof.model.promise import ANOMALIES
-from onceproof.model.sensitivity import Place, Tally
+from onceproof.model.sensitivity import Stratum, Tally
 
 
 class Verdict(StrEnum):
@@ -104,7 +104,7 @@ class CellVerdict:
     greens: int  # exercised trials without an anomaly, in its place
     rated: Tally
     hits: int  # of the rated, that show an anomaly of an issue that is expected there: what it counts as a control
-    place: Place | None  # of its trials; None if none came up
+    place: Stratum | None  # of its trials; None if none came up
     interval: tuple[float, float] | None = None  # of the rate of red trials, 95 %; None if none counts
     excluded_rate: float | None = None  # of a green: bugs that show so often, or oftener, are excluded with 95 %
     missed: float | None = None  # of the procedure that called it green: the probability that it misses a bug, at most
@@ -112,7 +112,7 @@ class CellVerdict:
     arithmetic: str = ""  # the same in words
 
 
-def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> CellVerdict:
+def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: IssueRegistry) -> CellVerdict:
     """Judge a cell by rules 1, 2 and 4 of `docs/architecture.md`; only the whole run shows what its green is worth
     (`results.controls`).
 
@@ -130,13 +130,13 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     anomalies: Counter[str] = Counter()
     for trial in red:
         anomalies.update(trial.anomalies)
-    issues = tuple(issue.key for issue in registry.concerned(cell, anomalies))
+    issues = tuple(issue.key for issue in registry.find_concerned(cell, anomalies))
 
     place = next((where for trial in exercised or sound if (where := _place(cell, trial)).is_known), None)
     together = [trial for trial in exercised if place is None or _place(cell, trial) == place]
     rated = [trial for trial in together if trial.planned]
     tally = Tally(sum(trial in red for trial in rated), len(rated))
-    provoked = expected(cell, registry)
+    provoked = find_expected(cell, registry)
     hits = sum(not provoked.isdisjoint(trial.anomalies) for trial in rated)
     tried = sum(not trial.is_void for trial in sound)
     greens = sum(trial not in red for trial in together)
@@ -146,11 +146,11 @@ def judge(cell: Cell, trials: Sequence[TrialEvidence], registry: Registry) -> Ce
     return CellVerdict(cell, verdict, sentence, *figures, place)
 
 
-def _place(cell: Cell, trial: TrialEvidence) -> Place:
-    return Place.of(cell, trial.commit, trial.harness, trial.machine)
+def _place(cell: Cell, trial: TrialEvidence) -> Stratum:
+    return Stratum.of(cell, trial.commit, trial.harness, trial.machine)
 
 
-def is_red(cell: Cell, anomalies: Iterable[str], registry: Registry) -> bool:
+def is_red(cell: Cell, anomalies: Iterable[str], registry: IssueRegistry) -> bool:
     """Whether anomalies turn a trial of a cell red: informational ones do not, unless an issue has them here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}
     return any(name in here or not ANOMALIES[name].informational for name in anomalies)
@@ -167,16 +167,16 @@ class Sighting:
     others: tuple[str, ...] = ()
 
 
-def expected(cell: Cell, registry: Registry) -> frozenset[str]:
+def find_expected(cell: Cell, registry: IssueRegistry) -> frozenset[str]:
     """Anomalies of the known issues that are expected to show in a cell."""
     return frozenset(name for issue in registry.affecting(cell) for name in issue.anomalies)
 
 
-def by_chance(cell: Cell, unexplained: Mapping[str, int], registry: Registry) -> frozenset[str]:
+def by_chance(cell: Cell, unexplained: Mapping[str, int], registry: IssueRegistry) -> frozenset[str]:
     """Anomalies that, if a trial of a cell shows them, are incidental: those of incidental issues, which no other
     issue has there, and of which it shows no witness that is `unexplained`.
     """
-    names = registry.by_chance(cell) - expected(cell, registry)
+    names = registry.by_chance(cell) - find_expected(cell, registry)
     return frozenset(name for name in names if not unexplained.get(name))
 
 
@@ -184,7 +184,7 @@ def sighting(
     cell: Cell,
     anomalies: Collection[str],
     unexplained: Mapping[str, int],
-    registry: Registry,
+    registry: IssueRegistry,
     wanted: Collection[str] | None = None,
 ) -> Sighting:
     """Whether a trial of a cell is red for what is searched for.
@@ -215,12 +215,12 @@ def _decide(
     red: Sequence[TrialEvidence],
     exercised: Sequence[TrialEvidence],
     anomalies: Mapping[str, int],
-    registry: Registry,
+    registry: IssueRegistry,
 ) -> tuple[Verdict, str]:
-    issues = ", ".join(issue.summary for issue in registry.concerned(cell, anomalies))
+    issues = ", ".join(issue.summary for issue in registry.find_concerned(cell, anomalies))
     if red:
         seen = ", ".join(f"{count:,} {name}" for name, count in sorted(anomalies.items()))
-        unexplained = ", ".join(_unexplained(cell, red, anomalies, registry))
+        unexplained = ", ".join(_find_unexplained(cell, red, anomalies, registry))
         failed = f" {len(broken)} of its trials failed: {broken[0].error}" if broken else ""
         if unexplained:
             return Verdict.REGRESSION, f"{seen}: no known issue explains {unexplained} on {cell.releases}.{failed}"
@@ -248,8 +248,8 @@ def _decide(
     return Verdict.CLEAN, f"{nothing}.{beside} {exercised[0].reason}"
 
 
-def _unexplained(
-    cell: Cell, red: Sequence[TrialEvidence], anomalies: Mapping[str, int], registry: Registry
+def _find_unexplained(
+    cell: Cell, red: Sequence[TrialEvidence], anomalies: Mapping[str, int], registry: IssueRegistry
 ) -> Iterator[str]:
     """The anomalies that no known issue explains: anomalies, or some witnesses of those that an issue has here."""
     here = {name for issue in registry.explaining(cell) for name in issue.anomalies}

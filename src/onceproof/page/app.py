@@ -82,7 +82,7 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
 
 
 def _handle_errors(app: FastAPI, login: str | None) -> None:
-    async def refused(request: Request, error: Exception) -> Response:
+    async def refuse(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, StarletteHTTPException) else 500
         if status in (401, 403) and login and _is_browser(request):
             wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -94,7 +94,7 @@ def _handle_errors(app: FastAPI, login: str | None) -> None:
     async def absent(request: Request, error: Exception) -> Response:
         return _refusal(request, 404, str(error))
 
-    async def damaged(request: Request, error: Exception) -> Response:
+    async def explain_damage(request: Request, error: Exception) -> Response:
         logging.getLogger(__name__).error("%s could not be shown", request.url.path, exc_info=error)
         run = request.path_params.get("run") or request.query_params.get("run")
         search = request.path_params.get("search")
@@ -102,12 +102,12 @@ def _handle_errors(app: FastAPI, login: str | None) -> None:
         message = f"{what} is damaged: its files are not as they were written ({type(error).__name__}: {error})."
         return _refusal(request, 500, message)
 
-    app.add_exception_handler(StarletteHTTPException, refused)
-    app.add_exception_handler(HarnessError, refused)
+    app.add_exception_handler(StarletteHTTPException, refuse)
+    app.add_exception_handler(HarnessError, refuse)
     for missing in (NotThereError, UsageError):
         app.add_exception_handler(missing, absent)
     for damage in DAMAGES:
-        app.add_exception_handler(damage, damaged)
+        app.add_exception_handler(damage, explain_damage)
 
 
 def _is_browser(request: Request) -> bool:

@@ -13,7 +13,7 @@ from onceproof.model.files import TrialPlan
 from onceproof.model.judged import AppAnswer, OnRelease
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.cell import AnomalyCount, TrialView, counts_of, trial_view
-from onceproof.page.matrix import begun
+from onceproof.page.matrix import format_begin
 from onceproof.page.runs import SHAPELESS, NotThereError, find_folder, own_file, own_folder
 from onceproof.results.evidence.case import cell_of, trials_of
 
@@ -21,7 +21,7 @@ RECENT = 30  # runs in the list
 
 
 @dataclass(frozen=True)
-class RunRow:
+class ApplicationRunRow:
     """A run of an application in the list."""
 
     run: str
@@ -30,7 +30,7 @@ class RunRow:
 
 
 @dataclass(frozen=True)
-class ReleaseView:
+class ApplicationReleaseView:
     """The result of a run on a release; `trials` are the keys of those that are there, and what each is.
 
     `cell` is the one that the release was run in, if that is known.
@@ -43,22 +43,22 @@ class ReleaseView:
 
 
 @dataclass(frozen=True)
-class ApplicationView(RunRow):
+class ApplicationView(ApplicationRunRow):
     """A run of an application, release by release."""
 
-    releases: tuple[ReleaseView, ...]
+    releases: tuple[ApplicationReleaseView, ...]
 
 
-def applications_view(runs: Path) -> tuple[list[RunRow], list[str]]:
+def applications_view(runs: Path) -> tuple[list[ApplicationRunRow], list[str]]:
     """The last runs of applications, newest first, and why others cannot be shown."""
-    shown: list[RunRow] = []
+    shown: list[ApplicationRunRow] = []
     damaged: list[str] = []
     for file in sorted(runs.glob("*/app.json"), reverse=True):
         name = file.parent.name
         if len(shown) == RECENT or not is_run_id(name):
             continue
         try:
-            shown.append(RunRow(name, begun(name), find_answer(runs, name)))
+            shown.append(ApplicationRunRow(name, format_begin(name), find_answer(runs, name)))
         except NotThereError:
             continue
         except (HarnessError, *SHAPELESS) as error:
@@ -87,12 +87,14 @@ def application_view(runs: Path, run: str) -> ApplicationView:
     """
     answer = find_answer(runs, run)
     folder = RunFolder(runs / run)
-    return ApplicationView(run, begun(run), answer, tuple(_release(folder, release) for release in answer.releases))
+    return ApplicationView(
+        run, format_begin(run), answer, tuple(_release(folder, release) for release in answer.releases)
+    )
 
 
-def _release(run: RunFolder, release: OnRelease) -> ReleaseView:
+def _release(run: RunFolder, release: OnRelease) -> ApplicationReleaseView:
     there = tuple((key, what) for key, what in _trials(release) if run.trial(key).path.is_dir())
-    return ReleaseView(release, counts_of(release.anomalies), there, cell_of(run, release))
+    return ApplicationReleaseView(release, counts_of(release.anomalies), there, cell_of(run, release))
 
 
 def _trials(release: OnRelease) -> Iterator[tuple[str, str]]:

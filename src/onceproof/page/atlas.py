@@ -15,20 +15,20 @@ from typing import Any
 from urllib.parse import quote
 
 from onceproof.advice.advice import Advice
-from onceproof.advice.advising import Question, advise
+from onceproof.advice.advising import UpgradeQuestion, advise
 from onceproof.atlas.exporting import to_json
 from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.atlas.shipped import as_measured
 from onceproof.model.application import describe
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded, replacing
-from onceproof.model.known_issues import KnownIssue, Registry
+from onceproof.model.json_file import encode, replacing
+from onceproof.model.known_issues import IssueRegistry, KnownIssue
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.page.badge import Badge
-from onceproof.page.rendering import FOLDER, Links, as_json, render
+from onceproof.page.rendering import FOLDER, PageLinks, as_json, render
 from onceproof.page.timeline.picture import Picture
 from onceproof.page.upgrade import LIKE
 from onceproof.scenarios import CATALOGUE, SCENARIOS
@@ -49,7 +49,7 @@ NEWS = 50  # entries of the feed
 
 
 @dataclass(frozen=True)
-class AtlasLinks(Links):
+class AtlasLinks(PageLinks):
     """Where things are in the site; nothing of a run is there."""
 
     def release(self, release: object) -> str:
@@ -93,7 +93,7 @@ class Atlas:
     measurements: Sequence[Measurement]
     releases: Sequence[Release]
     possible: Collection[Cell]
-    registry: Registry
+    registry: IssueRegistry
     harness: Mapping[str, str]
     url: str = ""
 
@@ -135,7 +135,7 @@ class Atlas:
         way = {current, target}
         there = [measurement for cell, measurement in self.standing.items() if {cell.streams, cell.running} <= way]
         cells = [as_measured(measurement, self.harness) for measurement in there]
-        return advise(Question(current, target, self.registry, CATALOGUE, cells, None, self.releases))
+        return advise(UpgradeQuestion(current, target, self.registry, CATALOGUE, cells, None, self.releases))
 
 
 def write_site(atlas: Atlas, folder: Path) -> int:
@@ -190,7 +190,7 @@ def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
         yield f"issues/{slug(issue.key)}.html", _page("atlas/issue.html", below, **_issue(atlas, issue))
     for current, target in atlas.ways:
         advice = atlas.advice(current, target)
-        shown = {"advice": _brief(encoded(advice)), "look": LIKE[advice.answer], "uses": []}
+        shown = {"advice": _brief(encode(advice)), "look": LIKE[advice.answer], "uses": []}
         yield f"upgrades/{current}-{target}.html", _page("atlas/upgrade.html", below, **shown)
 
 
@@ -269,9 +269,9 @@ def _release(atlas: Atlas, release: Release) -> dict[str, object]:
         "release": str(release),
         "issues": [_issue_view(issue, issue.key in showing) for issue in issues],
         "regressions": [
-            _measured(atlas, measurement) for measurement in cells if measurement.verdict is Verdict.REGRESSION
+            _describe_measured(atlas, measurement) for measurement in cells if measurement.verdict is Verdict.REGRESSION
         ],
-        "cells": [_measured(atlas, measurement) for measurement in cells],
+        "cells": [_describe_measured(atlas, measurement) for measurement in cells],
         "possible": len(possible),
         "missing": sorted({cell.scenario for cell in possible} - {measurement.cell.scenario for measurement in cells}),
         "neighbours": [_neighbour(atlas, release, other) for other in (older, newer) if other],
@@ -297,7 +297,7 @@ def _issue(atlas: Atlas, issue: KnownIssue) -> dict[str, object]:
     return {
         "issue": _issue_view(issue, False),
         "sources": issue.sources,
-        "cells": [_measured(atlas, measurement) for measurement in cells],
+        "cells": [_describe_measured(atlas, measurement) for measurement in cells],
         "command": next(
             (_command(measurement) for measurement in cells if issue.key in measurement.issues and measurement.is_red),
             _usual(issue),
@@ -352,7 +352,7 @@ def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, object]:
     }
 
 
-def _measured(atlas: Atlas, measurement: Measurement) -> dict[str, object]:
+def _describe_measured(atlas: Atlas, measurement: Measurement) -> dict[str, object]:
     return {
         **to_json(measurement),
         "releases": measurement.cell.releases,
@@ -382,7 +382,7 @@ def _feed(atlas: Atlas) -> dict[str, object]:
     )[:NEWS]
     created = newest[0].created if newest else "1970-01-01T00:00:00+00:00"
     return {
-        "entries": [_measured(atlas, measurement) for measurement in newest],
+        "entries": [_describe_measured(atlas, measurement) for measurement in newest],
         "updated": created,
         "url": atlas.url.rstrip("/"),
     }

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onceproof.model.known_issues import Registry
+from onceproof.model.known_issues import IssueRegistry
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
-from onceproof.page.rendering import Links, render
+from onceproof.page.rendering import PageLinks, render
 
 # As the page has them; white text can be read on each.
 COLOURS = {"regression": "#b3160f", "known": "#8f4000", "clean": "#176b37", "unknown": "#585862"}
@@ -23,7 +23,7 @@ class Badge:
     colour: str
 
     @classmethod
-    def of(cls, release: Release, verdicts: Sequence[Verdict], registry: Registry) -> "Badge":
+    def of(cls, release: Release, verdicts: Sequence[Verdict], registry: IssueRegistry) -> "Badge":
         """The badge of a release: its known issues, and what the verdicts that count, on cells that end on it, say."""
         issues = sum(issue.is_in(release) for issue in registry.issues)
         known = "1 known issue" if issues == 1 else f"{issues} known issues"
@@ -40,4 +40,4 @@ class Badge:
     def svg(self) -> str:
         """The picture."""
         left, right = (round(len(text) * LETTER) + MARGIN for text in (self.label, self.message))
-        return render("atlas/badge.svg", Links("./"), badge=self, left=left, right=right)
+        return render("atlas/badge.svg", PageLinks("./"), badge=self, left=left, right=right)

@@ -13,11 +13,11 @@ from onceproof.model.known_issues import registry, url_of
 from onceproof.model.promise import meaning
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import timeline
-from onceproof.page.docs import Suite, pages_by_trial
+from onceproof.page.docs import SuitePage, pages_by_trial
 from onceproof.page.matrix import day, minute, moment
-from onceproof.results.evidence.case import Case, case_of
+from onceproof.results.evidence.case import EvidenceCase, case_of
 from onceproof.results.evidence.records import records_around
-from onceproof.results.matrix_query import Dated
+from onceproof.results.matrix_query import DatedVerdict
 
 FIRST = 3  # witnesses of each anomaly that are seen at once
 
@@ -50,7 +50,7 @@ class TrialView:
     anomalies: Mapping[str, int]
     seconds: Mapping[str, float]
     attested: tuple[Loaded, ...]
-    docs: tuple[Suite, ...]
+    docs: tuple[SuitePage, ...]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class BlindView:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class RunVerdict:
     """A verdict on the cell in some run."""
 
     run: str
@@ -159,14 +159,14 @@ class CellView:
     reason: str  # of the trial that is shown
     issues: tuple[IssueView, ...]
     blind: tuple[BlindView, ...]
-    history: tuple[Judgement, ...]
+    history: tuple[RunVerdict, ...]
     trials: tuple[TrialView, ...]
     shown: str  # the key of a trial
     command: str
     anomalies: tuple[AnomalyView, ...]
 
 
-def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> CellView:
+def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[DatedVerdict]) -> CellView:
     """The view of a cell; `history` is newest first.
 
     Raises:
@@ -174,7 +174,7 @@ def cell_view(run: RunFolder, verdict: VerdictRow, history: Sequence[Dated]) -> 
     """
     cell, case = verdict.as_cell, case_of(run, verdict)
     docs = pages_by_trial(run)
-    plan, outcome = TrialPlan.known(case.folder.trial_file), Outcome.known(case.folder.outcome_file)
+    plan, outcome = TrialPlan.read_known(case.folder.trial_file), Outcome.read_known(case.folder.outcome_file)
     return CellView(
         run=run.run_id,
         key=cell.key,
@@ -232,15 +232,15 @@ def _blind(cell: Cell) -> tuple[BlindView, ...]:
     )
 
 
-def _over_time(history: Sequence[Dated]) -> tuple[Judgement, ...]:
+def _over_time(history: Sequence[DatedVerdict]) -> tuple[RunVerdict, ...]:
     """The verdicts of the cell, oldest first, each with its day; where a day has several, with the time of day."""
     days = Counter(dated.created[:10] for dated in history)
     return tuple(_judgement(dated, minute if days[dated.created[:10]] > 1 else day) for dated in reversed(history))
 
 
-def _judgement(dated: Dated, label: Callable[[str], str]) -> Judgement:
+def _judgement(dated: DatedVerdict, label: Callable[[str], str]) -> RunVerdict:
     judged = dated.judged
-    return Judgement(
+    return RunVerdict(
         run=judged.run,
         when=moment(dated.created),
         day=label(dated.created),
@@ -251,10 +251,10 @@ def _judgement(dated: Dated, label: Callable[[str], str]) -> Judgement:
     )
 
 
-def trial_view(run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[Suite]) -> TrialView:
+def trial_view(run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: Iterable[SuitePage]) -> TrialView:
     """One trial; `errors` are the judge's, by trial."""
     folder = run.trial(trial)
-    outcome, reader = Outcome.known(folder.outcome_file), Reading.known(folder.reader_file)
+    outcome, reader = Outcome.read_known(folder.outcome_file), Reading.read_known(folder.reader_file)
     return TrialView(
         key=trial.key,
         title=trial.title,
@@ -267,12 +267,12 @@ def trial_view(run: RunFolder, errors: Mapping[str, str], trial: Trial, docs: It
         error=errors.get(trial.key) or (outcome and outcome.error) or "",
         anomalies=reader.anomalies if reader else {},
         seconds=outcome.seconds if outcome else {},
-        attested=_attested(outcome.attested if outcome else {}),
+        attested=_collect_loaded(outcome.attested if outcome else {}),
         docs=tuple(docs),
     )
 
 
-def _attested(reports: Mapping[str, Mapping[str, Any]]) -> tuple[Loaded, ...]:
+def _collect_loaded(reports: Mapping[str, Mapping[str, Any]]) -> tuple[Loaded, ...]:
     """The loaded versions, one entry for each different set, with the instances that reported it."""
     instances: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     columns = [field.name for field in fields(Loaded) if field.name != "instances"]
@@ -284,12 +284,12 @@ def _attested(reports: Mapping[str, Mapping[str, Any]]) -> tuple[Loaded, ...]:
     )
 
 
-def _anomalies(case: Case) -> tuple[AnomalyView, ...]:
+def _anomalies(case: EvidenceCase) -> tuple[AnomalyView, ...]:
     """Each anomaly of the trial that is shown, with its first witnesses, which keep their number."""
     reader = case.reader(case.shown)
     witnesses: dict[str, list[WitnessView]] = defaultdict(list)
     for number, witness in enumerate(case.witnesses, 1):
-        witnesses[witness.anomaly].append(_numbered(witness, number))
+        witnesses[witness.anomaly].append(_number(witness, number))
     return tuple(
         AnomalyView(name, count, meaning(name), tuple(witnesses[name][:FIRST]), tuple(witnesses[name][FIRST:]))
         for name, count in (reader.anomalies if reader else {}).items()
@@ -301,7 +301,7 @@ def counts_of(anomalies: Mapping[str, int]) -> tuple[AnomalyCount, ...]:
     return tuple(AnomalyCount(name, count, meaning(name)) for name, count in anomalies.items())
 
 
-def _numbered(witness: Witness, number: int) -> WitnessView:
+def _number(witness: Witness, number: int) -> WitnessView:
     return WitnessView(**vars(witness), number=number)
 
 
@@ -311,7 +311,7 @@ def timeline_json(folder: TrialFolder, *, dark: bool) -> str:
     Raises:
         HarnessError: the timeline is missing or damaged.
     """
-    reading = Reading.known(folder.reader_file)
+    reading = Reading.read_known(folder.reader_file)
     return str(timeline.figure(folder, reading.witnesses if reading else (), dark).to_json())
 
 
@@ -335,7 +335,7 @@ def records_view(run: RunFolder, verdict: VerdictRow, number: int) -> RecordsVie
         key=verdict.cell,
         title=verdict.as_cell.title,
         trial=case.shown.number,
-        witness=_numbered(witness, number),
+        witness=_number(witness, number),
         columns=tuple(columns),
         records=tuple(tuple(_record(r, number) for r in records if r["role"] == column) for column in columns),
     )

@@ -8,7 +8,7 @@ import html
 import plotly.graph_objects as go
 
 from onceproof.campaigns.search.log import Purpose
-from onceproof.page.exploring import FAILED, FOUND, GREEN, IDLE, KNOWN, Search, state_of
+from onceproof.page.exploring import FAILED, FOUND, GREEN, IDLE, KNOWN, SearchView, state_of
 from onceproof.page.timeline import drawing
 
 LOOKS = {
@@ -21,7 +21,7 @@ LOOKS = {
 ABOVE, ROW, TITLES = 220, 24, 30  # pixels
 
 
-def figure(search: Search, *, dark: bool = False) -> go.Figure:
+def figure(search: SearchView, *, dark: bool = False) -> go.Figure:
     """Draw it; `dark` is what the page is."""
     ink = "#e4e4e7" if dark else "#27272a"
     faint = "rgba(160,160,160,0.28)" if dark else "rgba(90,90,90,0.18)"
@@ -77,7 +77,7 @@ def figure(search: Search, *, dark: bool = False) -> go.Figure:
     return plot
 
 
-def _draw_coverage(plot: go.Figure, search: Search, color: str) -> None:
+def _draw_coverage(plot: go.Figure, search: SearchView, color: str) -> None:
     so_far, points = 0, []
     for line in search.lines:
         so_far += line.gained
@@ -95,7 +95,7 @@ def _draw_coverage(plot: go.Figure, search: Search, color: str) -> None:
     )
 
 
-def _draw_trials(plot: go.Figure, search: Search, rows: dict[str, int]) -> None:
+def _draw_trials(plot: go.Figure, search: SearchView, rows: dict[str, int]) -> None:
     for state, look in LOOKS.items():
         shown = [line for line in search.lines if state_of(line) == state]
         if shown:
@@ -110,7 +110,7 @@ def _draw_trials(plot: go.Figure, search: Search, rows: dict[str, int]) -> None:
                 hovertext=[
                     f"<b>trial {line.number}</b>"
                     + (f", {line.purpose} of finding {line.finding}" if line.purpose is not Purpose.SEARCH else "")
-                    + f"<br>{drawing.wrapped(line.schedule.summary)}<br>{drawing.wrapped(line.said)}"
+                    + f"<br>{drawing.wrap(line.schedule.summary)}<br>{drawing.wrap(line.said)}"
                     for line in shown
                 ],
                 hovertemplate="%{hovertext}<extra></extra>",

@@ -26,20 +26,20 @@ LINK = '<a style="color:#fff;margin-right:20px;text-decoration:underline" href="
 
 
 @dataclass(frozen=True)
-class Suite:
+class SuitePage:
     """A page of the Data Docs: of which suite it is, and where it lies within them."""
 
     suite: str
     path: str
 
 
-def pages_by_trial(run: RunFolder) -> Mapping[str, Sequence[Suite]]:
+def pages_by_trial(run: RunFolder) -> Mapping[str, Sequence[SuitePage]]:
     """The pages of the suites by the title of their trial."""
     site = run.data_docs.parent
-    found: dict[str, list[Suite]] = defaultdict(list)
+    found: dict[str, list[SuitePage]] = defaultdict(list)
     for page in sorted(site.glob("validations/*/*/*/*.html")):
         path = page.relative_to(site)
-        found[_title(page)].append(Suite(path.parts[1], path.as_posix()))
+        found[_title(page)].append(SuitePage(path.parts[1], path.as_posix()))
     return found
 
 

@@ -10,16 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import COLUMNS, row
-from onceproof.campaigns.search.log import Asked, ExplorationFolder, Finding, Purpose, Tried, known_of, read_lines
+from onceproof.campaigns.search.log import (
+    ExplorationFolder,
+    Finding,
+    Purpose,
+    SearchRequest,
+    Tried,
+    collect_known,
+    read_lines,
+)
 from onceproof.campaigns.search.schedules import Schedule
 from onceproof.model.cell import Trial, is_run_id
 from onceproof.model.errors import HarnessError
-from onceproof.model.json_file import encoded
+from onceproof.model.json_file import encode
 from onceproof.model.known_issues import url_of
 from onceproof.model.promise import PROMISES
 from onceproof.model.run_folder import TrialFolder
 from onceproof.page.cell import TrialView, counts_of, trial_view
-from onceproof.page.matrix import begun
+from onceproof.page.matrix import format_begin
 from onceproof.page.runs import SHAPELESS, NotThereError, is_within, own_file, own_folder
 
 RECENT = 30  # searches in the list
@@ -37,11 +45,11 @@ class ExploredTrial(TrialView):
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchView:
     """A search as its folder has it."""
 
     folder: ExplorationFolder
-    asked: Asked
+    asked: SearchRequest
     lines: Sequence[Tried]
     findings: Mapping[int, Finding]
 
@@ -60,7 +68,7 @@ class Search:
         return self.asked.trial(line.number, line.schedule, line.streams)
 
 
-def find_search(explorations: Path, name: str) -> Search:
+def find_search(explorations: Path, name: str) -> SearchView:
     """A search.
 
     Raises:
@@ -73,11 +81,13 @@ def find_search(explorations: Path, name: str) -> Search:
     for file in (folder.asked_file, folder.log_file, folder.findings):
         own_file(folder.run, file)
     files = [own_file(folder.run, file) for file in folder.findings.glob("*/finding.json")]
-    findings = {found.number: found for file in files if (found := Finding.known(file))}
-    return Search(folder, Asked.read(folder.asked_file), _lines(folder.log_file), dict(sorted(findings.items())))
+    findings = {found.number: found for file in files if (found := Finding.read_known(file))}
+    return SearchView(
+        folder, SearchRequest.read(folder.asked_file), _lines(folder.log_file), dict(sorted(findings.items()))
+    )
 
 
-def known_search(explorations: Path, name: str) -> Search | None:
+def find_known_search(explorations: Path, name: str) -> SearchView | None:
     """A search; None if there is none of this name.
 
     Raises:
@@ -114,13 +124,13 @@ def searches_view(explorations: Path) -> tuple[list[dict[str, Any]], list[str]]:
     return shown, damaged
 
 
-def _summary(search: Search) -> dict[str, object]:
+def _summary(search: SearchView) -> dict[str, object]:
     """A search in a row: what was asked, how far it has come, and what it came upon."""
     asked, lines = search.asked, search.lines
     how = "drawn uniformly" if asked.uniform else "defaults first"
     return {
         "run": asked.run,
-        "begun": begun(asked.run),
+        "begun": format_begin(asked.run),
         "streams": asked.streams,
         "broker": asked.broker,
         "how": f"{how}, with {', '.join(asked.settings)}" if asked.settings else how,
@@ -131,12 +141,12 @@ def _summary(search: Search) -> dict[str, object]:
         "exercised": sum(line.exercised for line in lines),
         "errors": sum(line.error is not None for line in lines),
         "coverage": sum(line.gained for line in search.searched),
-        "known": list(dict.fromkeys(key for known in known_of(search.searched) for key in known.issues)),
+        "known": list(dict.fromkeys(key for known in collect_known(search.searched) for key in known.issues)),
         "findings": [{"number": finding.number, "title": finding.title} for finding in search.findings.values()],
     }
 
 
-def search_view(search: Search, number: str) -> dict[str, object]:
+def search_view(search: SearchView, number: str) -> dict[str, object]:
     """A search with its findings, the known issues that it met, and a page of its trials, newest first.
 
     Raises:
@@ -152,13 +162,13 @@ def search_view(search: Search, number: str) -> dict[str, object]:
         "harness": search.asked.harness,
         "resume": f"onceproof explore --resume {search.asked.run} --minutes 60",
         "report": f"onceproof report {search.asked.run} --html search.html",
-        "found": list(map(_found, search.findings.values())),
+        "found": list(map(_describe_found, search.findings.values())),
         "met": [
             {
-                "known": encoded(known),
+                "known": encode(known),
                 "issues": [{"key": key, "url": url_of(key)} for key in known.issues],
             }
-            for known in known_of(search.searched)
+            for known in collect_known(search.searched)
         ],
         "lines": list(map(line_view, newest[(page - 1) * SHOWN : page * SHOWN])),
         "page": page,
@@ -166,22 +176,21 @@ def search_view(search: Search, number: str) -> dict[str, object]:
     }
 
 
-def _found(found: Finding) -> dict[str, object]:
+def _describe_found(found: Finding) -> dict[str, object]:
     """The view of a finding."""
     bisected = found.releases
     return {
-        **encoded(found),
+        **encode(found),
         "title": found.title,
         "schedule": Schedule(found.scenario, found.variant, tuple(found.parameters.items()), 0).summary,
         "rate": str(found.rate),
         "smallest_rate": str(found.smallest_rate),
         "bisected_by": found.bisected_by,
-        "releases": bisected
-        and {**encoded(bisected), "summary": bisected.summary, "why_unknown": bisected.why_unknown},
+        "releases": bisected and {**encode(bisected), "summary": bisected.summary, "why_unknown": bisected.why_unknown},
     }
 
 
-def finding_view(search: Search, number: str) -> dict[str, object]:
+def finding_view(search: SearchView, number: str) -> dict[str, object]:
     """A finding with all that was tried of it.
 
     Raises:
@@ -194,24 +203,24 @@ def finding_view(search: Search, number: str) -> dict[str, object]:
     evidence = [line for line in lines if line.folder is not None and line.folder == found.folder]
     return {
         "run": search.asked.run,
-        "finding": _found(found),
-        "anomalies": encoded(counts_of(found.anomalies)),
+        "finding": _describe_found(found),
+        "anomalies": encode(counts_of(found.anomalies)),
         "promises": [{"name": name, "sentence": PROMISES[name].sentence} for name in found.promises],
         "columns": [name.replace("_", " ") for name in COLUMNS],
         "rows": [row(boundary) for boundary in found.releases.boundaries] if found.releases else [],
-        "evidence": next((line.number for line in evidence if _kept(search, line)), None),
+        "evidence": next((line.number for line in evidence if _find_kept(search, line)), None),
         "lines": list(map(line_view, lines)),
     }
 
 
-def explored_trial(search: Search, number: str) -> tuple[ExploredTrial, TrialFolder]:
+def find_trial(search: SearchView, number: str) -> tuple[ExploredTrial, TrialFolder]:
     """The view of a trial of which the folder was kept, and that folder.
 
     Raises:
         NotThereError: there is no such trial, it was not kept, or a link in its folder leads elsewhere.
     """
     line = next((line for line in search.lines if number.isdecimal() and line.number == int(number)), None)
-    if line is None or (folder := _kept(search, line)) is None:
+    if line is None or (folder := _find_kept(search, line)) is None:
         raise NotThereError(f"The search {search.asked.run} has kept nothing of a trial {number!r} but its line.")
     trial = search.trial(line)
     own_folder(search.folder.run, folder)
@@ -219,7 +228,7 @@ def explored_trial(search: Search, number: str) -> tuple[ExploredTrial, TrialFol
     return ExploredTrial(**vars(view), finding=line.finding, purpose=str(line.purpose)), folder
 
 
-def _kept(search: Search, line: Tried) -> TrialFolder | None:
+def _find_kept(search: SearchView, line: Tried) -> TrialFolder | None:
     """The folder of a trial, if it was kept and still is."""
     folder = search.folder.run.trial(search.trial(line))
     return folder if line.folder and folder.path.is_dir() else None

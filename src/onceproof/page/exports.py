@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.files import TrialPlan, VerdictRow
-from onceproof.model.json_file import check_target, encoded, read_json, replacing
+from onceproof.model.json_file import check_target, encode, read_json, replacing
 from onceproof.model.matrices import BROKER
 from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.page.report import redaction_of
-from onceproof.results.evidence.text import escaped
+from onceproof.results.evidence.text import escape
 from onceproof.results.qualified import distinct
-from onceproof.results.table import seen
+from onceproof.results.table import describe_seen
 
 FEW = 3  # versions of the harness that are listed
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0
@@ -61,7 +61,7 @@ def report_of(run: RunFolder) -> RunReport:
         request["created"],
         str(redaction.data(request["matrix"])),
         _versions(harnesses),
-        decoded(tuple[VerdictRow, ...], redaction.data(encoded(verdicts))),
+        decode(tuple[VerdictRow, ...], redaction.data(encode(verdicts))),
         dict(sorted(commits.items())),
         redaction.data({promise: dict(reasons) for promise, reasons in sorted(not_looked_at.items())}),
     )
@@ -99,7 +99,7 @@ def write_junit(report: RunReport, target: Path) -> None:
             suite, "testcase", classname=f"onceproof.{verdict.scenario}", name=_name(verdict), time=f"{seconds:.1f}"
         )
         if kind := kinds.get(verdict.verdict):
-            found = ET.SubElement(case, kind, message=seen(verdict), type=verdict.verdict)
+            found = ET.SubElement(case, kind, message=describe_seen(verdict), type=verdict.verdict)
             found.text = "\n".join([verdict.sentence, *verdict.errors.values()])
         output = ET.SubElement(case, "system-out")
         output.text = _details(verdict)
@@ -128,28 +128,28 @@ def write_summary(report: RunReport, target: Path) -> None:
 
 def _summary(report: RunReport) -> Iterator[str]:
     yield f"## Onceproof: {_counts(report)}"
-    yield f"\nRun {report.run}, {report.created[:16].replace('T', ' ')} UTC, matrix {escaped(report.matrix)}.\n"
+    yield f"\nRun {report.run}, {report.created[:16].replace('T', ' ')} UTC, matrix {escape(report.matrix)}.\n"
     yield "| | Kafka Streams | scenario, variant | red/counted | what was seen |\n|---|---|---|---|---|"
     for verdict in report.verdicts:
         sign = verdict.verdict.sign
         yield (
-            f"| {sign} {verdict.verdict} | {escaped(_releases(verdict))} | {escaped(_story(verdict))} "
-            f"| {verdict.red}/{verdict.counted} | {escaped(seen(verdict))} |"
+            f"| {sign} {verdict.verdict} | {escape(_releases(verdict))} | {escape(_story(verdict))} "
+            f"| {verdict.red}/{verdict.counted} | {escape(describe_seen(verdict))} |"
         )
-    yield "\n**Commits.** " + escaped(_commits(report))
+    yield "\n**Commits.** " + escape(_commits(report))
     if controls := list(_controls(report)):
         yield "\n<details><summary>What each green is worth</summary>\n"
-        yield from (f"- {escaped(line)}" for line in controls)
+        yield from (f"- {escape(line)}" for line in controls)
         yield "\n</details>"
     if doubts := distinct(verdict.unqualified for verdict in report.verdicts):
-        yield "\n**Not qualified.** " + escaped(" ".join(doubts))
-    yield "\n**Not checked.** " + escaped("; ".join(_missing(report)) or "Nothing was left out.")
+        yield "\n**Not qualified.** " + escape(" ".join(doubts))
+    yield "\n**Not checked.** " + escape("; ".join(_missing(report)) or "Nothing was left out.")
 
 
 def vote(report: RunReport) -> str:
     """The run as plain text, for a mailing list."""
     lines = [f"Onceproof: {_counts(report)}", f"Run {report.run}, matrix {report.matrix}, harness {report.harness}", ""]
-    lines += [f"  {v.verdict.sign:2} {v.verdict:12} {_name(v)}: {seen(v)}" for v in report.verdicts]
+    lines += [f"  {v.verdict.sign:2} {v.verdict:12} {_name(v)}: {describe_seen(v)}" for v in report.verdicts]
     lines += ["", "Commits", f"  {_commits(report)}"]
     lines += ["", "What each green is worth", *(f"  {line}" for line in _controls(report))]
     lines += ["", "Not checked", *(f"  {line}" for line in _missing(report) or ["Nothing was left out."])]

@@ -6,12 +6,12 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from onceproof.campaigns.verify_fix.answer import Compared, FixAnswer, Proof
-from onceproof.model.decoding import decoded
-from onceproof.model.json_file import encoded
+from onceproof.campaigns.verify_fix.answer import ComparedVariant, FixAnswer, Proof
+from onceproof.model.decoding import decode
+from onceproof.model.json_file import encode
 from onceproof.model.run_folder import RunFolder
 from onceproof.page.exports import write_text
-from onceproof.results.evidence.text import escaped
+from onceproof.results.evidence.text import escape
 from onceproof.results.redaction import Redaction
 
 SIGNS = {Proof.PROVEN: "\N{HEAVY CHECK MARK}", Proof.NOT_FIXED: "\N{HEAVY BALLOT X}", Proof.UNKNOWN: "?"}
@@ -40,22 +40,22 @@ def write_markdown(answer: FixAnswer, target: Path) -> None:
         UsageError: the target is a folder.
         HarnessError: it cannot be written.
     """
-    redacted = decoded(FixAnswer, Redaction.of(RunFolder(Path(answer.folder))).data(encoded(answer)))
+    redacted = decode(FixAnswer, Redaction.of(RunFolder(Path(answer.folder))).data(encode(answer)))
     write_text(target, "\n".join(_markdown(redacted)) + "\n")
 
 
 def _markdown(answer: FixAnswer) -> Iterator[str]:
-    yield f"## {SIGNS[answer.proof]} {escaped(answer.issue)}: {answer.proof}"
-    yield f"\n{escaped(answer.title)}. Before: {answer.before}, after: {answer.build}, broker {answer.broker}.\n"
+    yield f"## {SIGNS[answer.proof]} {escape(answer.issue)}: {answer.proof}"
+    yield f"\n{escape(answer.title)}. Before: {answer.before}, after: {answer.build}, broker {answer.broker}.\n"
     yield f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
     for compared in answer.scenarios:
-        yield f"| {' | '.join(map(escaped, _row(compared)))} |"
+        yield f"| {' | '.join(map(escape, _row(compared)))} |"
     yield ""
-    yield from (f"- {escaped(line)}" for line in sentences(answer))
+    yield from (f"- {escape(line)}" for line in sentences(answer))
     yield f"\n```\n{answer.command}\n```"
 
 
-def _row(compared: Compared) -> tuple[str, ...]:
+def _row(compared: ComparedVariant) -> tuple[str, ...]:
     interval = "" if compared.interval is None else _percent("{:.0%} to {:.0%}", *compared.interval)
     missed = "" if compared.missed is None else _percent("≤ {:.1%}", compared.missed)
     before, after = (f"{tally.red} of {tally.counted}" for tally in (compared.before, compared.after))
@@ -74,7 +74,7 @@ def _percent(form: str, *rates: float) -> str:
     return form.format(*rates).replace("%", " %")
 
 
-def _power(compared: Compared) -> str:
+def _power(compared: ComparedVariant) -> str:
     if compared.found_rate is None or compared.after.red:
         return ""
     rate = _percent("{:.0%}", compared.found_rate)

@@ -10,8 +10,8 @@ from onceproof.model.cell import Cell
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
-from onceproof.results.history import NEW, SLOWER, Change
-from onceproof.results.matrix_query import Dated, Known
+from onceproof.results.history import NEW, SLOWER, CellChange
+from onceproof.results.matrix_query import DatedVerdict, KnownVerdicts
 from onceproof.results.table import change_line
 from onceproof.scenarios import CATALOGUE
 
@@ -51,7 +51,7 @@ class Square:
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """A variant of a scenario, or a pair of releases; an entry for each column. `broker` only where several are."""
 
     name: str
@@ -60,16 +60,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class MatrixTable:
     """A table: its columns, and its rows by scenario."""
 
     title: str
     columns: Sequence[str]
-    scenarios: Mapping[str, Sequence[Row]]
+    scenarios: Mapping[str, Sequence[MatrixRow]]
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MatrixView:
     """All that the page of the matrix shows of a run."""
 
     run: str
@@ -81,12 +81,12 @@ class Matrix:
     earlier: Mapping[Verdict, int]  # how many cells that the run lacked ended badly before it
     changes: Sequence[Mapping[str, Any]]
     new_cells: int
-    blocks: Sequence[Block]
+    blocks: Sequence[MatrixTable]
     choices: Mapping[str, Sequence[str]]
     is_first: bool  # there is no earlier run to compare with
 
 
-def matrix_of(known: Known, filters: Filters) -> Matrix:
+def matrix_of(known: KnownVerdicts, filters: Filters) -> MatrixView:
     """The shown part of a run, and of cells that only earlier runs had."""
     last = {cell: past[0] for cell, past in known.past.items()}
     changes = known.changes
@@ -99,7 +99,7 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
     squares = {cell: _square(dated, known, kinds.get(cell, "")) for cell, dated in shown.items()}
     counts = worst_first(Counter(judged.verdict for judged in known.cells))
     headline, worst = _headline(counts)
-    return Matrix(
+    return MatrixView(
         known.run,
         moment(known.created),
         known.matrix,
@@ -119,7 +119,7 @@ def matrix_of(known: Known, filters: Filters) -> Matrix:
     )
 
 
-def _stale(known: Known) -> Iterable[Verdict]:
+def _stale(known: KnownVerdicts) -> Iterable[Verdict]:
     """The last verdicts of the cells that the run itself lacks."""
     return (past[0].judged.verdict for past in known.past.values() if past[0].judged.run != known.run)
 
@@ -129,7 +129,7 @@ def worst_first(counts: Mapping[Verdict, int]) -> dict[Verdict, int]:
     return {verdict: counts[verdict] for verdict in Verdict if counts.get(verdict)}
 
 
-def _is_wanted(dated: Dated, known: Known, filters: Filters) -> bool:
+def _is_wanted(dated: DatedVerdict, known: KnownVerdicts, filters: Filters) -> bool:
     judged = dated.judged
     wanted = {"scenario": judged.cell.scenario, "verdict": str(judged.verdict), "broker": str(judged.cell.broker)}
     if filters.only and judged.run != known.run:
@@ -152,7 +152,7 @@ def _headline(counts: Mapping[Verdict, int]) -> tuple[str, Verdict]:
     return "All as the registry of known issues expects", Verdict.CLEAN
 
 
-def _change_view(change: Change) -> dict[str, object]:
+def _change_view(change: CellChange) -> dict[str, object]:
     before = change.before.verdict if change.before else None
     line = change_line(change.to_dict()).removeprefix(f"{change.kind}: ")
     return {
@@ -165,7 +165,7 @@ def _change_view(change: Change) -> dict[str, object]:
     }
 
 
-def _square(dated: Dated, known: Known, change: str) -> Square:
+def _square(dated: DatedVerdict, known: KnownVerdicts, change: str) -> Square:
     judged = dated.judged
     stale = "" if judged.run == known.run else day(dated.created)
     title = f"{judged.cell.title}: {judged.verdict}, {judged.red} of {judged.counted} trials red"
@@ -185,7 +185,7 @@ def _square(dated: Dated, known: Known, change: str) -> Square:
     )
 
 
-def _blocks(squares: Mapping[Cell, Square], several_brokers: bool) -> Iterable[Block]:
+def _blocks(squares: Mapping[Cell, Square], several_brokers: bool) -> Iterable[MatrixTable]:
     kinds: dict[str, dict[Cell, Square]] = {title: {} for title in (PLAIN, RESTARTED, ROLLED)}
     for cell, square in squares.items():
         kinds[_kind(cell)][cell] = square
@@ -211,20 +211,20 @@ def _block(
     several_brokers: bool,
     column: Callable[[Cell], tuple[Any, ...]],
     row: Callable[[Cell], str],
-) -> Block:
+) -> MatrixTable:
     columns = sorted({column(cell) for cell in squares})
     rows: dict[tuple[str, str, Release], dict[tuple[Any, ...], Square]] = defaultdict(dict)
     order = {scenario: number for number, scenario in enumerate(dict.fromkeys(cell.scenario for cell in squares))}
     for cell, square in squares.items():
         rows[cell.scenario, row(cell), cell.broker][column(cell)] = square
-    scenarios: dict[str, list[Row]] = {scenario: [] for scenario in order}
+    scenarios: dict[str, list[MatrixRow]] = {scenario: [] for scenario in order}
     for (scenario, name, broker), of_row in rows.items():
         brokers = str(broker) if several_brokers else ""
-        scenarios[scenario].append(Row(name, brokers, [of_row.get(key) for key in columns]))
-    return Block(title, [" → ".join(map(str, key)) for key in columns], scenarios)
+        scenarios[scenario].append(MatrixRow(name, brokers, [of_row.get(key) for key in columns]))
+    return MatrixTable(title, [" → ".join(map(str, key)) for key in columns], scenarios)
 
 
-def begun(run: str) -> str:
+def format_begin(run: str) -> str:
     """When a run began, by its id, as `moment` has it."""
     return moment(datetime.strptime(run[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat())
 

@@ -24,13 +24,13 @@ STATIC = {
 
 
 @dataclass(frozen=True)
-class Links:
+class PageLinks:
     """Where things are, seen from a page; `base` leads from there to the matrix: `./`, `../`, ..."""
 
     base: str
 
     @classmethod
-    def of(cls, path: str) -> "Links":
+    def of(cls, path: str) -> "PageLinks":
         """The links of a page at this path, from the app's root, such as `/runs/...`."""
         return cls("../" * (path.count("/") - 1) or "./")
 
@@ -66,11 +66,11 @@ class Links:
         """The knowledge about going from one release to another."""
         return f"{self.base}upgrade"
 
-    def planted(self, run: str, trial: str) -> str | None:
+    def link_planted(self, run: str, trial: str) -> str | None:
         """A trial with a planted bug."""
         return f"{self.base}planted/{quote(run)}/{quote(trial)}"
 
-    def planted_timeline(self, run: str, trial: str) -> str | None:
+    def link_planted_timeline(self, run: str, trial: str) -> str | None:
         """The timeline of such a trial, as JSON."""
         return f"{self.base}planted/{quote(run)}/{quote(trial)}/timeline.json"
 
@@ -90,11 +90,11 @@ class Links:
         """A finding of a search."""
         return f"{self.base}explorations/{quote(search)}/findings/{number}"
 
-    def explored(self, search: str, number: int) -> str | None:
+    def link_explored(self, search: str, number: int) -> str | None:
         """A trial of a search, of which the folder was kept."""
         return f"{self.base}explorations/{quote(search)}/trials/{number}"
 
-    def explored_timeline(self, search: str, number: int) -> str | None:
+    def link_explored_timeline(self, search: str, number: int) -> str | None:
         """The timeline of such a trial, as JSON."""
         return f"{self.base}explorations/{quote(search)}/trials/{number}/timeline.json"
 
@@ -147,7 +147,7 @@ def _templates() -> Environment:
     )
     environment.filters["code"] = with_code
     environment.filters["thousands"] = lambda number: f"{number:,}"
-    environment.filters["embedded"], environment.filters["json"] = embedded, as_json
+    environment.filters["embedded"], environment.filters["json"] = embed_json, as_json
     environment.globals["sign_of"] = lambda verdict: Verdict(verdict).sign
     environment.globals["legend"] = [(str(verdict), verdict.sign, verdict.meaning) for verdict in Verdict]
     return environment
@@ -159,7 +159,7 @@ def with_code(text: str) -> Markup:
     return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts)
 
 
-def embedded(text: str) -> str:
+def embed_json(text: str) -> str:
     """JSON that is safe within `<script>`: nothing in it can end the element."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -169,7 +169,7 @@ def as_json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"))
 
 
-def render(template: str, links: Links, **values: Any) -> str:
+def render(template: str, links: PageLinks, **values: Any) -> str:
     """A page."""
     return _templates().get_template(template).render(links=links, **values)
 

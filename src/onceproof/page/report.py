@@ -14,24 +14,24 @@ from rich.text import Text
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import VerdictRow
-from onceproof.model.json_file import encoded, read_json, replacing
+from onceproof.model.json_file import encode, read_json, replacing
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page import coverage
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
-from onceproof.page.exploring import Search, explored_trial, finding_view, line_view, search_view
-from onceproof.page.matrix import Filters, Matrix, Square, matrix_of
-from onceproof.page.rendering import Links, inline, render
+from onceproof.page.exploring import SearchView, find_trial, finding_view, line_view, search_view
+from onceproof.page.matrix import Filters, MatrixView, Square, matrix_of
+from onceproof.page.rendering import PageLinks, inline, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
-from onceproof.results.matrix_query import known_at, known_with, verdicts_of
+from onceproof.results.matrix_query import read_known_at, read_known_with, verdicts_of
 from onceproof.results.redaction import Redaction
-from onceproof.results.table import styled
+from onceproof.results.table import style
 
 OVER_TIME = 30  # verdicts of a cell
 THEMES = ("light", "dark")
 
 
 @dataclass(frozen=True)
-class _WithinReport(Links):
+class _WithinReport(PageLinks):
     """Links of a self-contained file: to the cells that are in it."""
 
     run: str
@@ -43,28 +43,28 @@ class _WithinReport(Links):
         return f"#{path[1]}" if run == self.run and path[0] == "cells" and len(path) == 2 else None
 
 
-class _WithinSearch(Links):
+class _WithinSearch(PageLinks):
     """Links of a self-contained file: to the findings that are in it."""
 
     def finding(self, search: str, number: int) -> str | None:  # noqa: ARG002 - there is one search
         return f"#finding-{number}"
 
-    def explored(self, search: str, number: int) -> str | None:  # noqa: ARG002 - no trial has a page of its own
+    def link_explored(self, search: str, number: int) -> str | None:  # noqa: ARG002 - no trial has a page of its own
         return None
 
 
-def shown_run(run: RunFolder, url: str) -> Matrix:
+def show_run(run: RunFolder, url: str) -> MatrixView:
     """The matrix of a judged run alone, without what is stale.
 
     Raises:
         HarnessError: the run is damaged, or the database refuses.
     """
-    return matrix_of(known_at(url, run.run_id) or known_with(run, url), Filters(only="run"))
+    return matrix_of(read_known_at(url, run.run_id) or read_known_with(run, url), Filters(only="run"))
 
 
-def terminal(matrix: Matrix) -> Iterator[Table | Text]:
+def terminal(matrix: MatrixView) -> Iterator[Table | Text]:
     """The matrix for a terminal, its headline first."""
-    yield Text.assemble(styled(matrix.worst, f" {matrix.worst.sign} "), f" {matrix.headline}", style="bold")
+    yield Text.assemble(style(matrix.worst, f" {matrix.worst.sign} "), f" {matrix.headline}", style="bold")
     yield Text(f"Run {matrix.run}, {matrix.when}, matrix {matrix.name}")
     for block in matrix.blocks:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=block.title, title_justify="left")
@@ -78,13 +78,13 @@ def terminal(matrix: Matrix) -> Iterator[Table | Text]:
         yield table
     for change in matrix.changes:
         yield Text(f"{change['kind']}: {change['line']}")
-    yield Text("  ").join(styled(v, f"{v.sign} {v} {count}") for v, count in matrix.counts.items())
+    yield Text("  ").join(style(v, f"{v.sign} {v} {count}") for v, count in matrix.counts.items())
 
 
 def _square(square: Square | None) -> Text:
     if square is None:
         return Text("")
-    return styled(square.verdict, f"{square.sign} {square.rate}{' Δ' if square.change else ''}")
+    return style(square.verdict, f"{square.sign} {square.rate}{' Δ' if square.change else ''}")
 
 
 def write_report(run: RunFolder, url: str, target: Path) -> None:
@@ -97,7 +97,7 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
         HarnessError: the run is damaged, the database refuses, or the target cannot be written.
     """
     _check(target)
-    matrix, verdicts = shown_run(run, url), VerdictRow.read_all(run.verdicts_file)
+    matrix, verdicts = show_run(run, url), VerdictRow.read_all(run.verdicts_file)
     cells = [_cell(run, url, verdict) for verdict in verdicts]
     redaction = redaction_of(run, verdicts, run.trials())
     page = render(
@@ -111,7 +111,7 @@ def write_report(run: RunFolder, url: str, target: Path) -> None:
     _write(page, target)
 
 
-def write_search(search: Search, target: Path) -> None:
+def write_search(search: SearchView, target: Path) -> None:
     """Write a search with its findings, each with the timeline of a trial that shows it, as `write_report` does.
 
     Raises:
@@ -133,14 +133,14 @@ def write_search(search: Search, target: Path) -> None:
     _write(page, target)
 
 
-def _finding(search: Search, number: int) -> dict[str, object]:
+def _finding(search: SearchView, number: int) -> dict[str, object]:
     """A finding with the trial that shows it, or why that cannot be shown."""
     view = {**finding_view(search, str(number)), "trial": None, "figures": None, "problem": ""}
     if view["evidence"] is None:
         return view
     try:
-        trial, folder = explored_trial(search, str(view["evidence"]))
-        view["trial"] = encoded(trial)
+        trial, folder = find_trial(search, str(view["evidence"]))
+        view["trial"] = encode(trial)
         return {**view, "figures": _figures(folder)}
     except (HarnessError, NotThereError) as error:
         return {**view, "problem": str(error)}
@@ -154,7 +154,7 @@ def write_trials(run: RunFolder, title: str, trials: Sequence[Trial], target: Pa
     """
     redaction = Redaction.of(run)
     shown = [
-        redaction.data({**encoded(trial_view(run, {}, trial, ())), "figures": _figures(run.trial(trial))})
+        redaction.data({**encode(trial_view(run, {}, trial, ())), "figures": _figures(run.trial(trial))})
         for trial in trials
     ]
     _write(render("trials_alone.html", _WithinReport("#", run.run_id), title=title, trials=shown, **_assets()), target)
@@ -182,7 +182,7 @@ def _figures(folder: TrialFolder) -> dict[str, object]:
 def redaction_of(run: RunFolder, shown: Sequence[Any], trials: Iterable[Trial]) -> Redaction:
     """The redaction that knows this machine, and every secret that is shown or that a trial was configured with."""
     redaction = Redaction.of(run)
-    redaction.learn(encoded(shown))
+    redaction.learn(encode(shown))
     for folder in map(run.trial, trials):
         for file in (folder.trial_file, folder.outcome_file, folder.reader_file):
             with suppress(HarnessError):  # one that is missing or damaged is not shown either
@@ -196,10 +196,10 @@ def _cell(run: RunFolder, url: str, verdict: VerdictRow) -> dict[str, object]:
         trials = trials_of(find_folder(run.path.parent, run.run_id), verdict.cell)
     except NotThereError as error:
         raise HarnessError(str(error)) from None
-    view = encoded(cell_view(run, verdict, verdicts_of(url, trials[0].cell, OVER_TIME)))
+    view = encode(cell_view(run, verdict, verdicts_of(url, trials[0].cell, OVER_TIME)))
     for anomaly in view["anomalies"]:
         for witness in anomaly["first"][:1]:
-            witness["records"] = encoded(records_view(run, verdict, witness["number"]))
+            witness["records"] = encode(records_view(run, verdict, witness["number"]))
     try:
         return {**view, "problem": "", "figures": _figures(run.trial(view["shown"]))}
     except HarnessError as error:

@@ -70,7 +70,7 @@ def verdicts_in(run: RunFolder) -> dict[str, VerdictRow]:
             raise ValueError("no verdict")
         return {verdict.cell: verdict for verdict in verdicts}
     except SHAPELESS as error:
-        raise _damaged(run.verdicts_file, error) from error
+        raise _explain_damage(run.verdicts_file, error) from error
 
 
 def find_verdict(run: RunFolder, cell: str) -> VerdictRow:
@@ -93,7 +93,7 @@ def trials_of(run: RunFolder, cell: str) -> list[Trial]:
         NotThereError: a link in the folder of the run leads elsewhere.
         HarnessError: the plan is damaged.
     """
-    return _own_trials(run, (trial for trial in _planned(run) if trial.cell.key == cell))
+    return _own_trials(run, (trial for trial in _list_planned(run) if trial.cell.key == cell))
 
 
 def find_trial(run: RunFolder, wanted: str) -> Trial:
@@ -103,7 +103,7 @@ def find_trial(run: RunFolder, wanted: str) -> Trial:
         NotThereError: the plan has none, or a link in the folder of the run leads elsewhere.
         HarnessError: the plan is damaged.
     """
-    found = _own_trials(run, (trial for trial in _planned(run) if trial.key == wanted))
+    found = _own_trials(run, (trial for trial in _list_planned(run) if trial.key == wanted))
     if not found:
         raise NotThereError(f"Run {run.run_id} has no trial {wanted!r}.")
     return found[0]
@@ -124,19 +124,19 @@ def check_plan(run: RunFolder) -> None:
         NotThereError: it is a link to somewhere else.
         HarnessError: it is damaged.
     """
-    _planned(run)
+    _list_planned(run)
 
 
-def _planned(run: RunFolder) -> list[Trial]:
+def _list_planned(run: RunFolder) -> list[Trial]:
     own_file(run, run.run_file)
     own_file(run, run.further_trials_file)
     try:
         return list(run.trials())
     except SHAPELESS as error:
-        raise _damaged(run.run_file, error) from error
+        raise _explain_damage(run.run_file, error) from error
 
 
-def _damaged(file: Path, error: Exception) -> HarnessError:
+def _explain_damage(file: Path, error: Exception) -> HarnessError:
     return HarnessError(f"{file} is incomplete or damaged ({type(error).__name__}: {error}).")
 
 
@@ -164,7 +164,7 @@ def own_file(run: RunFolder, path: Path) -> Path:
     return path
 
 
-def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished]:
+def find_unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished]:
     """The last runs that are newer than the newest stored one, and all that are under way, newest first.
 
     A folder without a plan is not a run.
@@ -184,7 +184,7 @@ def unfinished(runs: Path, newest: str | None, now: datetime) -> list[Unfinished
 def _stands(run: RunFolder, now: datetime) -> Unfinished:
     """How far a run that is not stored has come."""
     try:
-        trials = _planned(run)
+        trials = _list_planned(run)
         if run.verdicts_file.exists():
             verdicts_in(run)
     except (HarnessError, NotThereError):

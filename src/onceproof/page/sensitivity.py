@@ -11,7 +11,7 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.sensitivity import PlantedTrial, Sensitivity, sensitivities
 from onceproof.page.runs import NotThereError, find_folder, own_folder
-from onceproof.results.sensitivity import planted_trials
+from onceproof.results.sensitivity import read_planted_trials
 from onceproof.statistics import wilson_interval
 
 # What became of a plant, in this order. These words are never those of a cell.
@@ -146,7 +146,9 @@ def find_planted(url: str, run: str, trial: str) -> PlantedTrial:
         NotThereError: none is stored.
         HarnessError: the database refuses.
     """
-    found = next((planted for planted in planted_trials(url) if (planted.run, planted.trial) == (run, trial)), None)
+    found = next(
+        (planted for planted in read_planted_trials(url) if (planted.run, planted.trial) == (run, trial)), None
+    )
     if found is None:
         raise NotThereError(f"No bug was planted in a trial {trial!r} of a run {run!r}.")
     return found

@@ -7,30 +7,30 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from onceproof.advice.advice import Advice, Answer, Issue, Said, Source
+from onceproof.advice.advice import Advice, Issue, Said, Source, UpgradeAnswer
 from onceproof.advice.advising import advise
-from onceproof.advice.asking import ask, known_releases
+from onceproof.advice.asking import ask, list_known_releases
 from onceproof.model.application import as_toml
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encoded, replacing
+from onceproof.model.json_file import encode, replacing
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
-from onceproof.page.rendering import Links, inline, render
+from onceproof.page.rendering import PageLinks, inline, render
 from onceproof.results.redaction import Redaction
-from onceproof.results.table import styled
+from onceproof.results.table import style
 
 # An answer has the colours and the sign of the verdict that it resembles.
 LIKE = {
-    Answer.NOTHING: Verdict.CLEAN,
-    Answer.SOMETHING: Verdict.KNOWN,
-    Answer.UNKNOWN: Verdict.INCONCLUSIVE,
+    UpgradeAnswer.NOTHING: Verdict.CLEAN,
+    UpgradeAnswer.SOMETHING: Verdict.KNOWN,
+    UpgradeAnswer.UNKNOWN: Verdict.INCONCLUSIVE,
 }
 TO_DO, REFERENCE = ("gained", "on the way"), "See what to do."  # above the table, which has these issues' remedies
 
 
 @dataclass(frozen=True)
-class _Nowhere(Links):
+class _Nowhere(PageLinks):
     """Links of a self-contained file without cells."""
 
     def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the file
@@ -46,7 +46,7 @@ def upgrade_view(url: str, current: str, target: str) -> dict[str, object]:
     Raises:
         HarnessError: the database refuses.
     """
-    releases = known_releases(url)
+    releases = list_known_releases(url)
     current = current or str(releases[1])
     target = target or str(releases[0])
     values = {"releases": [str(release) for release in releases], "current": current, "target": target}
@@ -55,7 +55,7 @@ def upgrade_view(url: str, current: str, target: str) -> dict[str, object]:
         advice = advise(ask(Release.parse(current), Release.parse(target), url))
     except UsageError as error:
         return {**values, "advice": None, "problem": str(error)}
-    return {**values, "advice": encoded(advice), "look": LIKE[advice.answer]}
+    return {**values, "advice": encode(advice), "look": LIKE[advice.answer]}
 
 
 def _check_named(chosen: Iterable[str], releases: Sequence[str]) -> None:
@@ -73,7 +73,7 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
     """
     if target.is_dir():
         raise UsageError(f"{target} is a folder: name a file for the advice.")
-    answer = encoded(advice)
+    answer = encode(advice)
     for run in sorted({cell.run for cell in advice.measured if cell.by is None}):
         answer = Redaction.of(RunFolder(runs / run)).data(answer)
     values = {"look": LIKE[advice.answer], "uses": as_toml(advice.application or {}), "style": inline("page.css")}
@@ -85,7 +85,7 @@ def write_advice(advice: Advice, runs: Path, target: Path) -> None:
 def terminal(advice: Advice) -> Iterator[Table | Text]:
     """Advice for a terminal, its headline first."""
     like = LIKE[advice.answer]
-    yield Text.assemble(styled(like, f" {like.sign} "), f" {advice.headline}", style="bold")
+    yield Text.assemble(style(like, f" {like.sign} "), f" {advice.headline}", style="bold")
     yield from _sentences("Known against it", advice.against)
     yield from _sentences("What to do", advice.to_do)
     issues = [
@@ -98,7 +98,7 @@ def terminal(advice: Advice) -> Iterator[Table | Text]:
         yield _issues(issues)
     yield from _sentences("Your application", advice.own)
     if advice.measured:
-        yield _measured(advice)
+        yield _tabulate_measured(advice)
     yield Text("\nNot checked", "bold")
     for gap in advice.not_looked_at:
         look = "yellow" if gap.is_needed else "dim"
@@ -142,7 +142,7 @@ def _issues(of: Iterable[tuple[str, Sequence[Issue]]]) -> Table:
     return table
 
 
-def _measured(advice: Advice) -> Table:
+def _tabulate_measured(advice: Advice) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="\nMeasured", title_justify="left")
     for name in ("streams", "scenario", "verdict", "red/counted", "excludes", "run, or who measured it"):
         table.add_column(name, no_wrap=True)
@@ -151,7 +151,7 @@ def _measured(advice: Advice) -> Table:
         table.add_row(
             f"{cell.streams} → {cell.restart_on}" if cell.restart_on else cell.streams,
             Text(f"{cell.scenario} {cell.variant}"),
-            styled(verdict, f"{verdict.sign} {verdict}"),
+            style(verdict, f"{verdict.sign} {verdict}"),
             f"{cell.red}/{cell.counted}",
             "" if cell.excluded_rate is None else f"≥ {cell.excluded_rate:.0%}".replace("%", " %"),
             (cell.by or cell.run) + ("" if cell.is_current else " (earlier harness)"),

@@ -37,9 +37,9 @@ def newly_red(run: RunFolder) -> list[str]:
     Raises:
         HarnessError: the run is not judged, or the results database refuses.
     """
-    from onceproof.results.history import changes_against, stored_runs
+    from onceproof.results.history import changes_against, read_runs
 
-    stored = stored_runs(get_settings().database_url)
+    stored = read_runs(get_settings().database_url)
     changed = {change.now.cell.key for change in changes_against(run, stored) if change.kind in NEWLY_RED}
     known = {judged.cell.key for other in stored if other.id != run.run_id for judged in other.cells}
     return [

@@ -48,7 +48,7 @@ def airflow_environment(
     ours: another database or executor is Airflow's own configuration.
     """
     # Not for DAG files, which ask this module for names.
-    from onceproof.processes.identity import started_at
+    from onceproof.processes.identity import read_start
     from onceproof.processes.orphans import OWNER, OWNER_STARTED
 
     home = airflow_home(settings)
@@ -96,7 +96,7 @@ def airflow_environment(
         "AIRFLOW_HOME": str(home),
         **as_environment(settings),
         OWNER: str(owner),
-        OWNER_STARTED: str(started_at(owner)),
+        OWNER_STARTED: str(read_start(owner)),
         "ONCEPROOF_UP_SINCE": datetime.now(UTC).isoformat(),
     }
     return environment | spark_environment(settings, environ)

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from onceproof.campaigns.sensitivity.verbs import due
 from onceproof.model.matrix import Expansion, Request
-from onceproof.pipeline.steps import requested, trials_planned, why_brokers
+from onceproof.pipeline.steps import expand_request, trials_planned, why_brokers
 from onceproof.scenarios import SCENARIOS
 from onceproof.settings import get_settings
 
@@ -34,7 +34,7 @@ def estimate(request: Request) -> dict[str, Any]:
     from onceproof.results.history import seconds_by_scenario
 
     settings = get_settings()
-    expansion = requested(request)
+    expansion = expand_request(request)
     _check_releases(expansion)
     trials = trials_planned(expansion, LATER)
     planted = Counter(

@@ -19,7 +19,7 @@ from onceproof.model.files import Reading
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.pipeline.steps import lanes
-from onceproof.scenarios.explaining import concerned_in
+from onceproof.scenarios.explaining import find_concerned_in
 
 DRIVE = "drive"
 WAITING_CELLS = "drive_waiting_cells"
@@ -100,7 +100,9 @@ def first_answer(run: RunFolder, trials: Iterable[Trial]) -> str:
     else:
         shown = ", ".join(f"{count:,} {name}" for name, count in found.most_common(SHOWN))
         is_known = not any(any(reading.unexplained.values()) for _, _, reading in read)
-        issues = sorted({issue.key for trial, _, _ in read for issue in concerned_in(trial, found)} if is_known else ())
+        issues = sorted(
+            {issue.key for trial, _, _ in read for issue in find_concerned_in(trial, found)} if is_known else ()
+        )
         answer = ", ".join([f"red, {shown}", *([f"known: {', '.join(issues)}"] if issues else [])])
     return f"{answer}; Spark: pending"
 
@@ -203,7 +205,7 @@ def _in_short(phase: str) -> str:
     return phase if phase in STYLES else "driving"
 
 
-def failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def list_failed_tasks(instances: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The tasks that failed by themselves, in their order; those of cells and the gate speak through their verdicts."""
     failed = [i for i in instances if i["state"] == "failed" and i["task_id"] not in {DRIVE, WAITING_CELLS, "gate"}]
     return sorted(failed, key=lambda i: str(i["end_date"]))

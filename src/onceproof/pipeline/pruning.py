@@ -16,7 +16,7 @@ from onceproof.model.judged import AppAnswer, Judgement
 from onceproof.model.run_folder import RunFolder
 from onceproof.pipeline.space import GIB, measure_free
 from onceproof.processes.locks import IN_USE, unless_in_use
-from onceproof.processes.orphans import marked
+from onceproof.processes.orphans import find_marked
 from onceproof.settings import Settings
 
 QUIET = 24 * 3_600.0  # seconds without a written file after which nothing can be under way: no DAG run may take longer
@@ -148,7 +148,7 @@ def _why_spared(folder: Path, newest: float) -> str | None:
     """Why a folder stays that is old enough; None if it does not."""
     if time.time() - newest < QUIET:
         return "something was written in it within a day, so it may be under way"
-    if any(True for _ in marked(folder)):
+    if any(True for _ in find_marked(folder)):
         return "a process of it runs"
     for lock in (*folder.glob(f"trials/*/{IN_USE}"), *folder.glob(f"planted/trials/*/{IN_USE}")):
         with unless_in_use(lock.parent) as unused:

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from onceproof.campaigns.requests import VARIANTS, WORDS, Asked, ReleaseName, ScenarioName, Several
+from onceproof.campaigns.requests import VARIANTS, WORDS, CampaignRequest, ReleaseName, ScenarioName, Several
 from onceproof.model.cell import RUN_ID
 from onceproof.model.decoding import as_check
-from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, RENAMED, Matrix, matrix_from, named_now
+from onceproof.model.matrices import DEFAULT_MATRIX, MATRICES, MAX_TRIALS, RENAMED, Matrix, matrix_from, rename_old
 from onceproof.model.matrix import Request
 from onceproof.model.published import WORD
 from onceproof.model.release import CLAIMED, PATTERN
@@ -26,13 +26,13 @@ def _matrix(table: dict[str, Any]) -> dict[str, object]:
 
 
 MatrixName = Annotated[
-    str, AfterValidator(named_now), WithJsonSchema({"type": "string", "enum": [*MATRICES, *RENAMED]})
+    str, AfterValidator(rename_old), WithJsonSchema({"type": "string", "enum": [*MATRICES, *RENAMED]})
 ]
 BrokersName = Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^({WORD}|{PATTERN}({CLAIMED})?)$"})]
 Trials = Annotated[int | None, Field(ge=1, json_schema_extra={"maximum": MAX_TRIALS})]
 
 
-class RunRequest(Asked):
+class RunRequest(CampaignRequest):
     """A run of the matrix: a `Request`, and where it runs; null or an empty list is what the matrix says."""
 
     matrix: MatrixName = Field(default=DEFAULT_MATRIX, description=MATRIX)
@@ -102,7 +102,7 @@ class RunRequest(Asked):
         return Request(matrix, **{name: getattr(self, name) for name in (*AXES, *NUMBERS)})
 
 
-class WatchRequest(Asked):
+class WatchRequest(CampaignRequest):
     """A look at what is published."""
 
     matrix: MatrixName = Field(default="weekly", description=f"Of the runs that are triggered. {MATRIX}")

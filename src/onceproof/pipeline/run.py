@@ -26,7 +26,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import exit_code
 from onceproof.pipeline import steps
 from onceproof.pipeline.api import ENDED, FINISHED, AirflowApi
-from onceproof.pipeline.progress import Display, failed_tasks, progress_of
+from onceproof.pipeline.progress import Display, list_failed_tasks, progress_of
 from onceproof.pipeline.request import CONNECTION, RunRequest
 from onceproof.pipeline.services import Running, services
 from onceproof.pipeline.supervisor import DAG, Airflow
@@ -68,7 +68,7 @@ def run(
     new = steps.random_run_id()
     if external is not None:  # before anything is started
         external.check_reached()
-    asked = cache(lambda: steps.published_for(RunFolder(settings.runs / (interrupted or new))))
+    asked = cache(lambda: steps.read_published_for(RunFolder(settings.runs / (interrupted or new))))
     expansion = steps.check_request(request, asked)
     if external is not None:
         check_access(external, *(Trial(new, cell, 1, 0) for cell in expansion.cells))
@@ -83,7 +83,7 @@ def run(
             _check_idle(running.airflow, api)
             display.say(f"Airflow is at {running.airflow.url}")
             api.unpause(DAG)
-            with _connected(api, run_id, external) as connection:
+            with _connect(api, run_id, external) as connection:
                 folder.interrupted_file.unlink(missing_ok=True)
                 wanted = RunRequest.of(request, run_id, connection)
                 api.trigger(DAG, dag_run, wanted.model_dump(mode="json"))
@@ -96,11 +96,11 @@ def run(
                         folder.interrupted_file.touch()
                         display.say(f"`onceproof run --resume {run_id}` continues it")
                     raise
-            return _finished(folder, dag_run, running.airflow, instances)
+            return _finish(folder, dag_run, running.airflow, instances)
 
 
 @contextmanager
-def _connected(api: AirflowApi, run_id: str, external: ExternalCluster | None) -> Iterator[str]:
+def _connect(api: AirflowApi, run_id: str, external: ExternalCluster | None) -> Iterator[str]:
     """A connection of Airflow for external brokers, as long as the run lasts; its name, by which the DAG finds it.
 
     It has a name of its own: one that people have made is left alone.
@@ -140,7 +140,7 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
             f"There is no interrupted run {wanted!r} that could be resumed: {there_is}. A run can be resumed until "
             "another one is planned or `onceproof sweep --all` is called, which delete its topics."
         )
-    return found.run_id, steps.requested_of(found).request
+    return found.run_id, steps.read_request(found).request
 
 
 @contextmanager
@@ -216,8 +216,8 @@ def _end(folder: RunFolder, dag_run: str, api: AirflowApi, external: ExternalClu
         steps.stop_clusters(folder, (lambda: external.properties) if external else None)
 
 
-def _finished(folder: RunFolder, dag_run: str, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:
-    failures = tuple(explain(airflow.logs, dag_run, instance) for instance in failed_tasks(instances))
+def _finish(folder: RunFolder, dag_run: str, airflow: Airflow, instances: list[dict[str, Any]]) -> Finished:
+    failures = tuple(explain(airflow.logs, dag_run, instance) for instance in list_failed_tasks(instances))
     if not any(i["task_id"] == "judge" and i["state"] == "success" for i in instances):
         raise HarnessError(
             failures[0] if failures else f"Run {folder.run_id} ended without verdicts; see {airflow.url}."

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from onceproof.model.anomaly import Findings
 from onceproof.model.cell import MARK, Cell, Trial, is_run_id
 from onceproof.model.client_properties import ClientProperties
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import HarnessError, OnceproofError, UsageError
 from onceproof.model.files import Outcome, Reading, TrialPlan, VerdictRow
 from onceproof.model.identity import identity
@@ -31,7 +31,7 @@ from onceproof.model.verdict import Verdict
 from onceproof.pipeline.request import CONNECTION, RunRequest
 from onceproof.pipeline.space import GIB, measure_free
 from onceproof.processes.process import Process
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 from onceproof.scenarios.prepared import PreparedTrial
 from onceproof.settings import get_settings
@@ -96,17 +96,17 @@ def is_late(dag_run: Any) -> bool:
     return dag_run.run_type == "scheduled" and was_missed(dag_run.run_after)
 
 
-def published_here() -> Published:
+def read_published_here() -> Published:
     """The published releases, as Maven says here; raises as `lab.releases.published` does."""
-    from onceproof.lab.releases import published
+    from onceproof.lab.releases import read_published
 
-    return published(get_settings().installation)
+    return read_published(get_settings().installation)
 
 
-def published_for(run: RunFolder) -> Published:
+def read_published_for(run: RunFolder) -> Published:
     """The releases published when a run was planned; of one that is not, what is published now."""
     planned = read_json(run.run_file) if run.run_file.exists() else {}
-    return decoded(Published, planned["published"]) if planned.get("published") else published_here()
+    return decode(Published, planned["published"]) if planned.get("published") else read_published_here()
 
 
 def exact_releases(texts: Iterable[str]) -> list[str]:
@@ -116,7 +116,7 @@ def exact_releases(texts: Iterable[str]) -> list[str]:
     return list(exact(get_settings().installation, texts))
 
 
-def requested(request: Request, ask: Ask = published_here) -> Expansion:
+def expand_request(request: Request, ask: Ask = read_published_here) -> Expansion:
     """The cells of a request, positive controls included; words in it get their meaning from what is published.
 
     Raises:
@@ -153,7 +153,7 @@ def check_space() -> None:
         )
 
 
-def check_request(request: Request, ask: Ask = published_here) -> Expansion:
+def check_request(request: Request, ask: Ask = read_published_here) -> Expansion:
     """Check that everything in the request exists and can be run here; returns its cells, positive controls included.
 
     Raises:
@@ -168,7 +168,7 @@ def check_request(request: Request, ask: Ask = published_here) -> Expansion:
 
     check_space()
     check_schema(get_settings().database_url)
-    installation, expansion = get_settings().installation, requested(request, ask)
+    installation, expansion = get_settings().installation, expand_request(request, ask)
     require_javas(installation, [Trial("", cell, 1, 0) for cell in expansion.cells])
     releases = {r for cell in expansion.cells for r in (cell.streams, cell.running, cell.broker)}
     check_published(installation, sorted(release for release in releases if not release.is_claimed))
@@ -206,7 +206,7 @@ def plan(
         )
     settings = get_settings()
     run = RunFolder(settings.runs / run_id)
-    ask = cache(lambda: published_for(run))
+    ask = cache(lambda: read_published_for(run))
     expansion = check_request(request, ask)
     asked_for = ask() if ask.cache_info().currsize else None  # a request without words needs no Maven
     if asked_for is not None:
@@ -312,7 +312,7 @@ def check_resumable(run: RunFolder) -> None:
             )
 
 
-def requested_of(run: RunFolder) -> RunRequest:
+def read_request(run: RunFolder) -> RunRequest:
     """The request that a run was planned for.
 
     Raises:
@@ -333,7 +333,7 @@ def _go_on(run: RunFolder, asked: RunRequest) -> None:
         UsageError: it was planned with another request, or its topics are gone.
     """
     check_resumable(run)
-    planned = requested_of(run)
+    planned = read_request(run)
     if planned.request != asked.request:
         raise UsageError(
             f"Run {run.run_id} was asked for {planned.differing}, not for {asked.differing}: resume it with what it "
@@ -411,7 +411,7 @@ def _start_brokers(run: RunFolder, name: str, release: Release, trials: list[Tri
         for trial in trials:  # their topics are gone
             run.archive_attempt(trial)
         shutil.rmtree(folder, ignore_errors=True)
-    with ended_by_sigterm():
+    with end_by_sigterm():
         try:
             cluster = EmbeddedCluster.start(get_settings().installation, release, folder, _owner())
             if any(map(needs_dead_broker, trials)):
@@ -561,7 +561,7 @@ def replace_cut_off(run: RunFolder) -> None:
     for cut_off in [trial for trial in run.trials() if _is_cut_off(run.trial(trial))]:
         _write_void(cut_off, run.trial(cut_off))
         another = new_trial(run, cut_off.cell, len(_trials(run, cut_off.cell.key)) + 1)
-        run.add_trial(another, planned=cut_off.key in run.planned_keys())
+        run.add_trial(another, planned=cut_off.key in run.list_planned_keys())
 
 
 def _is_cut_off(folder: TrialFolder) -> bool:
@@ -646,7 +646,7 @@ def _for_each_open_trial(
         if folder.outcome_file.exists():
             continue
         try:
-            with ended_by_sigterm():
+            with end_by_sigterm():
                 verb(trial, _cluster(run, trial, external), folder)
         except Exception as error:
             sentence = str(error) if isinstance(error, OnceproofError) else f"{type(error).__name__}: {error}"

@@ -29,7 +29,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.json_file import read_json, write_json
 from onceproof.pipeline.api import AirflowApi
 from onceproof.pipeline.environment import DRIVE_POOL, USER, airflow_environment, airflow_home, password_file
-from onceproof.processes.identity import boot_id, is_alive, started_at
+from onceproof.processes.identity import boot_id, is_alive, read_start
 from onceproof.processes.orphans import end_orphans, note_session, sessions_file
 from onceproof.processes.process import below_reaper, tail
 from onceproof.processes.waiting import await_condition
@@ -108,7 +108,7 @@ class Airflow:
         with self.api() as api:
             last_error: str | None = None
 
-            def known() -> bool:
+            def is_known() -> bool:
                 nonlocal last_error
                 parsed = api.last_parsed(DAG)
                 if parsed is not None and datetime.fromisoformat(parsed) >= since:
@@ -120,7 +120,7 @@ class Airflow:
 
             await_condition(
                 f"Airflow to read dags/{DAG}.py",
-                known,
+                is_known,
                 timeout=START_TIMEOUT,
                 check=check,
                 last_seen=lambda: f"See {self.logs / 'dag-processor.log'}.",
@@ -165,11 +165,11 @@ class Supervisor:
             url=f"http://127.0.0.1:{port}",
             home=self._home,
             supervisor=os.getpid(),
-            started=started_at(os.getpid()),
+            started=read_start(os.getpid()),
             boot=boot_id(),
             scheduled=self._scheduled,
         )
-        unended = _unended_file(self._home)
+        unended = _locate_unended(self._home)
         if unended.exists():  # the last supervisor was killed, or one of its components
             self._end_orphaned_runs(airflow)
         with _writing(unended):
@@ -223,7 +223,7 @@ class Supervisor:
                 self.check()
                 with self._airflow.api() as api:
                     if not abandon_active_runs(api):  # else our scheduler may still change what we marked
-                        _unended_file(self._home).unlink(missing_ok=True)
+                        _locate_unended(self._home).unlink(missing_ok=True)
             _state_file(self._home).unlink(missing_ok=True)
             self._airflow = None
         for process in self._processes.values():
@@ -403,7 +403,7 @@ def _state_file(home: Path) -> Path:
     return home / "running.json"
 
 
-def _unended_file(home: Path) -> Path:
+def _locate_unended(home: Path) -> Path:
     """Exists as long as Airflow's database may say of runs that they are under way."""
     return home / "unended"
 

@@ -27,15 +27,15 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
         UsageError: there is no Maven.
         HarnessError: Maven could not reach its registry, or the database refuses.
     """
-    from onceproof.lab.releases import published_releases
-    from onceproof.results.seen import Seen, judged_releases, record_seen, seen_releases
+    from onceproof.lab.releases import list_published
+    from onceproof.results.seen import SeenRelease, read_judged, read_seen, record_seen
 
     settings = get_settings()
     url, installation = settings.database_url, settings.installation
     published, known, judged = (
-        published_releases(installation, pre_releases=True),
-        seen_releases(url),
-        judged_releases(url),
+        list_published(installation, pre_releases=True),
+        read_seen(url),
+        read_judged(url),
     )
     due: list[Release] = []
     notes = []
@@ -50,11 +50,11 @@ def look(*, matrix: str, pre_releases: bool, catch_up: bool) -> list[dict[str, A
         is_behind = catch_up and release not in judged
         if (release.is_candidate and not pre_releases) or not (is_new or is_behind):
             if before is None:
-                notes.append(Seen(release))
+                notes.append(SeenRelease(release))
         elif reason := _incomplete(installation, release):
             if before is None or before.incomplete != reason:
                 print(f"{release} is published, but cannot be run yet: {reason} It is tried again at the next look.")
-            notes.append(Seen(release, incomplete=reason))
+            notes.append(SeenRelease(release, incomplete=reason))
         else:
             due.append(release)
     record_seen(notes, url)
@@ -76,9 +76,9 @@ def record(triggered: list[dict[str, Any]]) -> None:
     Raises:
         HarnessError: the database refuses.
     """
-    from onceproof.results.seen import Seen, record_seen
+    from onceproof.results.seen import SeenRelease, record_seen
 
-    seen = [Seen(Release.parse(run["conf"]["streams"][0]), triggered=run["trigger_run_id"]) for run in triggered]
+    seen = [SeenRelease(Release.parse(run["conf"]["streams"][0]), triggered=run["trigger_run_id"]) for run in triggered]
     record_seen(seen, get_settings().database_url)
 
 

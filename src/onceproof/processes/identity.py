@@ -7,7 +7,7 @@ import psutil
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def started_at(pid: int) -> float:
+def read_start(pid: int) -> float:
     """When a process started, in seconds since the machine did: it stays the same if the clock is set.
 
     Raises:
@@ -29,6 +29,6 @@ def is_alive(pid: int, started: float, boot: str | None = None) -> bool:
     if boot is not None and boot != boot_id():
         return False
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and abs(started_at(pid) - started) < 1
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and abs(read_start(pid) - started) < 1
     except psutil.NoSuchProcess:
         return False

@@ -14,7 +14,7 @@ import psutil
 
 from onceproof.model.cell import MARK
 from onceproof.model.json_file import read_json, write_json
-from onceproof.processes.identity import boot_id, is_alive, started_at
+from onceproof.processes.identity import boot_id, is_alive, read_start
 from onceproof.processes.process import REAPER
 from onceproof.processes.reaper import BELOW, TWICE
 
@@ -22,7 +22,7 @@ OWNER, OWNER_STARTED = "ONCEPROOF_OWNER_PID", "ONCEPROOF_OWNER_STARTED"  # in th
 ROUNDS = 5  # of killing: what is killed may have started others meanwhile
 
 
-def marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
+def find_marked(folder: Path) -> Iterator[tuple[psutil.Process, Path]]:
     """Our processes that bear a mark below `folder`, with the marked folder, but not their reapers."""
     prefix = f"-D{MARK}.mark="
     for process in psutil.process_iter(["cmdline"]):
@@ -58,8 +58,8 @@ def note_session(home: Path, leader: int) -> None:
     """Write down that this process is responsible for a session, by the process that leads it."""
     file = sessions_file(home)
     known = read_json(file)["sessions"] if file.exists() else []
-    owner = {"pid": os.getpid(), "started": started_at(os.getpid()), "boot": boot_id()}
-    write_json(file, {"owner": owner, "sessions": [*known, {"leader": leader, "started": started_at(leader)}]})
+    owner = {"pid": os.getpid(), "started": read_start(os.getpid()), "boot": boot_id()}
+    write_json(file, {"owner": owner, "sessions": [*known, {"leader": leader, "started": read_start(leader)}]})
 
 
 def sessions_file(home: Path) -> Path:
@@ -116,6 +116,6 @@ def _sessions_without_owner(home: Path) -> set[int]:
 def _may_still_be(leader: int, started: float) -> bool:
     """Whether no other process has the id of a session's leader: none can, as long as a process is in the session."""
     try:
-        return abs(started_at(leader) - started) < 1
+        return abs(read_start(leader) - started) < 1
     except psutil.NoSuchProcess:
         return True

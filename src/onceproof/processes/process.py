@@ -16,7 +16,7 @@ import psutil
 from onceproof.model.errors import HarnessError
 from onceproof.processes.cpu import CpuTime, cpu_time
 from onceproof.processes.environment import without_credentials
-from onceproof.processes.identity import boot_id, is_alive, started_at
+from onceproof.processes.identity import boot_id, is_alive, read_start
 from onceproof.processes.reaper import TWICE
 
 WIDTH = 300  # of a log's line in an error; the log has the rest
@@ -115,11 +115,11 @@ class Process:
         if not self.alive():
             return
         self.ask_to_end()
-        if not self._ended_within(timeout):
+        if not self._await_end(timeout):
             self.kill()
-            self._ended_within(timeout)
+            self._await_end(timeout)
 
-    def _ended_within(self, timeout: float) -> bool:
+    def _await_end(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
         while self.alive():
             if time.monotonic() > deadline:
@@ -164,7 +164,7 @@ def spawn(
             )
     except OSError as error:
         raise HarnessError(f"{argv[0]} could not be started, log {log}: {error.strerror}.") from error
-    return Process(popen.pid, started_at(popen.pid), log, popen, boot_id())
+    return Process(popen.pid, read_start(popen.pid), log, popen, boot_id())
 
 
 def tail(log: Path, lines: int = 5) -> str:

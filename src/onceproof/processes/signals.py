@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def ended_by_sigterm() -> Iterator[None]:
+def end_by_sigterm() -> Iterator[None]:
     """Let SIGTERM end the work as Ctrl-C would, so that `finally` clauses run.
 
     When a user marks a task failed, Airflow sends SIGTERM, calls `on_kill` and, 5 s later, kills.

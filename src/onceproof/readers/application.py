@@ -48,9 +48,9 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
         facts: `exactly_once`; `ended` as for `readers.queries`.
     """
     inputs, outputs = (
-        [record for role in declared_as(plays, roles) for record in topics[role]] for plays in ("input", "output")
+        [record for role in select_declared(plays, roles) for record in topics[role]] for plays in ("input", "output")
     )
-    asked = [role.removeprefix(f"{ANSWERS}-") for role in declared_as(ANSWERS, roles)]
+    asked = [role.removeprefix(f"{ANSWERS}-") for role in select_declared(ANSWERS, roles)]
     comparisons = [
         *compare_outputs(roles, topics, facts).values(),
         *(
@@ -64,10 +64,10 @@ def check_application(roles: Mapping[str, TopicPlan], topics: Topics, facts: Fac
             for store in asked
         ),
     ]
-    return findings_of(inputs, outputs, witnessed_once(chain.from_iterable(comparisons)))
+    return findings_of(inputs, outputs, witness_once(chain.from_iterable(comparisons)))
 
 
-def witnessed_once(comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
+def witness_once(comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
     """The same comparisons, where what breaks several promises in the same way at the same place is one witness."""
     seen: set[tuple[str, int | None, str]] = set()
     for comparison in comparisons:
@@ -77,7 +77,7 @@ def witnessed_once(comparisons: Iterable[Comparison]) -> Iterator[Comparison]:
             seen.add(found)
 
 
-def declared_as(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:
+def select_declared(plays: str, roles: Mapping[str, TopicPlan]) -> dict[str, Declared]:
     """The declarations of the topics that play `input`, or `output`, by role."""
     return {role: topic.declared for role, topic in roles.items() if topic.declared and topic.declared.plays == plays}
 
@@ -86,7 +86,7 @@ def compare_outputs(roles: Mapping[str, TopicPlan], topics: Topics, facts: Facts
     """The comparisons of each output, by role; arguments as of `check_application`."""
     return {
         role: compare_output(role, declared, topics, at_least=not facts["exactly_once"])
-        for role, declared in declared_as("output", roles).items()
+        for role, declared in select_declared("output", roles).items()
     }
 
 
@@ -282,7 +282,7 @@ def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[
             return level, ()
         if declared.value == "json":
             fields = _differing_fields(*seen)
-            masked = [{key: [_masked(v, fields) for v in values] for key, values in run.items()} for run in seen]
+            masked = [{key: [_mask(v, fields) for v in values] for key, values in run.items()} for run in seen]
             if fields and _same(*masked):
                 return level, tuple(sorted(fields))
     return "keys" if runs[0].keys() == runs[1].keys() else "nothing", ()
@@ -311,7 +311,7 @@ def _same(first: Raws, second: Raws) -> bool:
     return all(Counter(first[key]) == Counter(second[key]) for key in first)
 
 
-def _masked(value: bytes | None, fields: Collection[str]) -> bytes | None:
+def _mask(value: bytes | None, fields: Collection[str]) -> bytes | None:
     return None if value is None else without(value, fields)
 
 

@@ -10,13 +10,13 @@ from onceproof.readers import enumerator
 from onceproof.readers.answers import DELETE, FALSE, TRUE, compare_answers, compare_published
 from onceproof.readers.comparisons import as_number, findings_of
 from onceproof.readers.contents import (
-    Log,
+    LogCheck,
     compare_contents,
     first_of_key,
+    leave_unjudged,
     put_or_delete,
-    skipped,
-    taken,
-    unjudged,
+    select_skipped,
+    select_taken,
     version,
 )
 from onceproof.readers.deliveries import compare_deliveries
@@ -35,12 +35,12 @@ from onceproof.readers.windows import compare_windows
 DEAD_LETTERS = "dead-letters"  # a topology, a role and a promise
 
 
-def _contents(logs: Sequence[Log], topics: Topics, facts: Facts) -> Iterator[Comparison]:
+def _contents(logs: Sequence[LogCheck], topics: Topics, facts: Facts) -> Iterator[Comparison]:
     exactly_once = bool(facts.get("exactly_once", 1))
     return chain.from_iterable(compare_contents(log, topics, exactly_once=exactly_once) for log in logs)
 
 
-def _cached(facts: Facts) -> bool:
+def _is_cached(facts: Facts) -> bool:
     return bool(facts.get("cached", 1))
 
 
@@ -56,11 +56,23 @@ def check_enumerator(topics: Topics, facts: Facts) -> Findings:
     for store in ("counter", "ids"):
         findings.add(list(compare_state(store, topics, facts)))
     logs = [  # IDs are judged by `identities`, what the stores lack by `counters`
-        Log("output-order", "output", expected=unjudged, observed=unjudged, counted=True),
-        Log("changelog", "ids-changelog", first_of_key, unjudged, unjudged, folded=_cached(facts), counted=True),
+        LogCheck("output-order", "output", expected=leave_unjudged, observed=leave_unjudged, counted=True),
+        LogCheck(
+            "changelog",
+            "ids-changelog",
+            first_of_key,
+            leave_unjudged,
+            leave_unjudged,
+            folded=_is_cached(facts),
+            counted=True,
+        ),
     ]
-    if not _cached(facts):
-        logs.append(Log("changelog", "counter-changelog", first_of_key, unjudged, unjudged, key=0, counted=True))
+    if not _is_cached(facts):
+        logs.append(
+            LogCheck(
+                "changelog", "counter-changelog", first_of_key, leave_unjudged, leave_unjudged, key=0, counted=True
+            )
+        )
     findings.add(list(_contents(logs, topics, facts)))
     return findings
 
@@ -79,11 +91,11 @@ def check_counting(topics: Topics, facts: Facts) -> Findings:
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
         *_contents(
             [  # what was found is judged by `reads`
-                Log("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
-                Log(
+                LogCheck("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
+                LogCheck(
                     "changelog",
                     "last-changelog",
-                    folded=_cached(facts),
+                    folded=_is_cached(facts),
                     beside="output",
                     history=True,
                 ),
@@ -117,7 +129,7 @@ def check_copy(topics: Topics, facts: Facts) -> Findings:
     inputs, outputs = topics["input"], topics["output"]
     comparisons = [
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
-        *_contents([Log("output-order", "output", counted=True)], topics, facts),
+        *_contents([LogCheck("output-order", "output", counted=True)], topics, facts),
     ]
     return findings_of(inputs, outputs, comparisons)
 
@@ -130,9 +142,9 @@ def check_dead_letters(topics: Topics, facts: Facts) -> Findings:
         topics: `input` (poison has a value below 0), `output`, `dead-letters`.
         facts: `exactly_once`; `queue` is 1 if there is a dead letter queue.
     """
-    logs = [Log("skipping", "output", taken)]
+    logs = [LogCheck("skipping", "output", select_taken)]
     if facts.get("queue"):
-        logs.append(Log(DEAD_LETTERS, DEAD_LETTERS, skipped, handled=True))
+        logs.append(LogCheck(DEAD_LETTERS, DEAD_LETTERS, select_skipped, handled=True))
     return findings_of(topics["input"], topics["output"], _contents(logs, topics, facts))
 
 
@@ -149,12 +161,12 @@ def check_dedup(topics: Topics, facts: Facts) -> Findings:
         *(compare_state("seen", topics, facts) if "seen_end" in facts else ()),
         *_contents(
             [
-                Log("output-order", "output", first_of_key, counted=True),
-                Log(
+                LogCheck("output-order", "output", first_of_key, counted=True),
+                LogCheck(
                     "changelog",
                     "seen-changelog",
                     first_of_key,
-                    folded=_cached(facts),
+                    folded=_is_cached(facts),
                     beside="output",
                     punctuated=bool(facts.get("punctuated")),
                     history=True,
@@ -179,7 +191,7 @@ def check_values(topics: Topics, facts: Facts) -> Findings:
     comparisons = [
         *compare_deliveries(inputs, changelog, role=role, at_least=not facts["exactly_once"]),
         *compare_transactions(role, changelog, topics[f"{role}-all"]),
-        *_contents([Log("changelog", role, folded=_cached(facts), counted=True, history=True)], topics, facts),
+        *_contents([LogCheck("changelog", role, folded=_is_cached(facts), counted=True, history=True)], topics, facts),
     ]
     return findings_of(inputs, changelog, comparisons)
 
@@ -197,22 +209,22 @@ def check_deleter(topics: Topics, facts: Facts) -> Findings:
     if not facts["downstream"] and "output_end" in facts:  # else the drive failed before the kill
         comparisons += compare_published(inputs, outputs, topics["records-changelog"], facts)
     logs = [
-        Log("output-order", "output", _deletes, lambda _: TRUE, _answered, counted=True),
-        _puts_and_deletes(folded=_cached(facts) or bool(facts["downstream"])),
+        LogCheck("output-order", "output", _deletes, lambda _: TRUE, _read_answer, counted=True),
+        _puts_and_deletes(folded=_is_cached(facts) or bool(facts["downstream"])),
     ]
     return findings_of(inputs, outputs, [*comparisons, *_contents(logs, topics, facts)])
 
 
-def _puts_and_deletes(*, folded: bool) -> Log:
+def _puts_and_deletes(*, folded: bool) -> LogCheck:
     """The changelog of a store into which the input puts, and from which it deletes."""
-    return Log("changelog", "records-changelog", expected=put_or_delete, folded=folded, history=True)
+    return LogCheck("changelog", "records-changelog", expected=put_or_delete, folded=folded, history=True)
 
 
 def _deletes(inputs: Sequence[Record]) -> Iterator[Record]:
     return (record for record in inputs if record[3] == DELETE)
 
 
-def _answered(value: int | None) -> int | None:
+def _read_answer(value: int | None) -> int | None:
     """`answers` judges whether an answer is right; one other than true and false is wrong."""
     return TRUE if value in (TRUE, FALSE) else value
 
@@ -228,7 +240,7 @@ def check_global_join(topics: Topics, facts: Facts) -> Findings:
     replay = partial(with_entries, added=facts.get("added", 0))
     comparisons = [
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
-        *_contents([Log("output-order", "output", replay, counted=True)], topics, facts),
+        *_contents([LogCheck("output-order", "output", replay, counted=True)], topics, facts),
     ]
     return findings_of(inputs, outputs, comparisons)
 
@@ -242,8 +254,8 @@ def check_as_of_join(topics: Topics, facts: Facts) -> Findings:
     """
     inputs, outputs = topics["input"], topics["output"]
     logs = [
-        Log("output-order", "output", partial(as_of, retention=facts.get("retention", 0)), counted=True),
-        Log("changelog", "versions-changelog", changes_of, expected=version),
+        LogCheck("output-order", "output", partial(as_of, retention=facts.get("retention", 0)), counted=True),
+        LogCheck("changelog", "versions-changelog", changes_of, expected=version),
     ]
     comparisons = [
         *compare_deliveries(inputs, outputs, at_least=not facts["exactly_once"]),
@@ -259,7 +271,7 @@ def check_grouped_table(topics: Topics, facts: Facts) -> Findings:
         topics: `input`, `output`.
         facts: `exactly_once`.
     """
-    sums = Log("grouped", "output", sums_of_groups, folded=True)
+    sums = LogCheck("grouped", "output", sums_of_groups, folded=True)
     return findings_of(topics["input"], topics["output"], _contents([sums], topics, facts))
 
 
@@ -272,8 +284,8 @@ def check_scans(topics: Topics, facts: Facts) -> Findings:
     """
     inputs, outputs = topics["input"], topics["output"]
     logs = [  # what was found is judged by `scans`
-        Log("output-order", "output", _deletes, unjudged, unjudged, counted=True),
-        _puts_and_deletes(folded=_cached(facts)),
+        LogCheck("output-order", "output", _deletes, leave_unjudged, leave_unjudged, counted=True),
+        _puts_and_deletes(folded=_is_cached(facts)),
     ]
     return findings_of(inputs, outputs, [*compare_scans(inputs, outputs, facts), *_contents(logs, topics, facts)])
 
@@ -286,7 +298,7 @@ def check_foreign_key_join(topics: Topics, facts: Facts) -> Findings:
         facts: `exactly_once`; `join`, 0 inner, 1 left.
     """
     replay = partial(by_foreign_key, outer=bool(facts.get("join")))
-    results = Log("joined", "output", replay, observed=lambda result: result or None, folded=True)
+    results = LogCheck("joined", "output", replay, observed=lambda result: result or None, folded=True)
     return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
 
 
@@ -298,7 +310,7 @@ def check_table_join(topics: Topics, facts: Facts) -> Findings:
         facts: `exactly_once`; `join`, 0 inner, 1 left, 2 outer.
     """
     replay = partial(by_key, join=facts.get("join", 0))
-    results = Log("joined", "output", replay, _there, _there, folded=True)
+    results = LogCheck("joined", "output", replay, _there, _there, folded=True)
     return findings_of(topics["input"], topics["output"], _contents([results], topics, facts))
 
 
@@ -327,8 +339,8 @@ def check_outbox(topics: Topics, facts: Facts) -> Findings:
     """
     inputs, outputs = topics["input"], topics["output"]
     logs = [  # which records are emitted is judged by `punctuations`
-        Log("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
-        Log("changelog", BUFFER, puts=True),
+        LogCheck("output-order", "output", observed=lambda pair: as_number(pair) >> 32, counted=True),
+        LogCheck("changelog", BUFFER, puts=True),
     ]
     # If the drive failed at once, nothing is known about the punctuations.
     punctuated = compare_punctuations(inputs, outputs, topics[BUFFER], facts) if "clock" in facts else ()

@@ -39,17 +39,17 @@ def first_of_key(inputs: Sequence[Record]) -> Iterator[Record]:
             yield record
 
 
-def taken(inputs: Sequence[Record]) -> Iterator[Record]:
+def select_taken(inputs: Sequence[Record]) -> Iterator[Record]:
     """Each record with a value from 0 on; the others are poison, which is skipped."""
     return (record for record in inputs if as_number(record[3]) >= 0)
 
 
-def skipped(inputs: Sequence[Record]) -> Iterator[Record]:
+def select_skipped(inputs: Sequence[Record]) -> Iterator[Record]:
     """Each record of poison."""
     return (record for record in inputs if as_number(record[3]) < 0)
 
 
-def unjudged(_value: int | None) -> int | None:
+def leave_unjudged(_value: int | None) -> int | None:
     """For a value that another promise judges."""
     return 0
 
@@ -70,7 +70,7 @@ def version(value: int | None) -> int | None:
 
 
 @dataclass(frozen=True)
-class Log:
+class LogCheck:
     """The records of the topic of a role, as a function of the input's order.
 
     Attributes:
@@ -105,7 +105,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Cause:
+class InputCause:
     """An input record, and what it gives: key, value as it is compared, and the rest (timestamp, headers)."""
 
     source: Record
@@ -118,7 +118,7 @@ class Cause:
         return tuple(self.source[4:])
 
 
-def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterator[Comparison]:
+def compare_contents(log: LogCheck, topics: Topics, *, exactly_once: bool) -> Iterator[Comparison]:
     """The content of a topic, compared with what the replay of the input says: first all records together, then those
     that are not as they must be.
 
@@ -137,19 +137,19 @@ def compare_contents(log: Log, topics: Topics, *, exactly_once: bool) -> Iterato
     alike = _alike(log, given, written)  # as a rule, and quick to see
     if alike and not has_history:
         return
-    causes = [Cause(r, r[2] if log.key is None else log.key, log.expected(r[3])) for r in given]
-    compare = _folded if log.folded else _numbered if exactly_once else _repeated
+    causes = [InputCause(r, r[2] if log.key is None else log.key, log.expected(r[3])) for r in given]
+    compare = _compare_folded if log.folded else _compare_numbered if exactly_once else _compare_repeated
     breaches = [] if alike else compare(log, causes, written)
     if has_history:
         texts = {breach.key for breach in breaches}
-        breaches += [b for b in _strayed(log, causes, written, exactly_once=exactly_once) if b.key not in texts]
+        breaches += [b for b in _find_strayed(log, causes, written, exactly_once=exactly_once) if b.key not in texts]
     if log.beside is not None:
         there, wanted = Counter(record[2] for record in topics[log.beside]), Counter(cause.key for cause in causes)
         breaches = [b for b in breaches if b.anomaly != "lost-record" or there[b.key] >= wanted[b.key]]
     yield from breaches
 
 
-def _alike(log: Log, given: Sequence[Record], written: Sequence[Record]) -> bool:
+def _alike(log: LogCheck, given: Sequence[Record], written: Sequence[Record]) -> bool:
     """Whether everything is as it must be, record by record; of a log that is folded, key by key."""
     expected, observed, key_of = log.expected, log.observed, log.key
     if log.folded:
@@ -165,46 +165,46 @@ def _alike(log: Log, given: Sequence[Record], written: Sequence[Record]) -> bool
 Breaches = list[Comparison]
 
 
-def _numbered(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
+def _compare_numbered(log: LogCheck, causes: Sequence[InputCause], written: Sequence[Record]) -> Breaches:
     """Under exactly-once: the n-th record of a key is what its n-th cause gives."""
     scope = (lambda key, partition: (key, partition)) if log.key is not None else (lambda key, _: key)
-    wanted: dict[Hashable, list[Cause]] = defaultdict(list)
+    wanted: dict[Hashable, list[InputCause]] = defaultdict(list)
     found: dict[Hashable, list[Record]] = defaultdict(list)
     for cause in causes:
         wanted[scope(cause.key, cause.source[0])].append(cause)
     for record in written:
         found[scope(record[2], record[0])].append(record)
     breaches: Breaches = []
-    matched: list[tuple[Record, Cause]] = []
+    matched: list[tuple[Record, InputCause]] = []
     for key in wanted.keys() | found.keys():
         of_key, there = wanted.get(key, []), found.get(key, [])
         if len(of_key) != len(there):
-            breaches += _miscounted(log, of_key, there)
+            breaches += _find_miscounted(log, of_key, there)
             continue
         for record, cause in zip(there, of_key, strict=True):
             breach = _differs(log, record, cause)
             breaches += breach
             if not breach or breach[0].anomaly != "wrong-partition":
                 matched.append((record, cause))
-    before: dict[int, Cause] = {}
+    before: dict[int, InputCause] = {}
     for record, cause in sorted(matched, key=lambda pair: by_place(pair[0])):
         earlier = before.get(record[0])
         if earlier is not None and cause.source[1] < earlier.source[1]:
-            breaches.append(_disordered(log, record, cause, earlier.source[1]))
+            breaches.append(_compare_disordered(log, record, cause, earlier.source[1]))
         before[record[0]] = cause
     return breaches
 
 
-def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
+def _compare_repeated(log: LogCheck, causes: Sequence[InputCause], written: Sequence[Record]) -> Breaches:
     """Under at-least-once: what was written continues what is there, or repeats some of it."""
-    of_key: dict[int | None, Cause] = {}
-    of_value: dict[Hashable, Cause] = {}
+    of_key: dict[int | None, InputCause] = {}
+    of_value: dict[Hashable, InputCause] = {}
     for cause in causes:
         of_key.setdefault(cause.key, cause)
         of_value[cause.key, cause.value] = cause
     breaches: Breaches = []
     misvalued: set[int | None] = set()
-    matched: list[tuple[Record, Cause]] = []
+    matched: list[tuple[Record, InputCause]] = []
     for record in written:
         meant = of_value.get((record[2], log.observed(record[3])))
         if meant is None:
@@ -213,7 +213,7 @@ def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> B
                 misvalued.add(record[2])
                 breaches.append(_wrong_value(log, record, known))
             elif not log.counted:
-                breaches.append(_unexpected(log, record))
+                breaches.append(_compare_unexpected(log, record))
             continue
         breach = _differs(log, record, meant)
         breaches += breach
@@ -231,19 +231,19 @@ def _repeated(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> B
         last = reached.get(partition)
         numbers = places[partition]
         if numbers[offset] > (0 if last is None else numbers[last] + 1):
-            breaches.append(_disordered(log, record, cause, last))
+            breaches.append(_compare_disordered(log, record, cause, last))
         reached[partition] = offset if last is None else max(last, offset)
     shown = {(record[2], log.observed(record[3])) for record in written}
-    lost: dict[int | None, list[Cause]] = defaultdict(list)
+    lost: dict[int | None, list[InputCause]] = defaultdict(list)
     for cause in causes:
         if (cause.key, cause.value) not in shown and cause.key not in misvalued:
             lost[cause.key].append(cause)
     if not log.counted:
-        breaches += [_lost(log, found, found[0].source, 0) for found in lost.values()]
+        breaches += [_compare_lost(log, found, found[0].source, 0) for found in lost.values()]
     return breaches
 
 
-def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Breaches:
+def _compare_folded(log: LogCheck, causes: Sequence[InputCause], written: Sequence[Record]) -> Breaches:
     """The tables that both add up to, key by key; a tombstone deletes."""
     wanted = {cause.key: cause for cause in causes}
     found = {record[2]: record for record in written}
@@ -257,14 +257,14 @@ def _folded(log: Log, causes: Sequence[Cause], written: Sequence[Record]) -> Bre
         elif log.counted:
             continue
         elif cause is not None and is_wanted:
-            breaches.append(_lost(log, [cause], cause.source, 0))
+            breaches.append(_compare_lost(log, [cause], cause.source, 0))
         elif record is not None and is_there:
-            breaches.append(_unexpected(log, record))
+            breaches.append(_compare_unexpected(log, record))
     return breaches
 
 
-def _strayed(
-    log: Log, causes: Sequence[Cause], written: Sequence[Record], *, exactly_once: bool
+def _find_strayed(
+    log: LogCheck, causes: Sequence[InputCause], written: Sequence[Record], *, exactly_once: bool
 ) -> Iterator[Comparison]:
     """The records that no input of their key gives, and, under exactly-once, those that stand behind a later one.
 
@@ -273,7 +273,7 @@ def _strayed(
     """
     first: dict[Hashable, Record] = {}
     last: dict[Hashable, Record] = {}
-    of_value: dict[Hashable, list[Cause]] = defaultdict(list)  # by key and value
+    of_value: dict[Hashable, list[InputCause]] = defaultdict(list)  # by key and value
     for cause in causes:
         gives = (cause.key, cause.value, cause.rest)
         first.setdefault(gives, cause.source)
@@ -304,38 +304,38 @@ def _strayed(
             reached[key] = first[given]
 
 
-def _miscounted(log: Log, wanted: Sequence[Cause], found: Sequence[Record]) -> Breaches:
+def _find_miscounted(log: LogCheck, wanted: Sequence[InputCause], found: Sequence[Record]) -> Breaches:
     """A key with fewer or more records than it should have; nothing if another promise reports it."""
     if log.counted:
         return []
     if len(found) < len(wanted):
-        return [_lost(log, wanted, wanted[0].source, len(found))]
+        return [_compare_lost(log, wanted, wanted[0].source, len(found))]
     if not wanted:
-        return [_unexpected(log, found[-1])]
+        return [_compare_unexpected(log, found[-1])]
     p, offset, key = found[-1][:3]
     place = str(Place(log.role, p, offset))
     texts = records_text(len(wanted)), records_text(len(found))
     return [_breach(log, "duplicate-output", p, key, place, *texts)]
 
 
-def _lost(log: Log, wanted: Sequence[Cause], first: Record, found: int) -> Comparison:
+def _compare_lost(log: LogCheck, wanted: Sequence[InputCause], first: Record, found: int) -> Comparison:
     place = str(Place("input", first[0], first[1]))
     texts = f"{records_text(len(wanted))} in {log.role}", records_text(found)
     return _breach(log, "lost-record", first[0], wanted[0].key, place, *texts)
 
 
-def _unexpected(log: Log, record: Record) -> Comparison:
+def _compare_unexpected(log: LogCheck, record: Record) -> Comparison:
     p, offset, key, value = record[:4]
     return _breach(log, "unexpected-record", p, key, str(Place(log.role, p, offset)), "nothing", value_text(value))
 
 
-def _wrong_value(log: Log, record: Record, cause: Cause) -> Comparison:
+def _wrong_value(log: LogCheck, record: Record, cause: InputCause) -> Comparison:
     p, offset, key, value = record[:4]
     texts = value_text(cause.value), value_text(log.observed(value))
     return _breach(log, "wrong-value", p, key, str(Place(log.role, p, offset)), *texts)
 
 
-def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
+def _differs(log: LogCheck, record: Record, cause: InputCause) -> Breaches:
     """How a record differs from what its cause gives: the first of partition, value, timestamp, headers."""
     p, offset, key, value = record[:4]
     if p != cause.source[0]:
@@ -351,7 +351,7 @@ def _differs(log: Log, record: Record, cause: Cause) -> Breaches:
     return [_breach(log, anomaly, p, key, str(Place(log.role, p, offset)), *texts)]
 
 
-def _disordered(log: Log, record: Record, cause: Cause, last: int | None) -> Comparison:
+def _compare_disordered(log: LogCheck, record: Record, cause: InputCause, last: int | None) -> Comparison:
     """A record that does not follow the one before, whose cause is at the offset `last`."""
     p, offset, key = record[:3]
     behind = f"of a record behind {Place('input', p, last)}" if last is not None else "of the first record"
@@ -360,6 +360,6 @@ def _disordered(log: Log, record: Record, cause: Cause, last: int | None) -> Com
 
 
 def _breach(
-    log: Log, anomaly: str, partition: int, key: int | None, place: str, expected: str, observed: str
+    log: LogCheck, anomaly: str, partition: int, key: int | None, place: str, expected: str, observed: str
 ) -> Comparison:
     return Comparison(log.promise, anomaly, partition, key, place, expected, observed, comparisons=0)

@@ -17,7 +17,7 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.files import StorePlan
 from onceproof.model.place import Place
 from onceproof.model.record import Record, Topics
-from onceproof.model.run_folder import Dump
+from onceproof.model.run_folder import StoreDump
 from onceproof.readers.comparisons import as_number, by_place
 
 # Hexadecimal digits of a key of a changelog, from its end: what stores do not show, and where the time stands.
@@ -28,7 +28,7 @@ WRONG_HEADERS = "wrong-entry-headers"
 DELETED = "deleted"  # in place of a value: from this time on a versioned store has none
 
 
-class Entry(NamedTuple):
+class StoreEntry(NamedTuple):
     """A value, its timestamp and its headers; None where the store keeps none."""
 
     value: str
@@ -36,15 +36,17 @@ class Entry(NamedTuple):
     headers: str | None = None
 
 
-class Known(NamedTuple):
+class KnownEntries(NamedTuple):
     """The entries of a key in the changelog; the key is as the store shows it, and may have several."""
 
-    due: list[Entry]
+    due: list[StoreEntry]
     last: Record  # tombstones included
     kept: bool  # whether the store must still have it
 
 
-def compare_entries(dumps: Sequence[Dump], topics: Topics, stores: Mapping[str, StorePlan]) -> Iterator[Comparison]:
+def compare_entries(
+    dumps: Sequence[StoreDump], topics: Topics, stores: Mapping[str, StorePlan]
+) -> Iterator[Comparison]:
     """One comparison for each store that holds what it must, and one for each key in which another differs.
 
     Args:
@@ -57,24 +59,24 @@ def compare_entries(dumps: Sequence[Dump], topics: Topics, stores: Mapping[str, 
         changelog = sorted((r for r in topics[role] if r.partition == partition), key=by_place)
         for dump in of_store:
             before = [record for record in changelog if record.offset < dump.offset]
-            held: dict[str, list[Entry]] = defaultdict(list)
+            held: dict[str, list[StoreEntry]] = defaultdict(list)
             for key, value, timestamp, headers in dump.byte_entries():
-                held[key].append(Entry(value, timestamp, headers))
+                held[key].append(StoreEntry(value, timestamp, headers))
             if stores[role].form == "versions":
                 begin = max((r.timestamp for r in before), default=0) - stores[role].retention
                 known = _versions(before, stores[role].retention, begin)
                 held = {key: _history(versions, begin) for key, versions in held.items()}
             else:
                 held = {key: sorted(entries) for key, entries in held.items()}
-                known = _known(before, stores[role])
+                known = _fold_known(before, stores[role])
             yield from _compare(dump, known, held, KEYS.get(stores[role].form, 0))
 
 
-def _place(dump: Dump) -> tuple[str, int]:
+def _place(dump: StoreDump) -> tuple[str, int]:
     return dump.store, dump.partition
 
 
-def _known(records: Sequence[Record], store: StorePlan) -> dict[str, Known]:
+def _fold_known(records: Sequence[Record], store: StorePlan) -> dict[str, KnownEntries]:
     """The content of a changelog, by the key as the store shows it."""
     last: dict[str, Record] = {record.entry.partition(",")[0]: record for record in records}
     times = {key: int(key[TIMES[store.form]], 16) if store.form in TIMES else 0 for key in last}
@@ -85,38 +87,40 @@ def _known(records: Sequence[Record], store: StorePlan) -> dict[str, Known]:
     known = {}
     for shown, keys in of_key.items():
         all_ = [last[key] for key in keys]
-        due = [Entry(r.entry.partition(",")[2], r.timestamp, r.headers) for r in all_ if "," in r.entry]
+        due = [StoreEntry(r.entry.partition(",")[2], r.timestamp, r.headers) for r in all_ if "," in r.entry]
         kept = not store.retention or times[keys[0]] > youngest - store.retention
-        known[shown] = Known(sorted(due), max(all_, key=by_place), kept)
+        known[shown] = KnownEntries(sorted(due), max(all_, key=by_place), kept)
     return known
 
 
-def _versions(records: Sequence[Record], retention: int, begin: int) -> dict[str, Known]:
+def _versions(records: Sequence[Record], retention: int, begin: int) -> dict[str, KnownEntries]:
     """The versions of each key that are due in a history that goes back to `begin`, in ms."""
-    put: dict[str, list[Entry]] = defaultdict(list)
+    put: dict[str, list[StoreEntry]] = defaultdict(list)
     last: dict[str, Record] = {}
     youngest = 0
     for record in records:
         key, _, value = record.entry.partition(",")
         last[key] = record
         if record.timestamp >= youngest - retention:
-            put[key].append(Entry(value, record.timestamp))
+            put[key].append(StoreEntry(value, record.timestamp))
             youngest = max(youngest, record.timestamp)
-    return {key: Known(_history(put[key], begin), record, kept=True) for key, record in last.items()}
+    return {key: KnownEntries(_history(put[key], begin), record, kept=True) for key, record in last.items()}
 
 
-def _history(versions: Sequence[Entry], begin: int) -> list[Entry]:
+def _history(versions: Sequence[StoreEntry], begin: int) -> list[StoreEntry]:
     """The versions that can be seen since `begin`, in order of time; `versions` are in the order of the puts."""
     by_time = sorted({as_number(version.timestamp): version.value for version in versions}.items())
     ended = sum(time <= begin for time, _ in by_time) - 1
-    history: list[Entry] = []
+    history: list[StoreEntry] = []
     for time, value in by_time[max(ended, 0) :]:
         if value or (history and history[-1][0] != DELETED):  # only what was there can be deleted
-            history.append(Entry(value or DELETED, time))
+            history.append(StoreEntry(value or DELETED, time))
     return history
 
 
-def _compare(dump: Dump, known: Mapping[str, Known], held: Mapping[str, list[Entry]], at: int) -> Iterator[Comparison]:
+def _compare(
+    dump: StoreDump, known: Mapping[str, KnownEntries], held: Mapping[str, list[StoreEntry]], at: int
+) -> Iterator[Comparison]:
     wrong = False
     for key in known.keys() | held.keys():
         there, said = held.get(key, []), known.get(key)
@@ -135,7 +139,7 @@ def _compare(dump: Dump, known: Mapping[str, Known], held: Mapping[str, list[Ent
         yield Comparison("entries", None, dump.partition, None, dump.title, entries, entries)
 
 
-def _anomaly(held: Sequence[Entry], known: Known | None) -> str | None:
+def _anomaly(held: Sequence[StoreEntry], known: KnownEntries | None) -> str | None:
     due = known.due if known else []
     values, due_values = [entry.value for entry in held], [entry.value for entry in due]
     if values == due_values:
@@ -152,12 +156,12 @@ def _differ(held: Sequence[object], due: Sequence[object]) -> bool:
     return None not in held and held != due
 
 
-def _text(entries: Sequence[Entry]) -> str:
+def _text(entries: Sequence[StoreEntry]) -> str:
     """Entries in words."""
     texts = (e.value if e.timestamp is None else f"{e.value} at {e.timestamp}" for e in entries)
     return " and ".join(texts) or "nothing"
 
 
-def _with_headers(entries: Sequence[Entry]) -> str:
+def _with_headers(entries: Sequence[StoreEntry]) -> str:
     """Values and their headers in words."""
     return " and ".join(f"{e.value} with {e.headers or 'no header'}" for e in entries)

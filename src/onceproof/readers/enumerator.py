@@ -68,12 +68,12 @@ def _place(role: str, place: tuple[int, int]) -> str:
     return str(Place(role, *place))
 
 
-def _listed(numbers: Sequence[Any]) -> str:
+def _join_numbers(numbers: Sequence[Any]) -> str:
     return ", ".join(str(number) for number in numbers)
 
 
 def _duplicate_ids(first: Places) -> Iterator[Witness]:
-    for number, keys in _grouped(first, by=1).items():
+    for number, keys in _group(first, by=1).items():
         places = sorted(keys)[:5]
         yield Witness(
             "duplicate-id",
@@ -82,20 +82,20 @@ def _duplicate_ids(first: Places) -> Iterator[Witness]:
             (number,),
             tuple(_place("output", place) for place, _ in places),
             "one key",
-            f"{len(keys)} keys: {_listed([key for _, key in places])}",
+            f"{len(keys)} keys: {_join_numbers([key for _, key in places])}",
         )
 
 
 def _unstable_ids(first: Places) -> Iterator[Witness]:
-    for key, ids in _grouped(first, by=0).items():
+    for key, ids in _group(first, by=0).items():
         places = sorted(ids)
         numbers = tuple(number for _, number in places)
         offsets = tuple(_place("output", place) for place, _ in places)
-        observed = f"{len(ids)} IDs: {_listed(numbers)}"
+        observed = f"{len(ids)} IDs: {_join_numbers(numbers)}"
         yield Witness("unstable-id", places[0][0][0], key, numbers, offsets, "one ID", observed)
 
 
-def _grouped(first: Places, by: int) -> dict[Any, list[tuple[tuple[int, int], Any]]]:
+def _group(first: Places, by: int) -> dict[Any, list[tuple[tuple[int, int], Any]]]:
     """The other IDs of each key that has several (`by` 0), or keys of each ID (1), with their places."""
     counts = Counter(pair[by] for pair in first)
     several: dict[Any, list[tuple[tuple[int, int], Any]]] = defaultdict(list)

@@ -18,11 +18,11 @@ def decode_integer(data: bytes | None, size: int = 4) -> int | None:
     if data is None:
         return None
     if len(data) != size:
-        raise ValueError(f"has {len(data)} byte{'' if len(data) == 1 else 's'}, {_described(size)} was expected")
+        raise ValueError(f"has {len(data)} byte{'' if len(data) == 1 else 's'}, {_describe_size(size)} was expected")
     return int(struct.unpack_from(">q" if size == 8 else ">i", data)[0])
 
 
-def _described(size: int) -> str:
+def _describe_size(size: int) -> str:
     return {4: "a 4-byte integer", 8: "an 8-byte integer"}.get(size, f"a 4-byte integer padded to {size} bytes")
 
 
@@ -74,7 +74,7 @@ def decode_record(
         number = decode_key(key, keys, timestamp)
         name = "value"
         if value is None and not tombstones:
-            raise ValueError(f"is missing, {_described(value_bytes)} was expected")
+            raise ValueError(f"is missing, {_describe_size(value_bytes)} was expected")
         content = decode_integer(value, value_bytes)
     except ValueError as error:
         raise ValueError(f"the {name} {error}") from None

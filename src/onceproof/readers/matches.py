@@ -34,7 +34,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
             one, if it is not `window`; `exactly_once`: without it a result may come again; `ended` is 0 of a
             drive that failed, which may still owe results of records that are alone.
     """
-    wanted = dict(_given(inputs, facts))
+    wanted = dict(_find_given(inputs, facts))
     is_over = has_ended(facts)  # records that wait alone are looked for once a second, so what failed may owe some
     found: dict[Result, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
@@ -66,7 +66,7 @@ def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
         yield Comparison("matches", anomaly, last.partition, key, place, "nothing", _text(value))
 
 
-def _given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Given]]:
+def _find_given(inputs: Sequence[Record], facts: Facts) -> Iterator[tuple[Result, Given]]:
     """The results of each partition: its pairs, and those that are alone when their window has closed."""
     before = facts.get("before", facts["window"])
     of_key: dict[tuple[int, int | None], list[Record]] = defaultdict(list)

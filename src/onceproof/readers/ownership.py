@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Facts, Record
-from onceproof.model.segments import Entry
+from onceproof.model.segments import LogEntry
 from onceproof.readers.comparisons import as_number
 
 PROMISE = "ownership"
@@ -39,7 +39,7 @@ class Idle:
         return self.end - self.begin
 
 
-def longest_idle(positions: Iterable[Entry], inputs: Iterable[Record]) -> dict[int, Idle]:
+def longest_idle(positions: Iterable[LogEntry], inputs: Iterable[Record]) -> dict[int, Idle]:
     """The longest such time of each partition; of several the first.
 
     Args:
@@ -47,7 +47,7 @@ def longest_idle(positions: Iterable[Entry], inputs: Iterable[Record]) -> dict[i
         inputs: the records of the input.
     """
     sent = {(record.partition, record.offset): record.timestamp for record in inputs}
-    reached: dict[int, Entry] = {}
+    reached: dict[int, LogEntry] = {}
     longest: dict[int, Idle] = {}
     for entry in positions:
         partition, before = as_number(entry.of_partition), reached.get(as_number(entry.of_partition))
@@ -64,7 +64,7 @@ def longest_idle(positions: Iterable[Entry], inputs: Iterable[Record]) -> dict[i
     return longest
 
 
-def compare_ownership(positions: Sequence[Entry], inputs: Iterable[Record], facts: Facts) -> Iterator[Comparison]:
+def compare_ownership(positions: Sequence[LogEntry], inputs: Iterable[Record], facts: Facts) -> Iterator[Comparison]:
     """One comparison for each partition of the input; see `longest_idle`."""
     if (allowed := facts.get("idle")) is None:
         return

@@ -47,11 +47,11 @@ def compare_punctuations(
     found: dict[int | None, list[Record]] = defaultdict(list)
     for record in sorted(outputs, key=by_place):
         found[record.key].append(record)
-    before = _released_before(outputs, expected)
+    before = _find_released_before(outputs, expected)
     had = {partition: set(of_task) for partition, of_task in times.items()}
     for key, awaited in expected.items():
         known = had[awaited.source.partition] if by_stream_time else None
-        yield _compared(awaited, found.get(key, ()), known, before)
+        yield _compare(awaited, found.get(key, ()), known, before)
     for key in found.keys() - expected.keys():
         last = found[key][-1]
         yield _comparison("unexpected-record", "output", last, "nothing", records_text(len(found[key])))
@@ -77,22 +77,24 @@ def _last_due(times: Sequence[int], interval: int) -> int:
     return min(time for time in times if time >= multiple)
 
 
-def _released_at(record: Record, source: Record) -> int:
+def _read_release(record: Record, source: Record) -> int:
     return source.timestamp + (as_number(record.value) & WAITED)
 
 
-def _released_before(outputs: Sequence[Record], expected: Mapping[int | None, Expected]) -> dict[tuple[int, int], int]:
+def _find_released_before(
+    outputs: Sequence[Record], expected: Mapping[int | None, Expected]
+) -> dict[tuple[int, int], int]:
     """For each record of the output, by place, the latest punctuation that released one before it."""
     before, latest = dict[tuple[int, int], int](), dict[int, int]()
     for record in sorted(outputs, key=by_place):
         awaited = expected.get(record.key)
         if awaited and awaited.source.partition == record.partition:
             before[record.partition, record.offset] = latest.get(record.partition, 0)
-            latest[record.partition] = max(latest.get(record.partition, 0), _released_at(record, awaited.source))
+            latest[record.partition] = max(latest.get(record.partition, 0), _read_release(record, awaited.source))
     return before
 
 
-def _compared(
+def _compare(
     awaited: Expected, there: Sequence[Record], times: Collection[int] | None, before: Mapping[tuple[int, int], int]
 ) -> Comparison:
     """How a record was emitted; `times` are those of its task, None by the wall clock."""
@@ -103,7 +105,7 @@ def _compared(
     last = there[-1]
     if len(there) > 1:
         return _comparison("duplicate-output", "output", last, "1 record", records_text(len(there)))
-    at = _released_at(last, awaited.source)
+    at = _read_release(last, awaited.source)
     if at < awaited.due:
         return _comparison("early-release", "output", last, f"at {awaited.due} or later", f"at {at}")
     if times is not None and last.partition == awaited.source.partition:

@@ -18,7 +18,7 @@ from onceproof.readers.comparisons import as_number, by_place, has_ended
 ANSWERS, CHANGELOG = "answers", "last-changelog"
 
 
-class History:
+class KeyHistory:
     """The values of each key in a topic; of the key only, as a partition has all of its records."""
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -43,7 +43,7 @@ def compare_queries(topics: Topics, facts: Facts) -> Iterator[Comparison]:
         topics: `input`, `last-changelog`, `answers` (value: the number that was found, 0 for none).
         facts: `ended` is 0 if the drive failed: then not all that answers may have was read.
     """
-    inputs, changelog = History(topics["input"]), History(topics[CHANGELOG])
+    inputs, changelog = KeyHistory(topics["input"]), KeyHistory(topics[CHANGELOG])
     put = {(record.key, record.value) for record in topics["input"]}
     for answer in sorted(topics[ANSWERS], key=by_place):
         says, key, value = headers_of(answer), answer.key, as_number(answer.value)

@@ -19,7 +19,7 @@ from onceproof.model.segments import (
     OFFSETS,
     POSITION,
     PREPARE_COMMIT,
-    Entry,
+    LogEntry,
 )
 from onceproof.readers.answers import DELETE
 from onceproof.readers.comparisons import as_number, records_text
@@ -74,16 +74,16 @@ EFFECTS = {
 
 
 @dataclass
-class Part:
+class TransactionPart:
     """The part of a transaction in one log: its batches (in `__consumer_offsets`, positions) and its marker."""
 
     log: Log
-    batches: list[Entry] = field(default_factory=list)
-    marker: Entry | None = None
-    decision: Entry | None = None
+    batches: list[LogEntry] = field(default_factory=list)
+    marker: LogEntry | None = None
+    decision: LogEntry | None = None
 
     @property
-    def first(self) -> Entry:
+    def first(self) -> LogEntry:
         """Its first entry, or, if the log holds nothing of it, the decision."""
         return next(entry for entry in (*self.batches, self.marker, self.decision) if entry is not None)
 
@@ -110,16 +110,16 @@ class Part:
 
 # The producer and the place of the coordinator's decision, None if there is none. Parts are in the order of logs.
 Transaction = tuple[int, tuple[int, int] | None]
-Transactions = Mapping[Transaction, Sequence[Part]]
+Transactions = Mapping[Transaction, Sequence[TransactionPart]]
 
 
-def _outcome(entry: Entry | None) -> str:
+def _outcome(entry: LogEntry | None) -> str:
     if entry is None:
         return "open"
     return "committed" if entry.kind in (COMMIT, PREPARE_COMMIT) else "aborted"
 
 
-def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, facts: Facts) -> Iterator[Comparison]:
+def compare_segments(entries: Sequence[LogEntry], topics: Topics, topology: str, facts: Facts) -> Iterator[Comparison]:
     """Compare what the brokers' log segments hold with what was committed, and with what read_committed readers saw.
 
     Args:
@@ -145,19 +145,19 @@ def compare_segments(entries: Sequence[Entry], topics: Topics, topology: str, fa
     yield from compare_ownership(_of_input(transactions), topics.get("input", ()), facts)
 
 
-def committed_positions(entries: Iterable[Entry]) -> list[Entry]:
+def select_committed(entries: Iterable[LogEntry]) -> list[LogEntry]:
     """The positions in the input that were committed, in their order."""
     return _of_input(_transactions(entries))
 
 
-def _transactions(entries: Iterable[Entry]) -> Transactions:
+def _transactions(entries: Iterable[LogEntry]) -> Transactions:
     """The parts of each transaction.
 
     In each of its logs a producer's transactions follow each other, each ended by a marker; so the coordinator's
     decisions about transactions in a log belong to them one by one.
     """
-    parts: dict[tuple[Log, int], list[Part]] = defaultdict(list)
-    decisions: dict[tuple[Log, int], list[Entry]] = defaultdict(list)
+    parts: dict[tuple[Log, int], list[TransactionPart]] = defaultdict(list)
+    decisions: dict[tuple[Log, int], list[LogEntry]] = defaultdict(list)
     for entry in entries:
         if entry.role == COORDINATOR:
             if entry.of_role is not None and entry.of_partition is not None:
@@ -166,15 +166,15 @@ def _transactions(entries: Iterable[Entry]) -> Transactions:
             log = (entry.role, entry.partition)
             of_producer = parts[log, entry.producer]
             if not of_producer or of_producer[-1].marker:
-                of_producer.append(Part(log))
+                of_producer.append(TransactionPart(log))
             if entry.kind in (COMMIT, ABORT):
                 of_producer[-1].marker = entry
             else:
                 of_producer[-1].batches.append(entry)
-    found: dict[Transaction, list[Part]] = defaultdict(list)
+    found: dict[Transaction, list[TransactionPart]] = defaultdict(list)
     for log, producer in sorted(parts.keys() | decisions.keys()):
         of_log, decided = parts[log, producer], decisions[log, producer]
-        of_log += [Part(log) for _ in decided[len(of_log) :]]
+        of_log += [TransactionPart(log) for _ in decided[len(of_log) :]]
         for part, decision in zip_longest(of_log, decided):
             part.decision = decision
             found[producer, None if decision is None else (decision.partition, decision.first)].append(part)
@@ -188,7 +188,7 @@ Effects = Counter[Written]
 
 
 def _atomicity(
-    entries: Sequence[Entry],
+    entries: Sequence[LogEntry],
     transactions: Transactions,
     seen: Mapping[Log, Mapping[int, Record]],
     effects: Sequence[Effect],
@@ -233,12 +233,12 @@ def _due(
                 due[transaction][effect, partition] += written
         reached[partition] = max(reached[partition], position)
     return {
-        transaction: {(effect.role, of): _counted(written, effect.once) for (effect, of), written in parts.items()}
+        transaction: {(effect.role, of): _count(written, effect.once) for (effect, of), written in parts.items()}
         for transaction, parts in due.items()
     }
 
 
-def _positions(transactions: Transactions) -> list[tuple[Entry, Transaction]]:
+def _positions(transactions: Transactions) -> list[tuple[LogEntry, Transaction]]:
     """The positions in the input that were committed, in their order, with their transactions."""
     committed = [
         (entry, transaction)
@@ -251,11 +251,11 @@ def _positions(transactions: Transactions) -> list[tuple[Entry, Transaction]]:
     return sorted(committed, key=lambda item: (item[0].partition, item[0].first))
 
 
-def _of_input(transactions: Transactions) -> list[Entry]:
+def _of_input(transactions: Transactions) -> list[LogEntry]:
     return [entry for entry, _ in _positions(transactions)]
 
 
-def _position_of(parts: Iterable[Part]) -> Entry:
+def _position_of(parts: Iterable[TransactionPart]) -> LogEntry:
     """The first position in the input that a transaction commits; there is one if it had anything to write."""
     return next(b for part in parts if part.log[0] == OFFSETS for b in part.batches if b.of_role == "input")
 
@@ -281,13 +281,13 @@ def _causes(effect: Effect, records: Iterable[Record], first: Mapping[tuple[int,
     return (record for record in records if effect.when == "each" or record.value == DELETE)
 
 
-def _counted(written: Sequence[Written], once: bool) -> Effects:
+def _count(written: Sequence[Written], once: bool) -> Effects:
     """How often each was written; of entries of a store, the last of each key."""
     return Counter(dict(written).items()) if once else Counter(written)
 
 
 def _pairs(
-    part: Part,
+    part: TransactionPart,
     due: Mapping[Log, Effects],
     seen: Mapping[Log, Mapping[int, Record]],
     judged: Mapping[str, Effect],
@@ -308,10 +308,10 @@ def _pairs(
         for record in there
         if least is None or as_number(record.key) >= least
     ]
-    return due.get(part.log, Counter()), _counted(written, effect.once)
+    return due.get(part.log, Counter()), _count(written, effect.once)
 
 
-def _compare_part(part: Part, pairs: tuple[Effects, Effects] | None, ended: bool) -> Comparison:
+def _compare_part(part: TransactionPart, pairs: tuple[Effects, Effects] | None, ended: bool) -> Comparison:
     if part.marker is None:
         anomaly = "hanging-transaction" if ended else None
         expected = "committed or aborted" if part.decision is None else part.decided
@@ -336,7 +336,7 @@ def _compare_part(part: Part, pairs: tuple[Effects, Effects] | None, ended: bool
     )
 
 
-def _nothing(log: Log, position: Entry, due: Effects) -> Comparison:
+def _nothing(log: Log, position: LogEntry, due: Effects) -> Comparison:
     """A log to which the transaction wrote nothing, though the position that it commits demands something."""
     return _comparison(log, position, "torn-transaction", _least(due), f"committed, {_effects_text(due)}", "nothing")
 
@@ -350,12 +350,12 @@ def _effects_text(effects: Effects) -> str:
 
 
 def _comparison(
-    log: Log, entry: Entry, anomaly: str | None, key: int | None, expected: str, observed: str
+    log: Log, entry: LogEntry, anomaly: str | None, key: int | None, expected: str, observed: str
 ) -> Comparison:
     return Comparison("atomicity", anomaly, log[1], key, _place(entry), expected, observed)
 
 
-def _place(entry: Entry) -> str:
+def _place(entry: LogEntry) -> str:
     return str(Place(entry.role, entry.partition, entry.first))
 
 
@@ -363,28 +363,28 @@ def _place(entry: Entry) -> str:
 
 
 def _isolation(
-    entries: Sequence[Entry], transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]]
+    entries: Sequence[LogEntry], transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]]
 ) -> Iterator[Comparison]:
     """One comparison for each part of a transaction, one for what each log holds outside of any, and strangers."""
     known: dict[Log, set[int]] = defaultdict(set)
-    outside: dict[Log, list[Entry]] = defaultdict(list)
+    outside: dict[Log, list[LogEntry]] = defaultdict(list)
     for entry in entries:
         if entry.kind == DATA and not entry.transactional:
             outside[entry.role, entry.partition].append(entry)
     written = [part for parts in transactions.values() for part in parts if part.log[0] != OFFSETS and part.batches]
-    for part in [*written, *(Part(log, batches) for log, batches in outside.items())]:
+    for part in [*written, *(TransactionPart(log, batches) for log, batches in outside.items())]:
         offsets = part.offsets
         known[part.log] |= offsets
         visible = len(offsets & seen.get(part.log, {}).keys())
         is_committed = part.outcome == "committed" or not part.batches[0].transactional
-        yield _isolated(part.log, part.batches[0].first, len(offsets) if is_committed else 0, visible)
+        yield _compare_isolated(part.log, part.batches[0].first, len(offsets) if is_committed else 0, visible)
     for log, records in seen.items():
         strangers = records.keys() - known[log]
         if strangers:
-            yield _isolated(log, min(strangers), 0, len(strangers))
+            yield _compare_isolated(log, min(strangers), 0, len(strangers))
 
 
-def _isolated(log: Log, offset: int, expected: int, visible: int) -> Comparison:
+def _compare_isolated(log: Log, offset: int, expected: int, visible: int) -> Comparison:
     anomaly = None if expected == visible else "isolation-breach"
     texts = (f"{records_text(expected)} visible", f"{records_text(visible)} visible")
     return Comparison("isolation", anomaly, log[1], None, str(Place(*log, offset)), *texts)
@@ -393,9 +393,9 @@ def _isolated(log: Log, offset: int, expected: int, visible: int) -> Comparison:
 # --- fencing -------------------------------------------------------------------------------------------------
 
 
-def _fencing(entries: Iterable[Entry]) -> Iterator[Comparison]:
+def _fencing(entries: Iterable[LogEntry]) -> Iterator[Comparison]:
     """One comparison for each producer and log."""
-    writers: dict[tuple[Log, int], list[Entry]] = defaultdict(list)
+    writers: dict[tuple[Log, int], list[LogEntry]] = defaultdict(list)
     for entry in entries:
         if entry.role != COORDINATOR and entry.producer >= 0:
             writers[(entry.role, entry.partition), entry.producer].append(entry)
@@ -406,7 +406,7 @@ def _fencing(entries: Iterable[Entry]) -> Iterator[Comparison]:
         yield Comparison("fencing", anomaly, entry.partition, None, _place(entry), expected, observed)
 
 
-def _breaches(written: Sequence[Entry]) -> Iterator[tuple[Entry, str, str]]:
+def _breaches(written: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, str, str]]:
     """Where the epoch falls, or the sequence does not follow the previous one or, in a new epoch, is not 0.
 
     The group coordinator writes positions for the producer, without its sequences.
@@ -425,7 +425,7 @@ def _breaches(written: Sequence[Entry]) -> Iterator[tuple[Entry, str, str]]:
 
 def _falling(transactions: Transactions) -> Iterator[Comparison]:
     """One comparison for each partition of the input: the positions that are committed never fall."""
-    of_partition: dict[int, list[Entry]] = defaultdict(list)
+    of_partition: dict[int, list[LogEntry]] = defaultdict(list)
     for entry, _ in _positions(transactions):
         of_partition[as_number(entry.of_partition)].append(entry)
     for partition, committed in of_partition.items():

@@ -6,13 +6,13 @@ from itertools import groupby
 from onceproof.model.anomaly import Comparison
 from onceproof.model.place import Place
 from onceproof.model.record import Record, Topics
-from onceproof.model.run_folder import Dump
+from onceproof.model.run_folder import StoreDump
 from onceproof.readers.comparisons import by_place, value_text
 
 ANOMALIES = {"active": "wrong-store", "standby": "wrong-standby"}
 
 
-def compare_stores(dumps: Sequence[Dump], topics: Topics) -> Iterator[Comparison]:
+def compare_stores(dumps: Sequence[StoreDump], topics: Topics) -> Iterator[Comparison]:
     """One comparison for each store that holds what it must, and one for each key in which another differs.
 
     A tombstone deletes, so a key that has one and is not in the store is fine.
@@ -28,11 +28,11 @@ def compare_stores(dumps: Sequence[Dump], topics: Topics) -> Iterator[Comparison
             yield from _compare(dump, folded)
 
 
-def _place(dump: Dump) -> tuple[str, int]:
+def _place(dump: StoreDump) -> tuple[str, int]:
     return dump.store, dump.partition
 
 
-def _compare(dump: Dump, folded: dict[int | None, Record]) -> Iterator[Comparison]:
+def _compare(dump: StoreDump, folded: dict[int | None, Record]) -> Iterator[Comparison]:
     expected: dict[int | None, int] = {key: record[3] for key, record in folded.items() if record[3] is not None}
     held: dict[int | None, int] = dict(dump.entries().items())
     if held == expected:

@@ -40,7 +40,7 @@ def compare_time_order(
         latest: dict[int, int] = {}  # offset, by partition of the output
         for due in _due(records, entries):
             came = found.pop((due.record.key, as_number(due.record.value)), [])
-            yield _compared(due, came, latest, exactly_once=bool(facts.get("exactly_once", 1)))
+            yield _compare(due, came, latest, exactly_once=bool(facts.get("exactly_once", 1)))
             if came:
                 latest[came[0].partition] = max(came[0].offset, latest.get(came[0].partition, -1))
     for key, value in found:
@@ -66,7 +66,7 @@ def _due(records: Sequence[Record], entries: Sequence[Record]) -> Iterator[Due]:
         yield Due(record, table.get(record.key, NONE), frozen.get(record.key, frozenset({NONE})))
 
 
-def _compared(due: Due, came: Sequence[Record], latest: dict[int, int], *, exactly_once: bool) -> Comparison:
+def _compare(due: Due, came: Sequence[Record], latest: dict[int, int], *, exactly_once: bool) -> Comparison:
     p, offset, key, value, timestamp = due.record[:5]
     expected = _text(as_number(value) << 32 | due.entry)
     if not came:

@@ -55,29 +55,29 @@ def compare_windows(inputs: Sequence[Record], outputs: Sequence[Record], facts: 
         found[Window(record.key, start, end)].append(record)
     known: set[Window] = set()
     for records in by_partition(inputs).values():
-        closed = max(record.timestamp for record in records) - _kept_open(facts)
+        closed = max(record.timestamp for record in records) - _read_kept_open(facts)
         all_updates = _updates(records, facts)
         if limit := facts.get("limit"):
-            all_updates = _held_back(records, all_updates, limit)
+            all_updates = _hold_back(records, all_updates, limit)
         for window, updates in all_updates.items():
             known.add(window)
             if not updates:
                 if there := found[window]:
                     yield _breach("early-result", window, there[-1], "nothing: its time is not up", _text(there[-1]))
             elif not facts["suppressed"]:
-                yield _compared(window, updates, found[window])
+                yield _compare(window, updates, found[window])
             elif window.end > closed or not updates[-1].sum:
                 if there := found[window]:
                     why = "it has not closed" if updates[-1].sum else "another took it in"
                     yield _breach("early-result", window, there[-1], f"nothing: {why}", _text(there[-1]))
             else:
-                yield _compared(window, updates[-1:], found[window])
+                yield _compare(window, updates[-1:], found[window])
     for window, there in found.items():
         if window not in known:
             yield _breach("unexpected-record", window, there[-1], "nothing", _text(there[-1]))
 
 
-def _kept_open(facts: Facts) -> int:
+def _read_kept_open(facts: Facts) -> int:
     """How long after its end, in ms, a window takes records.
 
     A session that ends may still grow; the end of a window that slides is one of its times (KIP-450).
@@ -98,7 +98,7 @@ def _updates(records: Iterable[Record], facts: Facts) -> dict[Window, list[Updat
     now = 0  # the time of the task
     for record in records:
         now = max(now, record.timestamp)
-        closed = now - _kept_open(facts)
+        closed = now - _read_kept_open(facts)
         if facts["kind"] == SESSION:
             _join_sessions(record, facts["size"], closed, sessions[record.key], updates)
             continue
@@ -148,7 +148,7 @@ def _slide(
             updates[Window(record.key, start, start + size)].append(Update(total, last, record))
 
 
-def _held_back(
+def _hold_back(
     records: Iterable[Record], updates: Mapping[Window, Sequence[Update]], limit: int
 ) -> dict[Window, list[Update]]:
     """The updates that are emitted, if each waits until its task is so many ms older than it.
@@ -199,7 +199,7 @@ def _join_sessions(
     updates[joined].append(Update(total, joined.end, record))
 
 
-def _compared(window: Window, updates: Sequence[Update], there: Sequence[Record]) -> Comparison:
+def _compare(window: Window, updates: Sequence[Update], there: Sequence[Record]) -> Comparison:
     partition = updates[-1].source.partition
     astray = next((record for record in there if record.partition != partition), None)
     if astray:
@@ -207,10 +207,10 @@ def _compared(window: Window, updates: Sequence[Update], there: Sequence[Record]
     if len(there) < len(updates):
         source = updates[-1].source
         place = str(Place("input", source.partition, source.offset))
-        expected, observed = (f"{records_text(n)} of {_named(window)}" for n in (len(updates), len(there)))
+        expected, observed = (f"{records_text(n)} of {_name_window(window)}" for n in (len(updates), len(there)))
         return Comparison("windows", "lost-record", partition, window.key, place, expected, observed)
     if len(there) > len(updates):
-        expected, observed = (f"{records_text(n)} of {_named(window)}" for n in (len(updates), len(there)))
+        expected, observed = (f"{records_text(n)} of {_name_window(window)}" for n in (len(updates), len(there)))
         texts, due = [_text(record) for record in there], [update.text for update in updates]
         if texts == [due[0], *due]:
             observed += FIRST_TWICE
@@ -228,7 +228,7 @@ def _breach(anomaly: str | None, window: Window, record: Record, expected: str, 
     return Comparison("windows", anomaly, record.partition, window.key, place, expected, observed)
 
 
-def _named(window: Window) -> str:
+def _name_window(window: Window) -> str:
     return f"the window from {window.start} to {window.end}"
 
 

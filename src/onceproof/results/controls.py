@@ -21,13 +21,13 @@ from sqlalchemy.orm import Session
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Outcome
-from onceproof.model.known_issues import Registry
+from onceproof.model.known_issues import IssueRegistry
 from onceproof.model.matrices import RISK
 from onceproof.model.plants import plants
-from onceproof.model.sensitivity import NOTHING, Place, Sensitivity, Tally, commit_of, sensitivities
-from onceproof.model.verdict import CellVerdict, Standing, TrialEvidence, Verdict, expected
+from onceproof.model.sensitivity import NOTHING, Sensitivity, Stratum, Tally, commit_of, sensitivities
+from onceproof.model.verdict import CellVerdict, Standing, TrialEvidence, Verdict, find_expected
 from onceproof.results.database import CellRow, TrialRow, database, is_missing
-from onceproof.results.sensitivity import planted_trials
+from onceproof.results.sensitivity import read_planted_trials
 from onceproof.scenarios import CATALOGUE
 from onceproof.statistics import (
     MANY,
@@ -51,9 +51,9 @@ AXES = ("scenario", "variant", "streams", "broker", "restart_on")
 class Past:
     """The results of earlier runs."""
 
-    controls: Mapping[Place, Tally] = field(default_factory=dict)  # of affected cells
+    controls: Mapping[Stratum, Tally] = field(default_factory=dict)  # of affected cells
     plants: Sequence[Sensitivity] = ()
-    tried: Mapping[Place, int] = field(default_factory=dict)  # planned trials of affected cells, exercised or not
+    tried: Mapping[Stratum, int] = field(default_factory=dict)  # planned trials of affected cells, exercised or not
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Control:
 
     def carries(self, greens: int) -> bool:
         """Whether this many greens are enough."""
-        return bool(self.carrying(greens)) or greens >= self.needed()
+        return bool(self.carrying(greens)) or greens >= self.count_needed()
 
     def carrying(self, greens: int) -> tuple[Standing, ...]:
         """The plants that support this many greens, the weakest first."""
@@ -94,27 +94,27 @@ class Control:
                 of.plant, of.tally.red, of.tally.counted, probability_missed(of.tally.red, of.tally.counted, greens)
             )
             for of in self.plants
-            if self._asked(of.tally) <= greens
+            if self._count_asked(of.tally) <= greens
         ]
         return tuple(sorted(found, key=lambda plant: (-plant.missed, plant.name)))
 
-    def needed(self, within: int = MANY - 1) -> int:
+    def count_needed(self, within: int = MANY - 1) -> int:
         """How many green trials support a claim.
 
         As many as are asked for by each plant about which enough is known and which asks for no more than `within`.
         If there is none: the least that any plant or the control asks for.
         """
         enough = control_trials(self.risk)
-        known = [self._asked(of.tally) for of in self.plants if of.tally.counted >= enough]
-        least = min(map(self._asked, (self.known, *(of.tally for of in self.plants))))
+        known = [self._count_asked(of.tally) for of in self.plants if of.tally.counted >= enough]
+        least = min(map(self._count_asked, (self.known, *(of.tally for of in self.plants))))
         return max((asked for asked in known if asked <= within), default=least)
 
-    def _asked(self, tally: Tally) -> int:
+    def _count_asked(self, tally: Tally) -> int:
         return greens_needed(tally.red, tally.counted, self.risk)
 
 
 def control_of(
-    cell: Cell, verdicts: Mapping[Cell, CellVerdict], registry: Registry, past: Past, risk: float
+    cell: Cell, verdicts: Mapping[Cell, CellVerdict], registry: IssueRegistry, past: Past, risk: float
 ) -> Control:
     """The evidence that may support the greens of a cell of a run.
 
@@ -133,7 +133,7 @@ def control_of(
         place = verdict.place
         before = past.controls.get(place, NOTHING) if place else NOTHING
         tried = past.tried.get(place, before.counted) if place else before.counted
-        was_red = verdict.verdict is Verdict.KNOWN and not expected(other, registry).isdisjoint(verdict.anomalies)
+        was_red = verdict.verdict is Verdict.KNOWN and not find_expected(other, registry).isdisjoint(verdict.anomalies)
         exercised = (verdict.counted + before.counted, verdict.tried + tried)
         control = Control(risk, other, was_red, tally_of(verdict), before, exercised)
         if found.cell is None or control.known.counted > found.known.counted:
@@ -141,7 +141,7 @@ def control_of(
     return replace(found, plants=_plants_of(cell, verdicts[cell].place, past))
 
 
-def near_controls(cell: Cell, cells: Collection[Cell], registry: Registry) -> list[Cell]:
+def near_controls(cell: Cell, cells: Collection[Cell], registry: IssueRegistry) -> list[Cell]:
     """The affected cells nearest to a cell, in their order."""
     chosen = [o for o in cells if o != cell and o.scenario == cell.scenario and registry.affecting(o)]
     usual = CATALOGUE[cell.scenario].positive_control[0]
@@ -155,7 +155,7 @@ def near_controls(cell: Cell, cells: Collection[Cell], registry: Registry) -> li
     return chosen
 
 
-def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity, ...]:
+def _plants_of(cell: Cell, place: Stratum | None, past: Past) -> tuple[Sensitivity, ...]:
     """The plants on the cell's own release: of its variant, or else of the one that is the scenario's control."""
     if place is None:
         return ()
@@ -168,7 +168,7 @@ def _plants_of(cell: Cell, place: Place | None, past: Past) -> tuple[Sensitivity
 
 def plants_in(cell: Cell, harness: str, machine: str, plants: Iterable[Sensitivity]) -> list[Sensitivity]:
     """Those that were planted in the very place of a cell, on any commit: a published release has only one."""
-    place = Place.of(cell, "", harness, machine)
+    place = Stratum.of(cell, "", harness, machine)
     return [plant_ for plant_ in plants if replace(plant_.place, commit="") == place]
 
 
@@ -182,13 +182,13 @@ def tally_of(verdict: CellVerdict) -> Tally:
     return Tally(verdict.hits if verdict.verdict is Verdict.KNOWN else 0, verdict.rated.counted)
 
 
-def weighed(verdicts: Sequence[CellVerdict], registry: Registry, past: Past, risk: float) -> list[CellVerdict]:
+def weigh(verdicts: Sequence[CellVerdict], registry: IssueRegistry, past: Past, risk: float) -> list[CellVerdict]:
     """The verdicts of a run with their arithmetic; a green that nothing supports is inconclusive."""
     by_cell = {verdict.cell: verdict for verdict in verdicts}
-    return [_weighed(verdict, control_of(verdict.cell, by_cell, registry, past, risk)) for verdict in verdicts]
+    return [_weigh(verdict, control_of(verdict.cell, by_cell, registry, past, risk)) for verdict in verdicts]
 
 
-def _weighed(verdict: CellVerdict, control: Control) -> CellVerdict:
+def _weigh(verdict: CellVerdict, control: Control) -> CellVerdict:
     rated = verdict.rated
     judged = replace(verdict, interval=wilson_interval(rated.red, rated.counted) if rated.counted else None)
     if verdict.red and judged.interval:
@@ -199,11 +199,11 @@ def _weighed(verdict: CellVerdict, control: Control) -> CellVerdict:
             "(95 %, Wilson).",
         )
     if not verdict.red and verdict.verdict in {*GREENS, Verdict.INCONCLUSIVE}:
-        judged = _unexercised(judged, control)
+        judged = _weigh_unexercised(judged, control)
     return _of_green(judged, control) if verdict.verdict in GREENS else judged
 
 
-def _unexercised(verdict: CellVerdict, control: Control) -> CellVerdict:
+def _weigh_unexercised(verdict: CellVerdict, control: Control) -> CellVerdict:
     """A verdict that says so if trials were exercised much more seldom than those of the cell's control."""
     exercised, tried = control.exercised
     if control.cell is None or control.cell.variant != verdict.cell.variant or not tried:
@@ -226,7 +226,9 @@ def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
     used = strict if is_strict else control
     plants = used.carrying(greens)
     missed = plants[0].missed if plants else probability_missed(known.red, known.counted, greens)
-    judged = replace(verdict, excluded_rate=round(rate_found(greens, 1 - SURE), 4), arithmetic=_excluded(greens))
+    judged = replace(
+        verdict, excluded_rate=round(rate_found(greens, 1 - SURE), 4), arithmetic=_describe_excluded(greens)
+    )
     if control.cell or plants:
         arithmetic = f"{judged.arithmetic} {_arithmetic(verdict, used)}"
         judged = replace(judged, missed=round(missed, 4), plants=plants, arithmetic=arithmetic)
@@ -246,7 +248,7 @@ def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
         return _unsure(judged, f"Its positive control {name} {how}: something is wrong, and a green says nothing.")
     if not used.carries(greens):
         return _unsure(
-            judged, f"That takes {used.needed()} trials, and there {'is' if greens == 1 else 'are'} {greens}."
+            judged, f"That takes {used.count_needed()} trials, and there {'is' if greens == 1 else 'are'} {greens}."
         )
     if is_strict:
         return judged
@@ -255,14 +257,14 @@ def _of_green(verdict: CellVerdict, control: Control) -> CellVerdict:
 
 def _first_look(strict: Control, greens: int) -> str:
     """Why a green is not `clean`."""
-    needed = strict.needed()
+    needed = strict.count_needed()
     if needed >= MANY:
         return "A first look: with this control no number of green trials would be enough for `clean`."
     there = "is" if greens == 1 else "are"
     return f"A first look: with this control `clean` takes {needed} trials, and there {there} {greens}."
 
 
-def _excluded(greens: int) -> str:
+def _describe_excluded(greens: int) -> str:
     """The sentence on the bugs that the greens of a cell exclude."""
     trials = "1 green trial excludes" if greens == 1 else f"{greens} green trials exclude"
     rate = percent(rate_found(greens, 1 - SURE))
@@ -315,7 +317,9 @@ def _unsure(verdict: CellVerdict, why: str) -> CellVerdict:
     return replace(verdict, verdict=Verdict.INCONCLUSIVE, sentence=f"{why} {verdict.sentence}")
 
 
-def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, planned: Collection[str]) -> TrialEvidence:
+def place_evidence(
+    evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, planned: Collection[str]
+) -> TrialEvidence:
     """The evidence with what makes a trial comparable: whether it was planned, its commit, harness and machine."""
     evidence = replace(evidence, planned=trial.key in planned)
     if outcome is None:
@@ -325,7 +329,7 @@ def placed(evidence: TrialEvidence, trial: Trial, outcome: Outcome | None, plann
 
 
 def control_trials_lacking(
-    cells: Sequence[Cell], registry: Registry, past: Past, risk: float, harness: Mapping[str, str], machine: str
+    cells: Sequence[Cell], registry: IssueRegistry, past: Past, risk: float, harness: Mapping[str, str], machine: str
 ) -> dict[Cell, int]:
     """How many trials positive controls lack for one green trial of the cells that depend on them to suffice.
 
@@ -334,10 +338,10 @@ def control_trials_lacking(
     """
     enough = control_trials(risk)
 
-    def place_of(cell: Cell) -> Place:
-        return Place.of(cell, "", harness[cell.scenario], machine)
+    def place_of(cell: Cell) -> Stratum:
+        return Stratum.of(cell, "", harness[cell.scenario], machine)
 
-    known: dict[Place, int] = defaultdict(int)  # a published release has one commit, which is not known before it ran
+    known: dict[Stratum, int] = defaultdict(int)  # a published release has one commit, which is not known before it ran
     for place, tally in past.controls.items():
         known[replace(place, commit="")] += tally.counted
     lacking: dict[Cell, int] = {}
@@ -353,7 +357,7 @@ def control_trials_lacking(
     return lacking
 
 
-def past_of(url: str, run_id: str, registry: Registry) -> Past:
+def past_of(url: str, run_id: str, registry: IssueRegistry) -> Past:
     """The knowledge of the results database from before a run.
 
     Raises:
@@ -361,8 +365,8 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
     """
     if is_missing(url):
         return Past()
-    tallies: dict[Place, Tally] = defaultdict(Tally)
-    tried: dict[Place, int] = defaultdict(int)
+    tallies: dict[Stratum, Tally] = defaultdict(Tally)
+    tried: dict[Stratum, int] = defaultdict(int)
     query = (
         select(CellRow, TrialRow)
         .join(TrialRow, TrialRow.cell_id == CellRow.id)
@@ -372,15 +376,15 @@ def past_of(url: str, run_id: str, registry: Registry) -> Past:
     with database(url) as engine, Session(engine) as session:
         for row, trial in session.execute(query):
             cell = Cell.from_dict({name: getattr(row, name) for name in AXES})
-            place = Place.of(cell, commit_of(cell, trial.attested), trial.harness or "", trial.machine or "")
+            place = Stratum.of(cell, commit_of(cell, trial.attested), trial.harness or "", trial.machine or "")
             # Claimed brokers may be others each time: what was red on them says nothing of those of another run.
             if registry.affecting(cell) and place.is_known and not cell.broker.is_claimed:
                 tried[place] += 1
                 if trial.exercised:
                     shown = {anomaly.name for anomaly in trial.anomalies}
-                    is_hit = row.verdict in AS_EXPECTED and not expected(cell, registry).isdisjoint(shown)
+                    is_hit = row.verdict in AS_EXPECTED and not find_expected(cell, registry).isdisjoint(shown)
                     tallies[place] += Tally(int(is_hit), 1)
-    stored = [trial for trial in planted_trials(url, run_id) if trial.machine]  # of older ones it is not known
+    stored = [trial for trial in read_planted_trials(url, run_id) if trial.machine]  # of older ones it is not known
     return Past(dict(tallies), tuple(filter(_stands, sensitivities(stored))), dict(tried))
 
 

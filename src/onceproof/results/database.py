@@ -388,7 +388,7 @@ def store_run(run: RunFolder, url: str) -> None:
     Raises:
         HarnessError: the run is not judged, the database has another run of this id, or it refuses.
     """
-    plan, trials, planned = read_json(run.run_file), run.trials_by_cell(), run.planned_keys()
+    plan, trials, planned = read_json(run.run_file), run.trials_by_cell(), run.list_planned_keys()
     row = RunRow(
         id=run.run_id,
         matrix=plan["matrix"],

@@ -86,14 +86,14 @@ class JudgedRun:
         verdicts = [judged.verdict for judged in self.cells]
         return {str(verdict): verdicts.count(verdict) for verdict in Verdict if verdict in verdicts}
 
-    def to_dict(self, changes: "Sequence[Change]") -> dict[str, object]:
+    def to_dict(self, changes: "Sequence[CellChange]") -> dict[str, object]:
         """JSON form, without the cells."""
         fields = {"run": self.id, "created": self.created, "matrix": self.matrix, "folder": self.folder}
         return {**fields, "counts": self.counts, "changes": [change.to_dict() for change in changes]}
 
 
 @dataclass(frozen=True)
-class Change:
+class CellChange:
     """The change of a cell; `before` is the same cell in the last earlier run that had it."""
 
     kind: str
@@ -114,7 +114,7 @@ class Change:
         }
 
 
-def compare(cells: Sequence[JudgedCell], earlier: Mapping[Cell, Sequence[JudgedCell]]) -> list[Change]:
+def compare(cells: Sequence[JudgedCell], earlier: Mapping[Cell, Sequence[JudgedCell]]) -> list[CellChange]:
     """The changes in these cells of a run compared with those of earlier runs, which are given oldest first.
 
     Nothing if there was no earlier run to compare with.
@@ -126,15 +126,15 @@ def compare(cells: Sequence[JudgedCell], earlier: Mapping[Cell, Sequence[JudgedC
         past = earlier.get(now.cell, ())
         before = past[-1] if past else None
         usual = usual_seconds(past)
-        kind = NEW if before is None else _changed(now.verdict, before.verdict)
+        kind = NEW if before is None else _describe_change(now.verdict, before.verdict)
         if kind is not None:
-            found.append(Change(kind, now, before, usual))
+            found.append(CellChange(kind, now, before, usual))
         if _is_slower(now, usual):
-            found.append(Change(SLOWER, now, before, usual))
+            found.append(CellChange(SLOWER, now, before, usual))
     return sorted(found, key=lambda change: KINDS.index(change.kind))
 
 
-def _changed(now: Verdict, before: Verdict) -> str | None:
+def _describe_change(now: Verdict, before: Verdict) -> str | None:
     if STATE[now] != STATE[before]:
         return f"newly {STATE[now]}"
     if (
@@ -157,7 +157,7 @@ def _is_slower(now: JudgedCell, usual: float | None) -> bool:
     return now.seconds >= FACTOR * usual and now.seconds - usual >= SECONDS
 
 
-def changes(runs: Sequence[JudgedRun]) -> dict[str, list[Change]]:
+def changes(runs: Sequence[JudgedRun]) -> dict[str, list[CellChange]]:
     """The changes of each of the runs, given newest first, compared with all before it, by its id."""
     earlier: dict[Cell, list[JudgedCell]] = defaultdict(list)
     found = {}
@@ -195,7 +195,7 @@ def _order(cell: Cell) -> tuple[object, ...]:
     return cell.scenario, cell.variant, cell.streams, cell.restart_on is not None, cell.running, cell.broker
 
 
-def stored_runs(url: str) -> list[JudgedRun]:
+def read_runs(url: str) -> list[JudgedRun]:
     """All runs of the results database, newest first; none if there is no database yet.
 
     Raises:
@@ -233,16 +233,16 @@ def newest_first(runs: Sequence[JudgedRun]) -> list[JudgedRun]:
     return sorted(runs, key=lambda run: (run.created, run.id), reverse=True)
 
 
-def changes_of(run: RunFolder, url: str) -> list[Change]:
+def changes_of(run: RunFolder, url: str) -> list[CellChange]:
     """The changes of a judged run compared with the stored runs before it, whether it is stored itself or not.
 
     Raises:
         HarnessError: the run is not judged, or the database refuses.
     """
-    return changes_against(run, stored_runs(url))
+    return changes_against(run, read_runs(url))
 
 
-def changes_against(run: RunFolder, stored: Sequence[JudgedRun]) -> list[Change]:
+def changes_against(run: RunFolder, stored: Sequence[JudgedRun]) -> list[CellChange]:
     """The same, for runs that are read already.
 
     Raises:

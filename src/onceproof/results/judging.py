@@ -13,14 +13,14 @@ from onceproof.model.history import Input
 from onceproof.model.json_file import read_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import RISK
-from onceproof.model.promise import LOSSES, seen_by_suite, suites_of
+from onceproof.model.promise import LOSSES, map_suites, suites_of
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import CellVerdict, TrialEvidence, judge
-from onceproof.results.controls import Past, past_of, placed, weighed
-from onceproof.results.qualified import unqualified
+from onceproof.results.controls import Past, past_of, place_evidence, weigh
+from onceproof.results.qualified import explain_unqualified
 from onceproof.results.spark_tables import rows_of, rows_of_trial, witnesses_in
-from onceproof.scenarios.explaining import unexplained_in
+from onceproof.scenarios.explaining import count_unexplained_in
 
 Seen = tuple[str, int | None, tuple[str, ...]]  # of a witness: anomaly, key, places
 
@@ -58,17 +58,17 @@ def judge_run(run: RunFolder, url: str, qualifications: Path | None = None) -> l
             f"{planted.key} ran with the planted bug {planted.plant}: it is no evidence about Kafka, so no cell is "
             "judged by it; `onceproof sensitivity` is for such trials."
         )
-    planned = run.planned_keys()
+    planned = run.list_planned_keys()
 
-    def known(trial: Trial) -> TrialEvidence:
-        return placed(evidence(run, trial, spark, errors), trial, run.outcome(trial), planned)
+    def collect_evidence(trial: Trial) -> TrialEvidence:
+        return place_evidence(evidence(run, trial, spark, errors), trial, run.outcome(trial), planned)
 
-    verdicts = [judge(cell, list(map(known, of_cell)), registry()) for cell, of_cell in trials.items()]
-    verdicts = weighed(verdicts, registry(), past_before(run.run_id, url), risk_of(run))
+    verdicts = [judge(cell, list(map(collect_evidence, of_cell)), registry()) for cell, of_cell in trials.items()]
+    verdicts = weigh(verdicts, registry(), past_before(run.run_id, url), risk_of(run))
     rows = [
         replace(
-            _described(run, verdict, trials[verdict.cell]),
-            unqualified=unqualified(qualifications, verdict.cell) if qualifications else "",
+            _describe(run, verdict, trials[verdict.cell]),
+            unqualified=explain_unqualified(qualifications, verdict.cell) if qualifications else "",
         )
         for verdict in verdicts
     ]
@@ -90,7 +90,7 @@ def risk_of(run: RunFolder) -> float:
     return float(read_json(run.run_file).get("risk", RISK))
 
 
-def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> VerdictRow:
+def _describe(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> VerdictRow:
     """A verdict with what tables for people need: seeds, seconds and places."""
     known = [outcome.seconds["total"] for trial in trials if (outcome := run.outcome(trial)) is not None]
     files = [run.trial(trial).reader_file for trial in trials]
@@ -98,7 +98,7 @@ def _described(run: RunFolder, verdict: CellVerdict, trials: list[Trial]) -> Ver
     promises: Counter[str] = Counter()
     for reader in readers:
         promises.update(reader.promises)
-    plans = [plan for trial in trials if (plan := TrialPlan.known(run.trial(trial).trial_file))]
+    plans = [plan for trial in trials if (plan := TrialPlan.read_known(run.trial(trial).trial_file))]
     cell = verdict.cell
     return VerdictRow(
         **cell.to_dict(),
@@ -145,7 +145,7 @@ def evidence(
             *disagreements(outcome, reader, spark.get(trial.key)),
             *_suite_contradictions(reader.anomalies, suites, reader.is_whole(outcome)),
         ]
-        odd = {} if contradictions else _unexplained(run, trial, reader.anomalies)
+        odd = {} if contradictions else _count_unexplained(run, trial, reader.anomalies)
     except HarnessError as error:
         return TrialEvidence(trial.key, trial.seed, error=str(error))
     if contradictions:
@@ -161,7 +161,7 @@ def evidence(
     )
 
 
-def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> Mapping[str, int]:
+def _count_unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> Mapping[str, int]:
     """The witnesses that no known issue of the trial's cell explains, as Spark found them.
 
     Raises:
@@ -172,7 +172,7 @@ def _unexplained(run: RunFolder, trial: Trial, anomalies: Mapping[str, int]) -> 
     witnesses = witnesses_in(run, trial)
     if witnesses is None:
         raise HarnessError(f"{trial.key}: its witnesses cannot be read; see the log of the task check.")
-    return unexplained_in(trial, witnesses, read_timeline(run.trial(trial).timeline), lambda: _inputs(run, trial))
+    return count_unexplained_in(trial, witnesses, read_timeline(run.trial(trial).timeline), lambda: _inputs(run, trial))
 
 
 def _inputs(run: RunFolder, trial: Trial) -> Iterator[Input]:
@@ -234,7 +234,7 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
     """
     failed = {name for name in suites if not suites[name]["success"]}
     for anomaly, count in sorted(anomalies.items()):
-        seeing = [name for name in suites if anomaly in seen_by_suite()[name]]
+        seeing = [name for name in suites if anomaly in map_suites()[name]]
         if seeing and not failed & set(seeing):
             one, *others = seeing
             which = f"none of the suites {', '.join(seeing)} did" if others else f"the suite {one} did not"
@@ -242,7 +242,7 @@ def _suite_contradictions(anomalies: Mapping[str, int], suites: Mapping[str, Any
     for name in sorted(failed):
         failures = suites[name].get("failed", ())
         lacks_rows = bool(failures) and all(failure.get("floor") for failure in failures)
-        explaining = seen_by_suite()[name] | (LOSSES if lacks_rows else frozenset())
+        explaining = map_suites()[name] | (LOSSES if lacks_rows else frozenset())
         if whole and not explaining & anomalies.keys():
             yield f"The suite {name} failed, but none of its anomalies was found; see the Data Docs."
 

@@ -13,7 +13,7 @@ from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import Verdict
 from onceproof.results.database import CellRow, RunRow, database, is_missing
-from onceproof.results.history import USUAL, Change, JudgedCell, compare
+from onceproof.results.history import USUAL, CellChange, JudgedCell, compare
 
 DEPTH = 1 + 2 * USUAL  # verdicts of a cell: the last, and enough before it to say what is usual, errors among them
 NAMED = (CellRow.scenario, CellRow.variant, CellRow.streams, CellRow.broker, CellRow.restart_on)
@@ -31,7 +31,7 @@ class RunLine:
 
 
 @dataclass(frozen=True)
-class Dated:
+class DatedVerdict:
     """A verdict of a cell, and when its run was created."""
 
     created: str
@@ -39,13 +39,13 @@ class Dated:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownVerdicts:
     """A run, and the last verdicts, newest first, of every cell that it or an earlier run had."""
 
     run: str
     created: str
     matrix: str
-    past: Mapping[Cell, Sequence[Dated]]
+    past: Mapping[Cell, Sequence[DatedVerdict]]
 
     @property
     def cells(self) -> list[JudgedCell]:
@@ -53,7 +53,7 @@ class Known:
         return [dated[0].judged for dated in self.past.values() if dated[0].judged.run == self.run]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[CellChange]:
         """The changes of the run compared with all before it."""
         earlier = {
             cell: [dated.judged for dated in reversed(past) if dated.judged.run != self.run]
@@ -80,7 +80,7 @@ def runs_stored(url: str, limit: int) -> list[RunLine]:
         return [RunLine(*row, counts=counts[row.id]) for row in rows]
 
 
-def known_at(url: str, run: str) -> Known | None:
+def read_known_at(url: str, run: str) -> KnownVerdicts | None:
     """The knowledge at a stored run; None if it is not stored.
 
     Raises:
@@ -92,10 +92,10 @@ def known_at(url: str, run: str) -> Known | None:
         found = connection.execute(select(RunRow.created, RunRow.matrix).where(RunRow.id == run)).one_or_none()
         if found is None:
             return None
-        return Known(run, found.created, found.matrix, _past(connection, found.created, run))
+        return KnownVerdicts(run, found.created, found.matrix, _past(connection, found.created, run))
 
 
-def known_with(run: RunFolder, url: str) -> Known:
+def read_known_with(run: RunFolder, url: str) -> KnownVerdicts:
     """The knowledge at a judged run that is not stored, such as one that was copied from elsewhere.
 
     Raises:
@@ -103,15 +103,17 @@ def known_with(run: RunFolder, url: str) -> Known:
     """
     plan = read_json(run.run_file)
     cells = [JudgedCell.from_dict(run.run_id, vars(row)) for row in VerdictRow.read_all(run.verdicts_file)]
-    past: dict[Cell, Sequence[Dated]] = {}
+    past: dict[Cell, Sequence[DatedVerdict]] = {}
     if not is_missing(url):
         with database(url) as engine, engine.begin() as connection:
             past = _past(connection, plan["created"], run.run_id)
-    now = {judged.cell: [Dated(plan["created"], judged), *past.get(judged.cell, ())] for judged in cells}
-    return Known(run.run_id, plan["created"], plan["matrix"], now | {c: p for c, p in past.items() if c not in now})
+    now = {judged.cell: [DatedVerdict(plan["created"], judged), *past.get(judged.cell, ())] for judged in cells}
+    return KnownVerdicts(
+        run.run_id, plan["created"], plan["matrix"], now | {c: p for c, p in past.items() if c not in now}
+    )
 
 
-def _past(connection: Connection, created: str, run: str) -> dict[Cell, Sequence[Dated]]:
+def _past(connection: Connection, created: str, run: str) -> dict[Cell, Sequence[DatedVerdict]]:
     """The last verdicts of every cell up to a run, newest first; cells of the newest run first, in its order."""
     rank = func.row_number().over(partition_by=NAMED, order_by=NEWEST_FIRST).label("rank")
     ranked = _up_to(select(CellRow.id, RunRow.created, rank).join(RunRow), created, run).subquery()
@@ -121,9 +123,9 @@ def _past(connection: Connection, created: str, run: str) -> dict[Cell, Sequence
         .where(ranked.c.rank <= DEPTH)
         .order_by(ranked.c.rank, ranked.c.created.desc(), CellRow.id)
     )
-    past: dict[Cell, list[Dated]] = defaultdict(list)
+    past: dict[Cell, list[DatedVerdict]] = defaultdict(list)
     for row in connection.execute(query).mappings():
-        dated = _dated(dict(row))
+        dated = _date(dict(row))
         past[dated.judged.cell].append(dated)
     return dict(past)
 
@@ -132,11 +134,11 @@ def _up_to(query: Select[Any], created: str, run: str) -> Select[Any]:
     return query.where(or_(RunRow.created < created, and_(RunRow.created == created, RunRow.id <= run)))
 
 
-def _dated(row: dict[str, Any]) -> Dated:
-    return Dated(row["created"], JudgedCell.from_dict(row["run_id"], row))
+def _date(row: dict[str, Any]) -> DatedVerdict:
+    return DatedVerdict(row["created"], JudgedCell.from_dict(row["run_id"], row))
 
 
-def verdicts_of(url: str, cell: Cell, limit: int) -> list[Dated]:
+def verdicts_of(url: str, cell: Cell, limit: int) -> list[DatedVerdict]:
     """The last verdicts of one cell, newest first.
 
     Raises:
@@ -149,4 +151,4 @@ def verdicts_of(url: str, cell: Cell, limit: int) -> list[Dated]:
     for column in NAMED:
         query = query.where(column.is_not_distinct_from(wanted[column.key]))
     with database(url) as engine, engine.begin() as connection:
-        return [_dated(dict(row)) for row in connection.execute(query).mappings()]
+        return [_date(dict(row)) for row in connection.execute(query).mappings()]

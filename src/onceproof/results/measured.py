@@ -35,7 +35,7 @@ class Measured:
         return self.verdict not in UNDECIDED
 
 
-def measured(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
+def read_measured(url: str, releases: Collection[Release], harness: Mapping[str, str]) -> list[Measured]:
     """One verdict of each cell that stays among these releases of Kafka Streams, in the order of the last run's plan.
 
     The last that decided by this harness; else the last that decided; else the last.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onceproof.model.decoding import from_json
 from onceproof.model.errors import HarnessError
-from onceproof.model.json_file import encoded, unwritable
+from onceproof.model.json_file import encode, unwritable
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def note_step(file: Path, step: NightStep) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as lines:
-            lines.write(json.dumps(encoded(step)) + "\n")
+            lines.write(json.dumps(encode(step)) + "\n")
     except OSError as error:
         raise unwritable(error, file) from error
 

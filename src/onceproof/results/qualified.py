@@ -23,19 +23,21 @@ def keep(found: Qualification, folder: Path) -> None:
     found.write(_file(folder, found.streams, found.broker))
 
 
-def kept(folder: Path, streams: Release, broker: Release) -> Qualification | None:
+def read_kept(folder: Path, streams: Release, broker: Release) -> Qualification | None:
     """The last result about a release on its brokers; None if nothing was, or another version wrote it."""
-    return Qualification.known(_file(folder, str(streams), str(broker)))
+    return Qualification.read_known(_file(folder, str(streams), str(broker)))
 
 
-def unqualified(folder: Path, cell: Cell) -> str:
+def explain_unqualified(folder: Path, cell: Cell) -> str:
     """Why this version of the harness may be blind in a cell, in a sentence; empty if its releases qualified.
 
     Brokers of which the release is only claimed are not asked about: nothing of theirs can be qualified here.
     """
     if cell.broker.is_claimed:
         return ""
-    sentences = (_unqualified(folder, streams, cell.broker) for streams in dict.fromkeys((cell.streams, cell.running)))
+    sentences = (
+        _explain_unqualified(folder, streams, cell.broker) for streams in dict.fromkeys((cell.streams, cell.running))
+    )
     return " ".join(filter(None, sentences))
 
 
@@ -50,9 +52,9 @@ def distinct(sentences: Iterable[str]) -> list[str]:
     return [f"{_NOT_SHOWN} {listed}: `onceproof qualify RELEASE --broker BROKERS` shows it.", *dict.fromkeys(others)]
 
 
-def _unqualified(folder: Path, streams: Release, broker: Release) -> str:
+def _explain_unqualified(folder: Path, streams: Release, broker: Release) -> str:
     where, command = f"{streams} on brokers {broker}", f"`onceproof qualify {streams} --broker {broker}`"
-    found = kept(folder, streams, broker)
+    found = read_kept(folder, streams, broker)
     if found is None or found.harness != harness_version():
         return f"{_NOT_SHOWN} {where}: {command} shows it."
     if found.exit_code is ExitCode.OK:

@@ -13,7 +13,7 @@ from onceproof.results.database import WRITING, CellRow, ReleaseRow, database, i
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenRelease:
     """A release that was seen: triggered by this DAG run, incomplete for this reason, or neither."""
 
     release: Release
@@ -34,7 +34,7 @@ class Seen:
         return {"first_seen": since, "triggered": self.triggered, "incomplete": self.incomplete}
 
 
-def seen_releases(url: str) -> dict[Release, Seen]:
+def read_seen(url: str) -> dict[Release, SeenRelease]:
     """The releases that are recorded; none if there is no database yet.
 
     Raises:
@@ -44,11 +44,11 @@ def seen_releases(url: str) -> dict[Release, Seen]:
         return {}
     with database(url) as engine, Session(engine) as session:
         rows = session.scalars(select(ReleaseRow)).all()
-        found = [Seen(Release.parse(row.release), row.triggered, row.incomplete, row.first_seen) for row in rows]
+        found = [SeenRelease(Release.parse(row.release), row.triggered, row.incomplete, row.first_seen) for row in rows]
     return {seen.release: seen for seen in found}
 
 
-def record_seen(seen: Iterable[Seen], url: str) -> None:
+def record_seen(seen: Iterable[SeenRelease], url: str) -> None:
     """Record releases, all or none; one that is recorded already keeps the time when it was first seen.
 
     Raises:
@@ -64,7 +64,7 @@ def record_seen(seen: Iterable[Seen], url: str) -> None:
             session.add(row)
 
 
-def judged_releases(url: str) -> set[Release]:
+def read_judged(url: str) -> set[Release]:
     """The releases of Kafka Streams of which a run judged a cell; one whose trials failed says nothing about a release.
 
     Raises:

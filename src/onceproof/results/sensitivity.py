@@ -31,7 +31,7 @@ def store_planted(trials: Iterable[PlantedTrial], url: str) -> None:
             session.merge(row)
 
 
-def planted_trials(url: str, run: str | None = None) -> list[PlantedTrial]:
+def read_planted_trials(url: str, run: str | None = None) -> list[PlantedTrial]:
     """Those that are stored, oldest first; none if there is no database yet.
 
     Args:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.files import Reading
-from onceproof.model.known_issues import Registry
+from onceproof.model.known_issues import IssueRegistry
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.verdict import CellVerdict, TrialEvidence, Verdict, judge
-from onceproof.results.controls import Control, Past, control_of, placed
+from onceproof.results.controls import Control, Past, control_of, place_evidence
 
 OPEN = {Verdict.CLEAN, Verdict.FIXED, Verdict.INCONCLUSIVE}  # a red, an error and what is avoided need no more trials
 
 
-def cell_that_wants_more(run: RunFolder, budget: int, registry: Registry, past: Past, risk: float) -> Cell | None:
+def cell_that_wants_more(run: RunFolder, budget: int, registry: IssueRegistry, past: Past, risk: float) -> Cell | None:
     """The next cell to be given a trial, positive controls first; None if every claim holds or has used up its budget.
 
     Args:
@@ -34,7 +34,7 @@ def cell_that_wants_more(run: RunFolder, budget: int, registry: Registry, past: 
 
 def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
     """The reports of the lab about finished trials; Spark has not read them yet."""
-    found, planned = [], run.planned_keys()
+    found, planned = [], run.list_planned_keys()
     for trial in trials:
         if outcome := run.outcome(trial):
             evidence = TrialEvidence(
@@ -47,7 +47,7 @@ def _evidence(run: RunFolder, trials: Sequence[Trial]) -> list[TrialEvidence]:
                 error=outcome.error,
                 is_void=outcome.void is not None,
             )
-            found.append(placed(evidence, trial, outcome, planned))
+            found.append(place_evidence(evidence, trial, outcome, planned))
     return found
 
 
@@ -60,4 +60,4 @@ def _wants_more(verdict: CellVerdict, left: int, control: Control) -> bool:
         return True  # not exercised, or not all that must show did
     if control.cell is None or not control.is_alive:
         return is_affected  # no number of greens would say anything, but a control may yet be red
-    return 0 < control.needed(verdict.greens + left) - verdict.greens <= left
+    return 0 < control.count_needed(verdict.greens + left) - verdict.greens <= left

@@ -26,7 +26,7 @@ STYLES = {
 }
 
 
-def styled(verdict: Verdict, text: str) -> Text:
+def style(verdict: Verdict, text: str) -> Text:
     """A text in the colours of a verdict."""
     return Text(text, STYLES[verdict])
 
@@ -48,11 +48,11 @@ def verdict_table(verdicts: Sequence[VerdictRow], title: str) -> Table:
         table.add_row(
             f"{v.as_cell.releases} (broker {v.broker})" if shows_broker else v.as_cell.releases,
             Text(variant),
-            styled(v.verdict, f"{v.verdict.sign} {v.verdict}"),
+            style(v.verdict, f"{v.verdict.sign} {v.verdict}"),
             f"{v.red}/{v.counted}",
             f"{v.records:,}",
             f"{v.ids:,}" if v.ids else "",
-            Text(seen(v)),
+            Text(describe_seen(v)),
             "" if v.seconds is None else f"{v.seconds:.1f}",
         )
     return table
@@ -99,7 +99,7 @@ def _releases(verdict: Mapping[str, Any]) -> str:
     return Cell.from_dict(verdict).releases
 
 
-def seen(verdict: VerdictRow) -> str:
+def describe_seen(verdict: VerdictRow) -> str:
     """The observations in a cell, in one line."""
     if verdict.verdict in ("known", "regression"):
         counts = ", ".join(f"{count:,} {name}" for name, count in verdict.anomalies.items())
@@ -138,12 +138,14 @@ def history_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     table.add_column("what changed", ratio=1)
     for run in runs:
         verdicts = {Verdict(name): count for name, count in run["counts"].items()}
-        counts = [styled(verdict, f"{verdict.sign} {count}") for verdict, count in verdicts.items()]
-        table.add_row(run["run"], _minute(run["created"]), Text(run["matrix"]), Text("  ").join(counts), _changed(run))
+        counts = [style(verdict, f"{verdict.sign} {count}") for verdict, count in verdicts.items()]
+        table.add_row(
+            run["run"], _minute(run["created"]), Text(run["matrix"]), Text("  ").join(counts), _describe_changes(run)
+        )
     return table
 
 
-def _changed(run: Mapping[str, Any]) -> Text:
+def _describe_changes(run: Mapping[str, Any]) -> Text:
     """The changes, one per line; cells that are merely new are counted."""
     new = [change for change in run["changes"] if change["change"] == "new cell"]
     lines = [change_line(change) for change in run["changes"] if change not in new]
@@ -186,7 +188,7 @@ def _sign(verdict: Mapping[str, Any] | None) -> Text:
     if verdict is None:
         return Text("· ", "dim")
     judged = Verdict(verdict["verdict"])
-    text = styled(judged, judged.sign)
+    text = style(judged, judged.sign)
     text.pad_right(2 - len(judged.sign))
     return text
 

@@ -36,7 +36,7 @@ from onceproof.faults import (
     thread_removed,
     topology_pause,
 )
-from onceproof.faults.base import Fault, is_at_rest, processed, run_fault
+from onceproof.faults.base import Fault, count_processed, is_at_rest, run_fault
 from onceproof.faults.directory import OF_USERS, ROCKSDB
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
@@ -67,8 +67,8 @@ from onceproof.scenarios.declared import (
     HEAP,
     PHASE,
     SERVER,
-    Application,
     Declaration,
+    DeclaredApplication,
     InputTopic,
     OutputTopic,
     Query,
@@ -125,7 +125,7 @@ VARIANTS = variants_of(Variant("DEFAULT_CONFIG", "As its onceproof.toml says."))
 values = values_in(Parameters, VARIANTS)
 
 
-def _application(trial: Trial) -> Application:
+def _application(trial: Trial) -> DeclaredApplication:
     return application_of(values(trial).application)
 
 
@@ -167,10 +167,11 @@ def system(trial: Trial) -> System:
     roles = {topic.topic: Role(declared=_read(topic, named, declares)) for topic in declares.input}
     only = next(topic for topic in declares.input if not topic.is_global)
     roles |= {
-        topic.topic: Role(declared=_written(topic, named, only.topic, oracle, declares)) for topic in declares.output
+        topic.topic: Role(declared=_declare_written(topic, named, only.topic, oracle, declares))
+        for topic in declares.output
     }
     for query in declares.query:
-        roles |= _asked(trial, query, declares.partitions_of(query))
+        roles |= _declare_asked(trial, query, declares.partitions_of(query))
     made = {name for topic in declares.output for name in topic.promises}
     unseen = {}
     if declares.command:
@@ -179,17 +180,17 @@ def system(trial: Trial) -> System:
     return System(NAME, roles, promises=deliveries, stores=0, not_looked_at=unseen, kept=None)
 
 
-def _asked(trial: Trial, query: Query, partitions: int) -> dict[str, Role]:
+def _declare_asked(trial: Trial, query: Query, partitions: int) -> dict[str, Role]:
     """The topics by which the answers of a store are judged."""
 
-    def declared(role: str, plays: str) -> Declared:
+    def declare(role: str, plays: str) -> Declared:
         return Declared(trial.topic(role), plays, query.key, query.value, partitions=partitions)
 
     answers, changelog = _answers_of(query), f"{query.store}-{CHANGELOG}"
     return {
-        answers: Role(declared=declared(answers, ANSWERS)),
-        changelog: Role(declared=declared(changelog, CHANGELOG)),
-        f"{changelog}-all": Role(declared=declared(changelog, CHANGELOG), committed=False),
+        answers: Role(declared=declare(answers, ANSWERS)),
+        changelog: Role(declared=declare(changelog, CHANGELOG)),
+        f"{changelog}-all": Role(declared=declare(changelog, CHANGELOG), committed=False),
     }
 
 
@@ -209,7 +210,9 @@ def _read(topic: InputTopic, named: str, declares: Declaration) -> Declared:
     )
 
 
-def _written(topic: OutputTopic, named: str, only: str, oracle: Oracle | None, declares: Declaration) -> Declared:
+def _declare_written(
+    topic: OutputTopic, named: str, only: str, oracle: Oracle | None, declares: Declaration
+) -> Declared:
     # A command has no topology that could be replayed.
     promises = tuple(name for name in topic.promises if not (declares.command and name in REPLAYED))
     return Declared(
@@ -360,7 +363,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         _start(lab, names)
         # What is processed is committed when the instances close.
         enough = len(lab.workload.first) - _of_globals(lab.trial, lab.workload.messages)
-        while (done := _done(lab)) < enough:  # however slow the application is
+        while (done := _count_done(lab)) < enough:  # however slow the application is
             awaited = f"more than {done:,} of {enough:,} records to be processed"
             within = AGAIN_WITHIN if declares.command else AT_WORK_WITHIN
             lab.await_(awaited, partial(_is_beyond, lab, done), within)
@@ -403,9 +406,9 @@ def _restart(lab: ScenarioContext, names: list[str], declares: Declaration) -> i
         _start(lab, names)
         if not declares.command:
             return 0
-        done = lab.committed()  # it is not known when it has its tasks
+        done = lab.count_committed()  # it is not known when it has its tasks
         lab.produce("again", lab.workload.second[:AGAIN])
-        lab.await_("the group to be at work again", lambda: lab.committed() > done, AGAIN_WITHIN)
+        lab.await_("the group to be at work again", lambda: lab.count_committed() > done, AGAIN_WITHIN)
         return AGAIN
 
 
@@ -434,13 +437,13 @@ class _Stillness:
         return now - self._seen[1] >= self._seconds
 
 
-def _done(lab: ScenarioContext) -> int:
+def _count_done(lab: ScenarioContext) -> int:
     """Records that the application is done with: one that it skips is not processed, but its position is committed."""
-    return max(processed(lab), lab.committed())
+    return max(count_processed(lab), lab.count_committed())
 
 
 def _is_beyond(lab: ScenarioContext, records: int) -> bool:
-    return _done(lab) > records
+    return _count_done(lab) > records
 
 
 def _start(lab: ScenarioContext, names: list[str]) -> None:
@@ -457,15 +460,15 @@ def _not_asked(lab: ScenarioContext, declares: Declaration) -> str | None:
 def _see_routes(lab: ScenarioContext, declares: Declaration) -> None:
     """Note where each instance sends clients at rest, and which one answers."""
 
-    def known(store: str) -> tuple[Owners, Routes]:
+    def find_known(store: str) -> tuple[Owners, Routes]:
         return routes_of(lab.events, list(lab.instances.running), store)
 
     stores = [query.store for query in declares.query]
     lab.holds_within(
-        ROUTED_WITHIN, lambda: is_at_rest(lab) and not any(wrong_routes(*known(store)) for store in stores)
+        ROUTED_WITHIN, lambda: is_at_rest(lab) and not any(wrong_routes(*find_known(store)) for store in stores)
     )
     for store in stores:
-        owners, routes = known(store)
+        owners, routes = find_known(store)
         lab.note("routed", store=store, owners=owners, routes=routes)
 
 
@@ -484,7 +487,7 @@ def observe(_trial: Trial, events: Sequence[Event]) -> Sequence[Comparison]:
     """The promises `stores`, what each store holds at the end is what its changelog says, and `routing`."""
     routed = [event for event in events if event["event"] == "routed"]
     return [
-        *(_compared(event) for event in events if event["event"] == "store"),
+        *(_compare(event) for event in events if event["event"] == "store"),
         *(
             comparison
             for event in routed
@@ -493,12 +496,12 @@ def observe(_trial: Trial, events: Sequence[Event]) -> Sequence[Comparison]:
     ]
 
 
-def unread_stores(events: Sequence[Event]) -> dict[str, str]:
+def explain_unread_stores(events: Sequence[Event]) -> dict[str, str]:
     """The stores on disk that the promise `stores` says nothing of, and why."""
     return {f"store {event['store']}": event["unread"] for event in events if event["event"] == "unread-store"}
 
 
-def _compared(store: Event) -> Comparison:
+def _compare(store: Event) -> Comparison:
     entries, wrong = f"{store['entries']:,} entries", store["wrong"]
     place = (
         f"{store['type']} store {store['store']} of {store['instance']}, partition {store['partition']}, "

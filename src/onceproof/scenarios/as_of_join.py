@@ -56,16 +56,16 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     behind,
+    find_restored_anew,
     membership,
     refuse_fault_of_disk,
     rejoining,
-    restored_anew,
     runs_its_task,
     transactional_stores,
     values_in,
     variants_of,
 )
-from onceproof.scenarios.internal_topics import versioned
+from onceproof.scenarios.internal_topics import keep_versions
 from onceproof.scenarios.two_instances import inject, refuse_group, start_other
 
 NAME = "instance-1"
@@ -188,7 +188,7 @@ def _waiting(parameters: Parameters, rng: random.Random) -> list[Stamped]:
     ]
 
 
-def generated(trial: Trial) -> list[Stamped]:
+def generate(trial: Trial) -> list[Stamped]:
     """The records, drawn from the seed, each with a number of its own: versions below 0, deletions, those that ask.
 
     Most are in order, some out of it within the retention, some too old.
@@ -220,7 +220,7 @@ def generated(trial: Trial) -> list[Stamped]:
 
 def workload(trial: Trial) -> Workload:
     """Keys and values of the records; none is preloaded, since they have their own times."""
-    made = generated(trial)
+    made = generate(trial)
     return Workload([], [(record.key, record.value) for record in made], times=[record.at for record in made])
 
 
@@ -270,7 +270,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             start_other(lab)
     with lab.phase("first"):
         lab.produce("first", records[first], timestamps=times[first])
-        lab.await_(f"{parameters.first:,} records to be committed", lambda: lab.committed() >= parameters.first)
+        lab.await_(f"{parameters.first:,} records to be committed", lambda: lab.count_committed() >= parameters.first)
     if fault:
         fault_outcome = inject(lab, fault, "flow", records[flow], times[flow])
         with lab.phase("leave"):
@@ -281,10 +281,10 @@ def drive(lab: ScenarioContext) -> Exercise:
         before = len(lab.events)
         again = lab.instances.start(NAME)
         lab.await_("the instance to be back", lambda: runs_its_task(again))
-        anew = restored_anew(lab.events[before:])
+        anew = find_restored_anew(lab.events[before:])
         if not anew:
             before_it = behind(records[first], parameters.partitions)
-            lab.note("reopened", store="versions", committed=lab.committed(), open={"input": before_it})
+            lab.note("reopened", store="versions", committed=lab.count_committed(), open={"input": before_it})
     with lab.phase("flow"):
         lab.produce("flow", records[flow], timestamps=times[flow])
         lab.await_drained()
@@ -328,7 +328,7 @@ def system(trial: Trial) -> System:
         return SYSTEM
     history = Role(store=StorePlan("versions", parameters.retention))
     return replace(
-        SYSTEM, roles={**SYSTEM.roles, CHANGELOG: history}, kept={CHANGELOG: versioned(parameters.retention)}
+        SYSTEM, roles={**SYSTEM.roles, CHANGELOG: history}, kept={CHANGELOG: keep_versions(parameters.retention)}
     )
 
 

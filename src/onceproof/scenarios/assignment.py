@@ -42,7 +42,7 @@ class Assigned:
         return len(self.active) == 1 and elsewhere == set(self.standby) and len(elsewhere) >= self.standbys
 
 
-def assigned(event: Mapping[str, Any], with_standbys: frozenset[str]) -> list[Assigned]:
+def list_assigned(event: Mapping[str, Any], with_standbys: frozenset[str]) -> list[Assigned]:
     """Each task of the sub-topologies of which an instance has a task, from an event `at-rest`.
 
     Args:
@@ -88,14 +88,14 @@ def compare_assignment(events: Sequence[Event]) -> Iterator[Comparison]:
     with_standbys = had_standbys(events)
     for event in events:
         if event["event"] == AT_REST:
-            tasks = assigned(event, with_standbys)
+            tasks = list_assigned(event, with_standbys)
             if not tasks:
                 due, found = "each task active on one instance", "no instance with a task"
                 yield Comparison(PROMISE, "wrong-assignment", 0, None, "the application", due, found)
             for task in tasks:
                 anomaly = None if task.is_right else "wrong-assignment"
                 due = f"active on one instance, standby on {task.standbys} or more others"
-                found = f"active on {_named(task.active)}, standby on {_named(task.standby)}"
+                found = f"active on {_join_names(task.active)}, standby on {_join_names(task.standby)}"
                 partition = int(task.task.partition("_")[2])
                 yield Comparison(PROMISE, anomaly, partition, None, task.task, due, found)
 
@@ -112,5 +112,5 @@ def _having(alive: Threads, task: str, role: str) -> Iterator[str]:
     return (name for name, threads in alive.items() for thread in threads if task in thread[role])
 
 
-def _named(instances: Sequence[str]) -> str:
+def _join_names(instances: Sequence[str]) -> str:
     return " and ".join(instances) or "none"

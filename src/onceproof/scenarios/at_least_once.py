@@ -242,18 +242,18 @@ def drive(lab: ScenarioContext) -> Exercise:
     frozen, timed_out = parameters.parted_by == "rebalance", parameters.parted_by == "timeout"
     with lab.phase("put"):
         instance = lab.instances.start(NAME)
-        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
+        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.count_committed() >= len(puts))
         # What it reports about itself, and the last transaction's markers, may come a little later.
         lab.await_(f"{len(puts):,} records to be reported", lambda: instance.processed >= len(puts))
-        before = _settled_ends(lab)
+        before = _await_settled_ends(lab)
         processed, restorations = instance.processed, _restorations(lab)
-    flushes = Flushes(lab, len(puts), before)
+    flushes = PublicationWatch(lab, len(puts), before)
     with lab.phase("delete"):
         for role in () if downstream else refusing:
             lab.limits.alter_topic(role, min_insync_replicas="2")
         lab.produce("deletes", deletes)
 
-        def published() -> bool:
+        def is_published() -> bool:
             flushes.look()
             if downstream:  # the race is on when the first answers have come back
                 return lab.end(CHANGELOG) > before[CHANGELOG]
@@ -262,12 +262,12 @@ def drive(lab: ScenarioContext) -> Exercise:
 
         if not downstream:
             lab.holds_within(PROCESSED_WITHIN * COMMIT_INTERVAL, lambda: instance.processed - processed == len(deletes))
-        lab.await_(" and published in ".join(("requests to be processed", *map(_named, taking))), published)
+        lab.await_(" and published in ".join(("requests to be processed", *map(_name_role, taking))), is_published)
         _take_task_away(lab, instance, flushes)
         ends = _ends(lab)
         grown = {role: end - before[role] for role, end in ends.items()}
-        committed = lab.committed() - len(puts)
-        on_disk = {STORE: _deleted_on_disk(lab, committed)} if parameters.guarantee == "exactly_once_v2" else {}
+        committed = lab.count_committed() - len(puts)
+        on_disk = {STORE: _count_deleted_on_disk(lab, committed)} if parameters.guarantee == "exactly_once_v2" else {}
         lab.measure(changelog_end=ends[CHANGELOG], output_end=ends[OUTPUT])
         begin = len(puts) + committed
         trusted = timed_out and _is_trusted(instance)
@@ -289,7 +289,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_drained()
         flushes.look()
         if downstream:
-            lab.await_("all answers to be processed", lambda: lab.committed(OUTPUT) >= lab.end(OUTPUT))
+            lab.await_("all answers to be processed", lambda: lab.count_committed(OUTPUT) >= lab.end(OUTPUT))
         flushes.tell()
     with lab.phase("leave"):
         lab.close_instances()
@@ -303,8 +303,8 @@ def drive(lab: ScenarioContext) -> Exercise:
     parted = refused and all(grown[role] > committed for role in taking)
     ahead, behind = *taking, *refusing
     reason = (
-        f"{TAKEN[parameters.parted_by]} when {grown[ahead]:,} records of {_named(ahead)} and {grown[behind]:,} of "
-        f"{_named(behind)} were published, and {committed:,} of {len(deletes):,} requests committed."
+        f"{TAKEN[parameters.parted_by]} when {grown[ahead]:,} records of {_name_role(ahead)} and {grown[behind]:,} of "
+        f"{_name_role(behind)} were published, and {committed:,} of {len(deletes):,} requests committed."
     )
     if on_disk:
         reason += f" On disk were {on_disk[STORE]:,} deletions of the open transaction."
@@ -322,11 +322,11 @@ def _restorations(lab: ScenarioContext) -> int:
     return sum(event["event"] == "restore" for event in lab.events)
 
 
-def _take_task_away(lab: ScenarioContext, instance: Instance, flushes: "Flushes") -> None:
+def _take_task_away(lab: ScenarioContext, instance: Instance, flushes: "PublicationWatch") -> None:
     """Kill its process, freeze it, or wait until its producer gives up and its store is restored, or said to be."""
     restored = instance.last.get("restore")
 
-    def restored_again() -> bool:
+    def is_restored_again() -> bool:
         flushes.look()
         return instance.last.get("restore") is not restored
 
@@ -335,7 +335,7 @@ def _take_task_away(lab: ScenarioContext, instance: Instance, flushes: "Flushes"
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
             lab.instances.freeze(NAME)
         case "timeout":
-            lab.await_("the task to be restored", restored_again)
+            lab.await_("the task to be restored", is_restored_again)
             # What it sent up to a commit later has another while to go, and would be published after all.
             lab.holds_within(HELD * COMMIT_INTERVAL, flushes.look)
         case _:
@@ -366,7 +366,7 @@ def _lacking(lab: ScenarioContext, published: int) -> int:
     return len({key for key, _ in lab.workload.first} - deleted - there)
 
 
-def _deleted_on_disk(lab: ScenarioContext, committed: int) -> int:
+def _count_deleted_on_disk(lab: ScenarioContext, committed: int) -> int:
     """How many deletions beyond the first `committed` the directory of the process holds.
 
     RocksDB writes to disk in the order of the writes: if a key is there, all keys put before it had been.
@@ -379,7 +379,7 @@ def _deleted_on_disk(lab: ScenarioContext, committed: int) -> int:
 
 
 @dataclass
-class Flushes:
+class PublicationWatch:
     """Checks, again and again, whether what committed requests produced has been published."""
 
     lab: ScenarioContext
@@ -390,7 +390,7 @@ class Flushes:
 
     def look(self) -> None:
         """Sample the committed offset, and after it the ends: markers and repeats only add to these."""
-        committed = max(self.lab.committed() - self.puts, 0)
+        committed = max(self.lab.count_committed() - self.puts, 0)
         grown = {role: end - self.before[role] for role, end in _ends(self.lab).items()}
         self.looks += 1
         if not self.worst or _short(committed, grown) > _short(self.worst["committed"], self.worst):
@@ -422,7 +422,7 @@ def _compare_flush(event: Event, role: str) -> Comparison:
         "early-commit" if published < committed else None,
         0,
         None,
-        f"{_named(role)}, in {event['looks']} samples",
+        f"{_name_role(role)}, in {event['looks']} samples",
         f"at least {committed:,} published when {committed:,} requests were committed",
         f"{published:,} published",
     )
@@ -432,22 +432,22 @@ def _ends(lab: ScenarioContext) -> dict[str, int]:
     return {role: lab.end(role) for role in (CHANGELOG, OUTPUT)}
 
 
-def _settled_ends(lab: ScenarioContext) -> dict[str, int]:
+def _await_settled_ends(lab: ScenarioContext) -> dict[str, int]:
     """Ends of the changelog and the output once they are stable for a while."""
     ends, since = _ends(lab), lab.now()
 
-    def settled() -> bool:
+    def is_settled() -> bool:
         nonlocal ends, since
         now = _ends(lab)
         if now != ends:
             ends, since = now, lab.now()
         return lab.now() - since >= SETTLED
 
-    lab.await_("the topics to be still", settled)
+    lab.await_("the topics to be still", is_settled)
     return ends
 
 
-def _named(role: str) -> str:
+def _name_role(role: str) -> str:
     return "the output" if role == OUTPUT else "the changelog"
 
 

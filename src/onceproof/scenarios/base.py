@@ -25,7 +25,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError, choice
 from onceproof.model.files import Declared, FaultOutcome, Later, StorePlan, TopicPlan
 from onceproof.model.parameter import BaseParameters, Parameter
-from onceproof.model.timeline import STALLED, Event, Return, proved_returns
+from onceproof.model.timeline import STALLED, Event, Return, find_proved_returns
 from onceproof.processes.cpu import CpuTime
 from onceproof.scenarios.assignment import PROMISE as ASSIGNMENT
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
@@ -53,7 +53,7 @@ class Bulk(Protocol):
     def stop(self) -> None:
         """Send no more."""
 
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether every record is delivered."""
 
     def await_delivered(self) -> None:
@@ -63,7 +63,7 @@ class Bulk(Protocol):
 class ScenarioInstances(Instances, Protocol):
     """The instances of the application, and what a scenario may ask of what they leave."""
 
-    def recycled(self, proof: Return) -> bool:
+    def has_recycled(self, proof: Return) -> bool:
         """Whether a log says that the thread then recycled its active task into a standby, and did not close it."""
 
     def on_disk(self, name: str, task: str) -> Mapping[str, Mapping[int, int]]:
@@ -142,7 +142,7 @@ class ScenarioContext(FaultContext, Protocol):
     def end(self, role: str) -> int:
         """End offset (high watermark) of the topic that plays the role, summed over its partitions."""
 
-    def compacted(self, *roles: str) -> AbstractContextManager[None]:
+    def compact(self, *roles: str) -> AbstractContextManager[None]:
         """Have brokers compact these topics all the time for the time of a `with` block; they are read when it is over.
 
         Records go as soon as a later one has their key, and tombstones soon afterwards.
@@ -549,16 +549,16 @@ class Scenario:
     @cached_property
     def settable(self) -> Mapping[str, Parameter]:
         """By name what can be set in a trial: its parameters, and those of the faults that it allows."""
-        own = self.parameters.described()
+        own = self.parameters.describe()
         names = (NONE, *(fault.name for fault in self.faults))
         allowed = {FAULT: own[FAULT].among(names)} if FAULT in own else {}
-        of_faults = (fault.parameters.described() for fault in self.faults)
+        of_faults = (fault.parameters.describe() for fault in self.faults)
         return {**own, **allowed, **{name: parameter for each in of_faults for name, parameter in each.items()}}
 
     def values(self, trial: Trial) -> dict[str, Any]:
         """By name the value of each parameter in a trial, those of faults among them."""
         defaults = {name: parameter.default for name, parameter in self.settable.items()}
-        return {**defaults, **_chosen(trial, self.variants)}
+        return {**defaults, **_choose_values(trial, self.variants)}
 
     def refuse(self, cell: Cell) -> str | None:
         """Why a cell cannot be run as its variant is, if it cannot."""
@@ -576,7 +576,7 @@ class Scenario:
     def refuse_trial(self, trial: Trial) -> str | None:
         """Why a trial cannot be run with its own values, if it cannot."""
         try:
-            self._check(_chosen(trial, self.variants))
+            self._check(_choose_values(trial, self.variants))
         except UsageError as error:
             return str(error)
         values = self.values(trial)
@@ -685,10 +685,10 @@ def values_in(parameters: type[P], variants: Mapping[str, Variant]) -> Callable[
 
     It raises `UsageError` if one cannot have its value.
     """
-    return lambda trial: parameters.of(_chosen(trial, variants))
+    return lambda trial: parameters.of(_choose_values(trial, variants))
 
 
-def _chosen(trial: Trial, variants: Mapping[str, Variant]) -> dict[str, Any]:
+def _choose_values(trial: Trial, variants: Mapping[str, Variant]) -> dict[str, Any]:
     return {**variants[trial.cell.variant].parameters, **trial.parameters}
 
 
@@ -697,7 +697,7 @@ def variants_of(*variants: Variant) -> dict[str, Variant]:
     return {variant.name: variant for variant in variants}
 
 
-def numbered(seed: int, keys: int, number: int) -> list[tuple[int, int]]:
+def number_records(seed: int, keys: int, number: int) -> list[tuple[int, int]]:
     """So many records, key and value, of keys that are drawn from a seed; the n-th record of a key has the value n."""
     numbers, made = Counter[int](), []
     for key in random.Random(seed).choices(range(keys), k=number):
@@ -717,7 +717,7 @@ def behind(records: Sequence[tuple[int, int]], partitions: int) -> dict[str, tup
     return {str(partition): (sizes[partition], None) for partition in range(partitions)}
 
 
-def restored_anew(events: Iterable[Event]) -> list[str]:
+def find_restored_anew(events: Iterable[Event]) -> list[str]:
     """The stores, each with its partition, that were restored from the beginning of a changelog that is not empty.
 
     One that is opened as it was left has at most the end of the last transaction to go through.
@@ -776,11 +776,11 @@ def rejoining(parameters: Group) -> dict[str, str]:
     return {"group.instance.id": INSTANCE} if alone else {}
 
 
-def recycled_returns(lab: ScenarioContext) -> list[Return]:
+def find_recycled_returns(lab: ScenarioContext) -> list[Return]:
     """Returns that count (the precondition of KAFKA-14172), of tasks that were recycled and not closed.
 
     Under the streams protocol a task that is taken from a thread is closed first, whatever follows: there they count.
     """
     if Membership.of(lab.parameters).group_protocol == "streams":
-        return proved_returns(lab.events, closed=True)
-    return [proof for proof in proved_returns(lab.events) if lab.instances.recycled(proof)]
+        return find_proved_returns(lab.events, closed=True)
+    return [proof for proof in find_proved_returns(lab.events) if lab.instances.has_recycled(proof)]

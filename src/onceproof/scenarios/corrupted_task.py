@@ -122,7 +122,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     corrupted = {"corrupt.after": len(first)} if parameters.corrupt else {}
     with lab.phase("fill"):
         instance = lab.instances.start(NAME, config=SLOWLY, app=slowly | corrupted)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         if parameters.corrupt:
             lab.produce("rest", lab.workload.second)
         else:
@@ -130,9 +130,9 @@ def drive(lab: ScenarioContext) -> Exercise:
             shutil.rmtree(lab.instances.state_directory(NAME))
             instance = lab.instances.start(NAME, config=SLOWLY, app=slowly)
     with lab.phase("restoration"):
-        lab.await_("the store to be restored", lambda: _restored(instance)["end"] > 0)
+        lab.await_("the store to be restored", lambda: _find_restoration(instance)["end"] > 0)
         lab.instances.stop(NAME)
-        begun, ended = _restored(instance), instance.last.get("restored")
+        begun, ended = _find_restoration(instance), instance.last.get("restored")
         interrupted = _lacking(instance) > 0 and (ended is None or ended["t"] < begun["t"])
         if interrupted:
             lab.note("interrupted", store=begun["store"], end=begun["end"], open={"input": behind(first, PARTITIONS)})
@@ -150,14 +150,14 @@ def drive(lab: ScenarioContext) -> Exercise:
     return Exercise(interrupted and parameters.corrupt, reason, all_steps_tried=interrupted)
 
 
-def _restored(instance: Instance) -> Mapping[str, Any]:
+def _find_restoration(instance: Instance) -> Mapping[str, Any]:
     """Its report when it last began to restore its store; a release may report that of an empty one, too."""
     return instance.last.get("restore", {"from": 0, "end": 0})
 
 
 def _lacking(instance: Instance) -> int:
     """How many records its store lacked then."""
-    begun = _restored(instance)
+    begun = _find_restoration(instance)
     return int(begun["end"]) - int(begun["from"])
 
 

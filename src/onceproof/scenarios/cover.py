@@ -7,16 +7,18 @@ from itertools import groupby
 from covertable import make
 
 from onceproof.model.cell import Cell
-from onceproof.model.known_issues import Registry
+from onceproof.model.known_issues import IssueRegistry
 from onceproof.model.matrices import Matrix
-from onceproof.model.matrix import Offer, Request, check_all_but_releases, expand, resolved
+from onceproof.model.matrix import Offer, Request, check_all_but_releases, expand, resolve
 from onceproof.model.published import Published
 from onceproof.model.release import Release
 
 AXES = ("variant", "streams", "broker")
 
 
-def exact(request: Request, ask: Callable[[], Published], known: Registry, catalogue: Mapping[str, Offer]) -> Request:
+def exact(
+    request: Request, ask: Callable[[], Published], known: IssueRegistry, catalogue: Mapping[str, Offer]
+) -> Request:
     """The request as it can be expanded: with exact releases, and with the cells that a matrix computes.
 
     Args:
@@ -29,11 +31,11 @@ def exact(request: Request, ask: Callable[[], Published], known: Registry, catal
         UsageError: as `resolved` and `check_all_but_releases` do.
     """
     check_all_but_releases(request, catalogue)
-    found = resolved(request, ask, known)
+    found = resolve(request, ask, known)
     matrix = found.matrix
     if not isinstance(matrix, Matrix) or not matrix.covers:
         return found
-    covered = resolved(Request(matrix.covers, scenarios=request.scenarios), ask, known)
+    covered = resolve(Request(matrix.covers, scenarios=request.scenarios), ask, known)
     cells = lacking(expand(covered, catalogue).cells, map(Release.of_brokers, matrix.brokers), catalogue)
     return replace(found, matrix=replace(matrix, cells=tuple(cells), covers=""))
 

@@ -45,8 +45,8 @@ from pydantic import Field
 
 from onceproof.faults import Injection, rolling_bounce
 from onceproof.faults.base import Instance, run_fault
-from onceproof.faults.directory import checkpointed, small_write_buffer
-from onceproof.faults.rolling_bounce import STATIC, bounces, started_with
+from onceproof.faults.directory import parse_checkpoint, small_write_buffer
+from onceproof.faults.rolling_bounce import STATIC, bounces, make_config
 from onceproof.model.anomaly import Comparison
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import NotUnderstoodError
@@ -80,7 +80,7 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
-from onceproof.scenarios.internal_topics import Kept, versioned, windowed
+from onceproof.scenarios.internal_topics import Kept, keep_versions, keep_windows
 
 PARTITIONS = 1
 TASK = "0_0"
@@ -338,7 +338,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         if restoring:  # a changelog long enough for a kill during its restoration
             known += len(burst)
             lab.produce("before", burst)
-        lab.await_(f"{known:,} records to be committed", lambda: lab.committed() >= known)
+        lab.await_(f"{known:,} records to be committed", lambda: lab.count_committed() >= known)
         lab.instances.stop(NAME)
     with lab.phase("burst"):
         crash = _crash_while_restoring(lab) if restoring else _crash_each_time(lab, burst)
@@ -353,7 +353,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             release=release,
             config={
                 "commit.interval.ms": "100",
-                **started_with(upgrade_from),
+                **make_config(upgrade_from),
                 **transactional_stores(values(lab.trial), restarted=True),
             },
             app={"contents.folder": str(lab.instances.contents_folder())},
@@ -393,7 +393,7 @@ def _stores(trial: Trial) -> tuple[str, ...]:
 def _tell_how_initialised(lab: ScenarioContext, instance: Instance) -> None:
     for store in _stores(lab.trial):
         now = databases(lab.instances.state_directory(NAME) / TASK, store)
-        lab.note("initialised", **initialised(store, instance.log.read_text(), lab.events, now))
+        lab.note("initialised", **describe_initialisation(store, instance.log.read_text(), lab.events, now))
 
 
 def _crash_each_time(lab: ScenarioContext, burst: Sequence[tuple[int, int]]) -> Exercise:
@@ -419,22 +419,22 @@ def _crash_while_running(lab: ScenarioContext, burst: Sequence[tuple[int, int]],
     if rolls(parameters):
         second = lab.instances.start(SECOND)
         lab.await_("both instances to run", lambda: runs_its_task(instance) and second.state == "RUNNING")
-    known, again = lab.committed(), lab.end("input") - lab.committed()
+    known, again = lab.count_committed(), lab.end("input") - lab.count_committed()
     watch = StateWatch(lab.instances.state_directory(NAME) / TASK, lab.now)
     lab.produce(f"burst {before + 1}" if before else "burst", burst)
     # Nearly all: after the last record the application has time to commit.
     enough = int((again + len(burst)) * 0.9)
 
-    def processed() -> bool:
+    def is_processed() -> bool:
         watch.look()
         return instance.processed >= enough
 
-    lab.await_(f"{enough:,} records to be processed", processed)
+    lab.await_(f"{enough:,} records to be processed", is_processed)
     if before:
         _tell_how_initialised(lab, instance)
     watch.look()
     lab.instances.kill(NAME)
-    left = _left_behind(lab)
+    left = _look_behind(lab)
     watch.tell(lab)
     committed = left.committed - known
     in_transaction = instance.processed - committed
@@ -482,15 +482,15 @@ class LeftBehind:
         }
 
 
-def _left_behind(lab: ScenarioContext) -> LeftBehind:
+def _look_behind(lab: ScenarioContext) -> LeftBehind:
     """Look at what is there after the kill, and open the directory."""
-    committed = lab.committed()
+    committed = lab.count_committed()
     stores = _stores(lab.trial)
     ends = {role: lab.end(role) for role in ("input", "output", *(f"{store}-changelog" for store in stores))}
     records = [*lab.workload.first, *lab.workload.second]
     not_committed = {key for key, _ in records[committed:]}
     held = lab.instances.on_disk(NAME, TASK)
-    on_disk = {store: _uncommitted(store, held.get(store, {}), committed, not_committed) for store in stores}
+    on_disk = {store: _count_uncommitted(store, held.get(store, {}), committed, not_committed) for store in stores}
     entries = {store: len(held.get(store, {})) for store in stores}
     identities = {store: databases(lab.instances.state_directory(NAME) / TASK, store) for store in stores}
     return LeftBehind(committed, ends, lab.topics.positions(), on_disk, entries, identities)
@@ -500,7 +500,7 @@ def _counts(entries: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} in {store}" for store, count in entries.items())
 
 
-def _uncommitted(store: str, held: Mapping[int, int], committed: int, keys: Set[int]) -> int:
+def _count_uncommitted(store: str, held: Mapping[int, int], committed: int, keys: Set[int]) -> int:
     """Entries of a store that come from records beyond the committed ones.
 
     All keys are distinct, so that the counter of the enumerator is one less than the records that it counted.
@@ -514,17 +514,17 @@ def _crash_while_restoring(lab: ScenarioContext) -> Exercise:
     """Take the local state away, and kill the process that restores it when some of that is on disk."""
     directory = lab.instances.state_directory(NAME) / TASK
     shutil.rmtree(lab.instances.state_directory(NAME))
-    ended = _ended_restorations(lab)
+    ended = _count_ended_restorations(lab)
     slowly = {"restore.consumer.max.poll.records": "10", "restore.consumer.fetch.max.bytes": "1024"}
     instance = lab.instances.start(NAME, config={"commit.interval.ms": "30000", **slowly})
     lab.await_("the restoration to begin", lambda: "restore" in instance.last)
     flushes = Flushes(directory)
-    lab.holds_within(RESTORED_WITHIN, lambda: flushes.several() or _ended_restorations(lab) > ended)
+    lab.holds_within(RESTORED_WITHIN, lambda: flushes.several() or _count_ended_restorations(lab) > ended)
     watch = StateWatch(directory, lab.now)
     watch.look()
     lab.instances.kill(NAME)
-    caught = _ended_restorations(lab) == ended
-    left = _left_behind(lab)
+    caught = _count_ended_restorations(lab) == ended
+    left = _look_behind(lab)
     checkpoint = watch.seen[-1][1] is not None
     lab.note("crash", during="restoration", checkpoint=checkpoint, restored=left.held, **left.event_fields())
     reason = (
@@ -536,7 +536,7 @@ def _crash_while_restoring(lab: ScenarioContext) -> Exercise:
     return Exercise(caught and any(left.held.values()), reason, all_steps_tried=caught)
 
 
-def _ended_restorations(lab: ScenarioContext) -> int:
+def _count_ended_restorations(lab: ScenarioContext) -> int:
     return sum(event["event"] == "restored" for event in lab.events)
 
 
@@ -584,7 +584,7 @@ class StateWatch:
             distinct=len(set(files)),
             milliseconds=int((self.seen[-1][0] - self.seen[0][0]) * 1000),
             age_ms=int(self.seen[-1][0] * 1000 - files[-1][0] / 1e6) if files else None,
-            offsets=checkpointed(files[-1][1]) if files else {},
+            offsets=parse_checkpoint(files[-1][1]) if files else {},
             in_rocksdb=self._offsets_in_rocksdb(),
         )
 
@@ -605,7 +605,7 @@ def databases(directory: Path, store: str) -> list[str]:
     return [file.read_text().strip() for file in files if store in file.relative_to(directory).parts]
 
 
-def initialised(store: str, log: str, events: Sequence[Event], now: Sequence[str]) -> dict[str, object]:
+def describe_initialisation(store: str, log: str, events: Sequence[Event], now: Sequence[str]) -> dict[str, object]:
     """How a store was initialised by the process with this log, which was the last to run.
 
     Args:
@@ -725,15 +725,15 @@ def system(trial: Trial) -> System:
         topology="dedup",
         roles={"input": Role(), "output": Role(), "seen-changelog": Role(keys=KINDS[parameters.stores])},
         promises=("deliveries", "output-order", "changelog", *recovery, "stores"),
-        kept=_kept(parameters.stores),
+        kept=_keep_due(parameters.stores),
     )
 
 
-def _kept(kind: str) -> Mapping[str, Kept]:
+def _keep_due(kind: str) -> Mapping[str, Kept]:
     """The due records of the changelog of the store `seen`."""
     if kind in ("window", "session"):
-        return {"seen-changelog": windowed(KEPT)}
-    return {"seen-changelog": versioned(KEPT)} if kind == "versioned" else {}
+        return {"seen-changelog": keep_windows(KEPT)}
+    return {"seen-changelog": keep_versions(KEPT)} if kind == "versioned" else {}
 
 
 SCENARIO = Scenario(

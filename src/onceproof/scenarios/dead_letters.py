@@ -224,7 +224,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     fault, fault_outcome = parameters.injected, None
     with lab.phase("first records"):
         lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         if fault:
             start_other(lab)
     if fault:
@@ -254,8 +254,10 @@ def _kill_once_committed(lab: ScenarioContext) -> Exercise:
         begin = lab.now()
         lab.instances.start(NAME)
         enough = len(first) - parameters.partitions
-        lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough, 2 * LONG_INTERVAL / 1_000)
-        committed, took = lab.committed(), lab.now() - begin
+        lab.await_(
+            f"{enough:,} records to be committed", lambda: lab.count_committed() >= enough, 2 * LONG_INTERVAL / 1_000
+        )
+        committed, took = lab.count_committed(), lab.now() - begin
         lab.note("crash", committed=committed, open=lab.open_input())
         lab.instances.kill(NAME)
     with lab.phase("restart"):
@@ -274,18 +276,18 @@ def _kill_once_committed(lab: ScenarioContext) -> Exercise:
 
 def _await_end(lab: ScenarioContext, records: int) -> None:
     """Wait until all records are committed, and note a standstill: an application that runs and gets no further."""
-    reached = lab.committed()
+    reached = lab.count_committed()
     while reached < records:
         if not lab.holds_within(GOES_ON_WITHIN, partial(_is_further, lab, reached)):
             lab.note("standstill", committed=reached, of=records)
             lab.note("exercised")
             further = f"more than {reached:,} of {records:,} records to be committed"
             lab.await_(further, partial(_is_further, lab, reached), STANDS_STILL)
-        reached = lab.committed()
+        reached = lab.count_committed()
 
 
 def _is_further(lab: ScenarioContext, reached: int) -> bool:
-    return lab.committed() > reached
+    return lab.count_committed() > reached
 
 
 # --- system --------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from onceproof.model.application import Value as Feature
 from onceproof.model.application import read_uses
 from onceproof.model.client_properties import KEYS
-from onceproof.model.decoding import as_check, decoded, half_sentence
+from onceproof.model.decoding import as_check, decode, half_sentence
 from onceproof.model.errors import UsageError
 from onceproof.model.extras import PARQUET, require
 from onceproof.model.release import Release
@@ -332,14 +332,14 @@ class Declaration(_Table):
 
 
 @dataclass(frozen=True)
-class Application:
+class DeclaredApplication:
     """Your own application."""
 
     folder: Path
     declares: Declaration
 
     @classmethod
-    def read(cls, folder: Path) -> "Application":
+    def read(cls, folder: Path) -> "DeclaredApplication":
         """Read the file of a folder, and check that what it names is there.
 
         Raises:
@@ -348,7 +348,7 @@ class Application:
         folder = folder.absolute()
         file = folder / FILE
         try:
-            declares = decoded(Declaration, tomllib.loads(file.read_text(encoding="utf-8")))
+            declares = decode(Declaration, tomllib.loads(file.read_text(encoding="utf-8")))
         except OSError as error:
             raise UsageError(f"{file} could not be read: {error.strerror}; `onceproof app init` writes one.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -394,7 +394,7 @@ class Application:
         rng = random.Random(seed)
         side_by_side = []
         for number, topic in enumerate(self.declares.input):
-            records = list(self._of_file(topic) if topic.generate is None else _generated(topic, topic.generate, rng))
+            records = list(self._of_file(topic) if topic.generate is None else _generate(topic, topic.generate, rng))
             turns = (0 if topic.is_global else (place + 1) / len(records) for place in range(len(records)))
             side_by_side += [
                 (turn, number, topic, nth, drawn) for nth, (turn, drawn) in enumerate(zip(turns, records, strict=True))
@@ -420,7 +420,7 @@ class Application:
             raise UsageError(f"{file} has no records: each takes a value, and perhaps a key.")
         for number, row in rows:
             try:
-                yield _parsed(topic, row)
+                yield _parse(topic, row)
             except ValueError as error:
                 raise UsageError(f"{file}, {'row' if is_table else 'line'} {number}: {error}.") from None
 
@@ -471,7 +471,7 @@ class _Row(_Table):
     headers: dict[str, str | None] | list[tuple[str, str | bytes | None]] = {}  # one of a name, or several
 
 
-def _parsed(topic: InputTopic, row: Written) -> _Drawn:
+def _parse(topic: InputTopic, row: Written) -> _Drawn:
     """The record in a line of JSON, or in a row.
 
     Raises:
@@ -496,21 +496,21 @@ def _parsed(topic: InputTopic, row: Written) -> _Drawn:
     return _Drawn(fields["key"], fields["value"], read.timestamp, headers)
 
 
-def _generated(topic: InputTopic, drawn: Generated, rng: random.Random) -> Iterator[_Drawn]:
+def _generate(topic: InputTopic, drawn: Generated, rng: random.Random) -> Iterator[_Drawn]:
     keys, values = (((text,) if text is None or isinstance(text, str) else text) for text in (drawn.key, drawn.value))
     turns = max(len(keys), len(values))
     try:
         for place in range(drawn.records):
             number, turn = divmod(place, turns)
             template = keys[turn % len(keys)]
-            key = None if template is None else from_text(topic.key, _filled(template, number, rng))
-            value = _filled(str(values[turn % len(values)]), number, rng)
+            key = None if template is None else from_text(topic.key, _fill(template, number, rng))
+            value = _fill(str(values[turn % len(values)]), number, rng)
             yield _Drawn(key, from_text(topic.value, value.ljust(drawn.size, ".")))
     except ValueError as error:
         raise UsageError(f"What is generated for {topic.topic} does not fit its serdes: {error}.") from None
 
 
-def _filled(template: str, number: int, rng: random.Random) -> str:
+def _fill(template: str, number: int, rng: random.Random) -> str:
     def fill(found: re.Match[str]) -> str:
         if found[2] is None:
             return str(number + int(found[1] or 0))
@@ -521,6 +521,6 @@ def _filled(template: str, number: int, rng: random.Random) -> str:
 
 
 @lru_cache(maxsize=8)
-def application_of(folder: str) -> Application:
+def application_of(folder: str) -> DeclaredApplication:
     """The application of a folder; read once by a process."""
-    return Application.read(Path(folder))
+    return DeclaredApplication.read(Path(folder))

@@ -53,7 +53,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     membership,
-    numbered,
+    number_records,
     refuse_membership,
     refuse_restarts,
     runs_its_task,
@@ -61,7 +61,7 @@ from onceproof.scenarios.base import (
     variants_of,
 )
 from onceproof.scenarios.ownership import PROMISE as OWNERSHIP
-from onceproof.scenarios.ownership import UNTIL_ABORTED, allowed_idle
+from onceproof.scenarios.ownership import UNTIL_ABORTED, sum_allowed
 from onceproof.scenarios.readiness import CATCHES_UP, STANDBYS, compare_readiness, is_behind, restorations
 from onceproof.scenarios.readiness import PROMISE as READINESS
 from onceproof.scenarios.two_instances import OTHER, RATE, WITHIN
@@ -195,7 +195,7 @@ def refusal(trial: Trial) -> str | None:
 def workload(trial: Trial) -> Workload:
     """Records of keys drawn from the seed; the n-th record of a key has the value n."""
     parameters = values(trial)
-    made = numbered(trial.seed, parameters.keys, parameters.first + parameters.records)
+    made = number_records(trial.seed, parameters.keys, parameters.first + parameters.records)
     return Workload(made[: parameters.first], made[parameters.first :])
 
 
@@ -240,7 +240,7 @@ def _session(parameters: Parameters) -> int:
     return MISSED_SOON if parameters.ending in (*ANSWERS, "kill") else SESSION
 
 
-def _missed_after(parameters: Parameters) -> float:
+def _time_missed(parameters: Parameters) -> float:
     """Seconds after which the group knows that the one that ends is gone, or may give away what it had."""
     if parameters.ending in ("leave", "REPLACE_THREAD"):
         return 0.0
@@ -256,7 +256,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     afterwards = AFTERWARDS if ending == "kill" else 0
     with lab.phase("first"):
         lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         fails = {"fail.after": values(lab.trial).fail_after} if ending in ANSWERS else {}
         lab.instances.start(OTHER, app=fails)
         if fails:
@@ -268,8 +268,8 @@ def drive(lab: ScenarioContext) -> Exercise:
         other = lab.instances.running[OTHER]
         lab.holds_within(WITHIN, lambda: other.processed >= WORKED)
         bulk.make_last(LASTS)
-        met, reason = _ENDINGS.get(ending, _answered)(lab, bulk)
-        flowed = not bulk.done()
+        met, reason = _ENDINGS.get(ending, _answer_exception)(lab, bulk)
+        flowed = not bulk.is_done()
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
@@ -285,7 +285,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             reason = f"{reason}; at last its standbys of {', '.join(promoted) or 'no task'} were promoted"
     with lab.phase("leave"):
         slowed = slowdown(before, lab.instances.cpu_times())
-        allowed = allowed_idle(lab.events, slowed, _missed_after(values(lab.trial)))
+        allowed = sum_allowed(lab.events, slowed, _time_missed(values(lab.trial)))
         if OWNERSHIP in system(lab.trial).promises:
             lab.measure(idle=allowed)
         lab.close_instances()
@@ -344,15 +344,15 @@ def _absent(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     met, reason = (_amid_rebalance if amid else _at_rest)(lab, bulk)
     others = [instance for name, instance in lab.instances.running.items() if name != OTHER]
 
-    def taken() -> list[str]:
+    def list_taken() -> list[str]:
         return sorted({*tasks} & {task for instance in others for task in instance.tasks("active")})
 
     def all_taken() -> bool:
-        return taken() == tasks and all(instance.state == "RUNNING" for instance in others)
+        return list_taken() == tasks and all(instance.state == "RUNNING" for instance in others)
 
-    _holds_within(lab, bulk, TAKEN_WITHIN if leaves else AWAY, all_taken if leaves or amid else taken)
+    _holds_within(lab, bulk, TAKEN_WITHIN if leaves else AWAY, all_taken if leaves or amid else list_taken)
     ended = bool(other.last["command"]["result"])
-    lab.note("absent", instance=OTHER, leaves=leaves, ended=ended, tasks=tasks, taken=taken(), rebalancing=amid)
+    lab.note("absent", instance=OTHER, leaves=leaves, ended=ended, tasks=tasks, taken=list_taken(), rebalancing=amid)
     lab.instances.stop(OTHER)
     _start_again(lab, bulk)
     return met and bool(held), f"{OTHER} closed{reason} with {', '.join(held) or 'no task'} to {ending}"
@@ -419,7 +419,7 @@ def awaits_itself(log: Path, since: int) -> bool:
     return bool(ended) and not asked <= ended
 
 
-def _answered(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+def _answer_exception(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     """Have a processor throw, see what becomes of each instance, and start those again that have ended."""
     ending, instances = values(lab.trial).ending, dict(lab.instances.running)
     other, due = instances[OTHER], ANSWERS[ending]
@@ -445,7 +445,7 @@ def _answered(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     return threw, f"a processor of {OTHER} {'threw' if threw else 'did not throw'}, and its handler answers {ending}"
 
 
-def _cleaned_up(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+def _clean_up(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     """Clean up while the other instance runs, and when it has closed; start it again and see what is restored."""
     other, folder = lab.instances.running[OTHER], lab.instances.state_directory(OTHER)
     tasks = other.tasks("active")
@@ -469,7 +469,7 @@ def _cleaned_up(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     return there > 0, f"{OTHER} was cleaned up with state of {there} of its tasks on disk"
 
 
-def _terminated(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+def _terminate(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     """Take the other instance's state, end it by SIGTERM while it is restored, and start it again."""
     lab.instances.stop(OTHER)
     shutil.rmtree(lab.instances.state_directory(OTHER))
@@ -484,7 +484,7 @@ def _terminated(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     return cut_off is not None, f"{OTHER} was sent SIGTERM during {text}"
 
 
-def _killed(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
+def _kill(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
     """Kill the other instance, have the one that stays take its tasks, and start it again."""
     stays, tasks = lab.instances.running[NAME], lab.instances.running[OTHER].tasks("active")
     standbys = stays.tasks("standby")
@@ -499,9 +499,9 @@ def _killed(lab: ScenarioContext, bulk: Bulk) -> tuple[bool, str]:
 _ENDINGS: Mapping[str, Callable[[ScenarioContext, Bulk], tuple[bool, str]]] = {
     "leave": _absent,
     "stay": _absent,
-    "clean-up": _cleaned_up,
-    "terminate": _terminated,
-    "kill": _killed,
+    "clean-up": _clean_up,
+    "terminate": _terminate,
+    "kill": _kill,
 }
 
 

@@ -58,8 +58,8 @@ from onceproof.scenarios.base import (
     TransactionalStores,
     Variant,
     Workload,
+    find_recycled_returns,
     membership,
-    recycled_returns,
     refuse_fault_of_disk,
     refuse_membership,
     refuse_restart_pair,
@@ -228,7 +228,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     """The flow of the reproduction, with conditions for its waits."""
     with lab.phase("first bulk"):
         lab.instances.start("instance-1")
-        lab.await_(f"{FIRST:,} records to be committed", lambda: lab.committed() >= FIRST)
+        lab.await_(f"{FIRST:,} records to be committed", lambda: lab.count_committed() >= FIRST)
     with lab.phase("sync"):
         second = _start_second(lab)
     fault, fault_outcome = values(lab.trial).injected, None
@@ -263,11 +263,11 @@ def drive(lab: ScenarioContext) -> Exercise:
 
 def _start_second(lab: ScenarioContext, release: Release | None = None) -> Instance:
     second = lab.instances.start("instance-2", release)
-    lab.await_("instance-2 to sync", lambda: _synced(second))
+    lab.await_("instance-2 to sync", lambda: _is_synced(second))
     return second
 
 
-def _synced(instance: Instance) -> bool:
+def _is_synced(instance: Instance) -> bool:
     """Whether it runs and holds restored data of a store."""
     lags = instance.last.get("lags", {}).get("stores", [])
     return (
@@ -282,7 +282,7 @@ def standbys_synced(running: Iterable[Instance], second: Instance) -> bool:
 
     If it has taken over all tasks, the first one holds the standbys, and only standbys report how far they are.
     """
-    return all(map(_synced, [instance for instance in running if instance.tasks("standby")] or [second]))
+    return all(map(_is_synced, [instance for instance in running if instance.tasks("standby")] or [second]))
 
 
 @dataclass
@@ -305,7 +305,7 @@ def _scale_until_returned(lab: ScenarioContext, second: Instance, bulk: Bulk) ->
         for _thread in list(second.threads):
             _step(lab, second, bulk, "remove-thread", steps)
         # The last thread has left, so what it owned goes back.
-        if owned and lab.holds_within(answered_within, partial(_returned, lab)):
+        if owned and lab.holds_within(answered_within, partial(_has_returned, lab)):
             return steps
         _step(lab, second, bulk, "add-thread", steps)
     return steps
@@ -320,7 +320,7 @@ def _replace_until_returned(lab: ScenarioContext, second: Instance, bulk: Bulk) 
         lab.instances.stop(second.name, leave_group=True)
         steps.taken += 1
         second = third
-        if lab.holds_within(PATIENCE + SESSION, partial(_returned, lab)):
+        if lab.holds_within(PATIENCE + SESSION, partial(_has_returned, lab)):
             break
     return steps, second
 
@@ -336,9 +336,9 @@ def _join_as_in_the_reproduction(lab: ScenarioContext, bulk: Bulk) -> Steps:
 
 def _join(lab: ScenarioContext, name: str, bulk: Bulk, steps: Steps) -> Instance:
     instance = lab.instances.start(name)
-    settled = lab.holds_within(SETTLED_WITHIN, partial(_settled, instance, 1))
+    settled = lab.holds_within(SETTLED_WITHIN, partial(_is_settled, instance, 1))
     steps.taken += 1
-    steps.all_tried = steps.all_tried and settled and not bulk.done()
+    steps.all_tried = steps.all_tried and settled and not bulk.is_done()
     return instance
 
 
@@ -355,17 +355,17 @@ def _step(lab: ScenarioContext, instance: Instance, bulk: Bulk, command: str, st
     lab.instances.step(command, instance.name)
     missed_after = 0.0 if lab.trial.cell.running.removed_threads_leave_group else SESSION
     settled = lab.holds_within(
-        SETTLED_WITHIN + missed_after, lambda: _settled(instance, threads) and _is_whole(instance)
+        SETTLED_WITHIN + missed_after, lambda: _is_settled(instance, threads) and _is_whole(instance)
     )
     steps.taken += 1
-    steps.all_tried = steps.all_tried and settled and not bulk.done()
+    steps.all_tried = steps.all_tried and settled and not bulk.is_done()
 
 
 def _has_processed(instance: Instance, records: int) -> bool:
     return instance.processed >= records
 
 
-def _settled(instance: Instance, threads: int) -> bool:
+def _is_settled(instance: Instance, threads: int) -> bool:
     """Whether it runs this many threads, none of them still rebalancing."""
     return len(instance.threads) == threads and all(t["state"] == "RUNNING" for t in instance.threads)
 
@@ -378,12 +378,12 @@ def _is_whole(instance: Instance) -> bool:
     return not instance.threads or len({*instance.tasks("active"), *instance.tasks("standby")}) == PARTITIONS
 
 
-def _returned(lab: ScenarioContext) -> bool:
-    return bool(recycled_returns(lab))
+def _has_returned(lab: ScenarioContext) -> bool:
+    return bool(find_recycled_returns(lab))
 
 
 def _exercise(lab: ScenarioContext, steps: Steps) -> Exercise:
-    proofs = recycled_returns(lab)
+    proofs = find_recycled_returns(lab)
     reason = (
         return_text(proofs[0])
         if proofs

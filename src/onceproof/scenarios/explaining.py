@@ -7,7 +7,7 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.application import Application
 from onceproof.model.application_issues import explain
 from onceproof.model.cell import Trial
-from onceproof.model.explaining import Scene, unexplained
+from onceproof.model.explaining import Scene, count_unexplained
 from onceproof.model.files import since
 from onceproof.model.history import Input
 from onceproof.model.known_issues import KnownIssue, registry
@@ -16,7 +16,7 @@ from onceproof.model.topology import Topology
 from onceproof.scenarios import SCENARIOS, app
 
 
-def unexplained_in(
+def count_unexplained_in(
     trial: Trial, witnesses: Iterable[Witness], events: Sequence[Event], inputs: Callable[[], Iterable[Input]]
 ) -> Counter[str]:
     """For each anomaly of a trial, the witnesses that no known issue explains.
@@ -29,14 +29,16 @@ def unexplained_in(
     """
     scenario = SCENARIOS.get(trial.cell.scenario)
     if scenario is None:  # your own application; a black box describes nothing, and nothing explains it
-        configs = since(app.SCENARIO.config(trial), app.SCENARIO.later(trial)) if Topology.known(events) else []
+        configs = (
+            since(app.SCENARIO.config(trial), app.SCENARIO.later(trial)) if Topology.read_described(events) else []
+        )
         return Counter(explain(trial, witnesses, events, *configs).unexplained)
     known = registry().explanations(trial.cell, Application(scenario.uses(trial)), varied=trial.is_varied)
-    return unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
+    return count_unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
 
 
-def concerned_in(trial: Trial, anomalies: Iterable[str]) -> tuple[KnownIssue, ...]:
+def find_concerned_in(trial: Trial, anomalies: Iterable[str]) -> tuple[KnownIssue, ...]:
     """The known issues that explain any of these anomalies of a trial of a scenario."""
     names, application = set(anomalies), Application(SCENARIOS[trial.cell.scenario].uses(trial))
-    there = registry().concerned(trial.cell, names, application, varied=trial.is_varied)
+    there = registry().find_concerned(trial.cell, names, application, varied=trial.is_varied)
     return tuple(issue for issue in there if names & set(issue.anomalies))

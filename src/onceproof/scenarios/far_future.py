@@ -106,19 +106,19 @@ def drive(lab: ScenarioContext) -> Exercise:
     parameters, first, second = values(lab.trial), lab.workload.first, lab.workload.second
     with lab.phase("first records"):
         instance = lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
     with lab.phase("forever"):
         everything = len(first) + len(second)
         lab.produce("forever", second)
         lab.holds_within(
-            REACHED_WITHIN, lambda: _punctuations(instance, parameters) > 1 or lab.committed() >= everything
+            REACHED_WITHIN, lambda: _punctuations(instance, parameters) > 1 or lab.count_committed() >= everything
         )
         if (times := _punctuations(instance, parameters)) > 1:
             lab.note("spinning", instance=NAME, at=parameters.forever, times=times)
             lab.note("exercised")
         lab.await_(
             f"{len(second):,} records to be committed, the first of which is valid forever",
-            lambda: lab.committed() >= everything,
+            lambda: lab.count_committed() >= everything,
             GOES_ON_WITHIN,
         )
         lab.await_drained()

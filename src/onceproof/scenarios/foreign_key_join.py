@@ -248,7 +248,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     first, second = lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         instance = lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         fault, fault_outcome = parameters.injected, None
         if fault:
             start_other(lab)
@@ -263,7 +263,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             if begin:
                 lab.produce("right", second[:begin])
                 lab.await_drained()
-            lab.await_("the right table to be whole", lambda: lab.committed(REPARTITION) >= lab.end(REPARTITION))
+            lab.await_("the right table to be whole", lambda: lab.count_committed(REPARTITION) >= lab.end(REPARTITION))
         if not fault:
             lab.produce("changes", second[begin:], AT_ONCE if races else None)
             lab.await_drained()

@@ -49,9 +49,9 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     behind,
+    find_restored_anew,
     membership,
     rejoining,
-    restored_anew,
     runs_its_task,
     values_in,
     variants_of,
@@ -167,9 +167,9 @@ def drive(lab: ScenarioContext) -> Exercise:
     entries, asking = lab.workload.first, lab.workload.second
     with lab.phase("table"):
         lab.instances.start(NAME)
-        lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.committed() >= len(entries))
+        lab.await_(f"{len(entries):,} entries to be committed", lambda: lab.count_committed() >= len(entries))
         if values(lab.trial).killed:
-            flushed = _killed_with_its_table(lab)
+            flushed = _kill_with_its_table(lab)
         else:
             lab.instances.stop(NAME, leave_group=values(lab.trial).injected is not None)
     fault, fault_outcome = values(lab.trial).injected, None
@@ -199,7 +199,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         f"{found:,} for one that it had."
     )
     if values(lab.trial).table == "global-store":
-        anew = restored_anew(lab.events[before:])
+        anew = find_restored_anew(lab.events[before:])
         stores = f"restored from the beginning: {', '.join(anew)}" if anew else "it was not restored"
         reason += f" Its processor adds {values(lab.trial).added:,}; {stores}."
         return Exercise(found > 0 and values(lab.trial).added > 0 and bool(anew), reason, all_steps_tried=True)
@@ -210,7 +210,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     return Exercise(no_key > 0, reason, all_steps_tried=True)
 
 
-def _killed_with_its_table(lab: ScenarioContext) -> int:
+def _kill_with_its_table(lab: ScenarioContext) -> int:
     """Kill the process when RocksDB has flushed some of its table; the entries that are on disk then."""
     directory = lab.instances.state_directory(NAME) / GLOBAL
     lab.holds_within(FLUSHED_WITHIN, lambda: _is_flushed(directory))

@@ -143,7 +143,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     fault, first = values(lab.trial).injected or instance_kill.FAULT, lab.workload.first
     with lab.phase("first records"):
         one = lab.instances.start(NAMES[0])
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         other = lab.instances.start(NAMES[1])
         lab.await_("both instances to have tasks", lambda: runs_its_task(one) and runs_its_task(other))
     exercise = Exercise.of(inject(lab, fault, "records", lab.workload.second, rate=RATE, after=len(first)))

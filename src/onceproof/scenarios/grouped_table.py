@@ -58,8 +58,8 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    find_restored_anew,
     membership,
-    restored_anew,
     rolls,
     runs_its_task,
     values_in,
@@ -158,11 +158,11 @@ def workload(trial: Trial) -> Workload:
     """A value for each key, then changes, both drawn from the seed."""
     parameters, rng = values(trial), random.Random(trial.seed)
 
-    def changed(key: int) -> tuple[int, int]:
+    def give_change(key: int) -> tuple[int, int]:
         return key, rng.randint(1, 1_000_000)
 
-    first = [changed(key) for key in range(parameters.keys)]
-    return Workload(first, [changed(rng.randrange(parameters.keys)) for _ in range(parameters.records)])
+    first = [give_change(key) for key in range(parameters.keys)]
+    return Workload(first, [give_change(rng.randrange(parameters.keys)) for _ in range(parameters.records)])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
@@ -236,16 +236,16 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.await_drained()
         lab.await_internal_drained()
     with lab.phase("leave"):
-        is_mixed = mixed(fault_outcome)
-        if is_mixed:
+        was_mixed = is_mixed(fault_outcome)
+        if was_mixed:
             lab.note("mixed")
         lab.close_instances()
-    kept = "kept sums of" if is_mixed else "kept no sums of"
+    kept = "kept sums of" if was_mixed else "kept no sums of"
     reason = f"{fault_outcome.summary} The older release {kept} what the newer one wrote."
-    return Exercise(fault_outcome.bit and is_mixed, reason, all_steps_tried=fault_outcome.bit)
+    return Exercise(fault_outcome.bit and was_mixed, reason, all_steps_tried=fault_outcome.bit)
 
 
-def mixed(fault_outcome: FaultOutcome) -> bool:
+def is_mixed(fault_outcome: FaultOutcome) -> bool:
     """Whether an instance of the older release kept sums while one of the newer release wrote changes."""
     return any(
         Release.parse(release) > Release.parse(older)
@@ -267,10 +267,10 @@ def add_operator(lab: ScenarioContext) -> Exercise:
         lab.instances.start(name)
         have_tasks = lab.holds_within(WITHIN, lambda: all(map(runs_its_task, lab.instances.running.values())))
         bulk.await_delivered()
-        before = lab.committed()
+        before = lab.count_committed()
         bulk = lab.produce(f"changes-{number}", records, RATE)
         await_committed(lab, before + min(TOGETHER, len(records)))
-        together.append(lab.committed() - before if have_tasks else 0)
+        together.append(lab.count_committed() - before if have_tasks else 0)
     bulk.full_speed()
     longer, shorter = NAMES
     did = f"while {longer} had a task of the longer topology and {shorter} one of the shorter"
@@ -288,13 +288,13 @@ def switch_on(lab: ScenarioContext) -> Exercise:
     await_committed(lab, len(lab.workload.first) + len(without_first))
     lab.instances.stop(last, leave_group=True)
     lab.produce("changes-2", without_both).await_delivered()
-    backlog, began = lab.end("input") - lab.committed(), len(lab.events)
+    backlog, began = lab.end("input") - lab.count_committed(), len(lab.events)
     bulk = lab.produce("changes-3", flowing, RATE)
     for name in NAMES:
         lab.instances.start(name)
         lab.await_(f"{name} to be at rest", lambda: is_at_rest(lab))
     bulk.full_speed()
-    tables = [table for table in restored_anew(lab.events[began:]) if table.startswith(TABLE)]
+    tables = [table for table in find_restored_anew(lab.events[began:]) if table.startswith(TABLE)]
     return Exercise(
         backlog >= len(without_both) > 0,
         f"{first} was started optimized after {last} had processed {len(without_first):,} records without it, when "
@@ -306,7 +306,7 @@ def switch_on(lab: ScenarioContext) -> Exercise:
 
 def await_committed(lab: ScenarioContext, enough: int) -> None:
     """Wait until so many records are committed."""
-    lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough)
+    lab.await_(f"{enough:,} records to be committed", lambda: lab.count_committed() >= enough)
 
 
 def thirds(records: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:

@@ -122,18 +122,18 @@ def drive(lab: ScenarioContext) -> Exercise:
     burst, rest = lab.workload.second[: parameters.burst], lab.workload.second[parameters.burst :]
     with lab.phase("first records"):
         lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         lab.instances.stop(NAME)
     with lab.phase("revocation"):
         instance = lab.instances.start(NAME, config={"commit.interval.ms": str(NEVER)})
-        lab.await_("one thread to run both tasks", lambda: _dealt(instance) == [PARTITIONS])
+        lab.await_("one thread to run both tasks", lambda: _count_dealt(instance) == [PARTITIONS])
         (stays,) = instance.threads
         lab.produce("burst", burst)
         lab.await_(f"{len(burst):,} records to be processed", lambda: instance.processed >= len(burst))
         lab.instances.step("add-thread", NAME)
-        lab.await_("two threads to run a task each", lambda: _dealt(instance) == [1] * PARTITIONS)
+        lab.await_("two threads to run a task each", lambda: _count_dealt(instance) == [1] * PARTITIONS)
         kept = [task for thread in instance.threads if thread["thread"] == stays["thread"] for task in thread["active"]]
-        committed = lab.committed() - len(first)
+        committed = lab.count_committed() - len(first)
         lab.note("revoked", kept=kept, committed=committed, open={"input": behind(first, PARTITIONS)})
         if parameters.kill:
             lab.instances.kill(NAME)
@@ -148,7 +148,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     return _exercise(parameters, kept, len(burst) - committed)
 
 
-def _dealt(instance: Instance) -> list[int]:
+def _count_dealt(instance: Instance) -> list[int]:
     """How many active tasks each of its threads has; none while one of them does not run."""
     running = all(thread["state"] == "RUNNING" for thread in instance.threads)
     return [len(thread["active"]) for thread in instance.threads] if running else []

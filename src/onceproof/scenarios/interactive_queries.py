@@ -50,7 +50,7 @@ from onceproof.scenarios.base import (
     Variant,
     Workload,
     membership,
-    numbered,
+    number_records,
     refuse_fault_of_disk,
     runs_its_task,
     transactional_stores,
@@ -133,7 +133,7 @@ def refusal(trial: Trial) -> str | None:
 def workload(trial: Trial) -> Workload:
     """Records of keys drawn from the seed; the n-th record of a key has the value n."""
     parameters = values(trial)
-    made = numbered(trial.seed, parameters.keys, parameters.first + parameters.records)
+    made = number_records(trial.seed, parameters.keys, parameters.first + parameters.records)
     return Workload(made[: parameters.first], made[parameters.first :])
 
 
@@ -181,19 +181,19 @@ def drive(lab: ScenarioContext) -> Exercise:
     fault = values(lab.trial).injected
     with lab.phase("first"):
         lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         start_other(lab)
-    exercise = Exercise.of(inject(lab, fault, "flow", flow)) if fault else _moved(lab, flow)
+    exercise = Exercise.of(inject(lab, fault, "flow", flow)) if fault else _move(lab, flow)
     with lab.phase("routes"):
-        lab.holds_within(ROUTED_WITHIN, lambda: is_at_rest(lab) and not wrong_routes(*_known(lab)))
-        owners, routes = _known(lab)
+        lab.holds_within(ROUTED_WITHIN, lambda: is_at_rest(lab) and not wrong_routes(*_find_owners(lab)))
+        owners, routes = _find_owners(lab)
         lab.note("routed", owners=owners, routes=routes)
     with lab.phase("leave"):
         lab.close_instances()
     return exercise
 
 
-def _moved(lab: ScenarioContext, flow: Sequence[tuple[int, int]]) -> Exercise:
+def _move(lab: ScenarioContext, flow: Sequence[tuple[int, int]]) -> Exercise:
     """Have all tasks go to the other instance and back while these records flow, then drain."""
     moves = 0
     with lab.phase("moves"):
@@ -205,7 +205,7 @@ def _moved(lab: ScenarioContext, flow: Sequence[tuple[int, int]]) -> Exercise:
                 took = lab.holds_within(WITHIN, partial(_has_all, lab, lab.instances.running[stays]))
                 bulk.make_last(WITHIN)
                 back = lab.instances.start(gone)
-                moves += took and lab.holds_within(WITHIN, partial(runs_its_task, back)) and not bulk.done()
+                moves += took and lab.holds_within(WITHIN, partial(runs_its_task, back)) and not bulk.is_done()
     with lab.phase("drain"):
         bulk.full_speed()
         lab.await_drained()
@@ -218,7 +218,7 @@ def _has_all(lab: ScenarioContext, instance: Instance) -> bool:
     return instance.state == "RUNNING" and len(instance.tasks("active")) == values(lab.trial).partitions
 
 
-def _known(lab: ScenarioContext) -> tuple[Owners, Routes]:
+def _find_owners(lab: ScenarioContext) -> tuple[Owners, Routes]:
     """The active tasks of each instance, and where it sends clients."""
     running = lab.instances.running
     owners = {

@@ -22,17 +22,17 @@ TABLE: Kept = {"cleanup.policy": "compact"}
 PASSED_ON: Kept = {"cleanup.policy": "delete", "retention.ms": "-1"}  # purged when it is committed
 
 
-def windowed(retention: int) -> Kept:
+def keep_windows(retention: int) -> Kept:
     """The changelog of windows or sessions that a store keeps for so many ms."""
     return {"cleanup.policy": "compact,delete", "retention.ms": str(retention + DAY)}
 
 
-def joined(retention: int) -> Kept:
+def keep_joined(retention: int) -> Kept:
     """The changelog of the records of a stream that a join keeps for so many ms; several have one key."""
     return {"cleanup.policy": "delete", "retention.ms": str(retention + DAY)}
 
 
-def versioned(history: int) -> Kept:
+def keep_versions(history: int) -> Kept:
     """The changelog of a versioned store that keeps so many ms of its history."""
     return {"cleanup.policy": "compact", "min.compaction.lag.ms": str(history + DAY)}
 

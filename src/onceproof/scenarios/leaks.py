@@ -50,7 +50,7 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
-from onceproof.scenarios.internal_topics import windowed
+from onceproof.scenarios.internal_topics import keep_windows
 from onceproof.scenarios.resources import PROMISE, ROUNDS, WARM, compare_resources
 
 NAME = "instance-1"
@@ -190,14 +190,14 @@ def drive(lab: ScenarioContext) -> Exercise:
         of = slice(produced, produced + number)
         lab.produce(f"records-{produced}", lab.workload.second[of], timestamps=times[of])
         produced += number
-        lab.await_(f"{produced:,} records to be committed", lambda: lab.committed() >= produced)
+        lab.await_(f"{produced:,} records to be committed", lambda: lab.count_committed() >= produced)
 
     instance = lab.instances.start(NAME)
     for number in range(1, parameters.rounds + 1):
         with lab.phase(f"round-{number}"):
             produce(parameters.records)
             for _ in range(parameters.moves):
-                moved += _moved(lab, instance)
+                moved += _move(lab, instance)
                 produce(parameters.records)
             lab.instances.step(PROMISE, NAME)
     with lab.phase("close"):
@@ -226,7 +226,7 @@ def _facts(parameters: Parameters) -> dict[str, int]:
     }
 
 
-def _moved(lab: ScenarioContext, instance: Instance) -> bool:
+def _move(lab: ScenarioContext, instance: Instance) -> bool:
     """Have all tasks move to a new thread; returns whether they did."""
     before = _owners(instance)
     lab.instances.step("add-thread", NAME)
@@ -267,7 +267,7 @@ def system(trial: Trial) -> System:
         windows.SYSTEM,
         roles={**windows.SYSTEM.roles, changelog: Role(store=store)},
         promises=(*windows.SYSTEM.promises, PROMISE),
-        kept={changelog: windowed(retention)},
+        kept={changelog: keep_windows(retention)},
     )
 
 

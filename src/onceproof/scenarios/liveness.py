@@ -20,7 +20,7 @@ def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
     Raises:
         KeyError: an event lacks a field of the protocol.
     """
-    explained = explained_deaths(events)
+    explained = find_explained_deaths(events)
     for event in events:
         if event["event"] == "instance" and event["action"] == "started":
             yield Comparison(PROMISE, None, 0, None, event["name"], RUNS_ON, f"started on {event['release']}")
@@ -33,7 +33,7 @@ def compare_liveness(events: Sequence[Event]) -> Iterator[Comparison]:
             yield Comparison(PROMISE, event["anomaly"], 0, None, event["place"], event["expected"], event["observed"])
 
 
-def explained_deaths(events: Sequence[Event]) -> list[Event]:
+def find_explained_deaths(events: Sequence[Event]) -> list[Event]:
     """The threads that died of what a fault did to their instance.
 
     It is excused until it has been started again as often as the event `excused` says (`starts`, none by default).

@@ -124,7 +124,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     flow, rest = lab.workload.second[: parameters.flow], lab.workload.second[parameters.flow :]
     with lab.phase("classic"):
         lab.instances.start(BEFORE, config={PROTOCOL: CLASSIC})
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         lab.instances.stop(BEFORE, leave_group=True)
     with lab.phase("migration"):
         if parameters.compacted:
@@ -132,7 +132,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.note("compacted")
         lab.instances.start(SINCE)
         bulk = lab.produce("flow", flow, rate=parameters.rate)
-        lab.holds_within(COMPACTED_WITHIN, lambda: bulk.done() or _is_forgotten(lab.topics.group_records()))
+        lab.holds_within(COMPACTED_WITHIN, lambda: bulk.is_done() or _is_forgotten(lab.topics.group_records()))
         bulk.full_speed()
         lab.await_drained()
         lab.instances.stop(SINCE, leave_group=True)
@@ -143,8 +143,8 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.note("exercised")
         lab.brokers.kill(NODE, orderly=True)
         lab.brokers.start(NODE)
-        lab.holds_within(LOADED_WITHIN, lambda: lab.committed() or _refused(lab))
-        if said := _refused(lab):
+        lab.holds_within(LOADED_WITHIN, lambda: lab.count_committed() or _find_refusal(lab))
+        if said := _find_refusal(lab):
             lab.note("refused", node=NODE, said=said)
     with lab.phase("goes on"):
         everything = len(first) + len(flow) + len(rest)
@@ -152,7 +152,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         lab.produce("rest", rest)
         lab.await_(
             f"{len(rest):,} records to be committed after the broker has started again",
-            lambda: lab.committed() >= everything,
+            lambda: lab.count_committed() >= everything,
             GOES_ON_WITHIN,
         )
         lab.await_drained()
@@ -168,7 +168,7 @@ def _is_forgotten(records: Sequence[str]) -> bool:
     return CLASSIC not in records and STREAMS in records and records[0] == POSITION
 
 
-def _refused(lab: ScenarioContext) -> str | None:
+def _find_refusal(lab: ScenarioContext) -> str | None:
     """The line of the broker's log if it refuses the group."""
     lines = (said for _, said in log_lines(lab.brokers.log(NODE), 0, NOT_STREAMS.pattern))
     return next((said for said in lines if f"Group {lab.trial.application_id} " in said), None)

@@ -47,9 +47,9 @@ from onceproof.scenarios.base import (
     System,
     Variant,
     Workload,
+    find_recycled_returns,
     membership,
     partition_of_key,
-    recycled_returns,
     runtime,
     values_in,
     variants_of,
@@ -250,10 +250,10 @@ def drive(lab: ScenarioContext) -> Exercise:
                 running[number] = lab.instances.start(_name(number), log=f"{counter}.{_name(number)}")
             if running:
                 _await_stable(lab, list(running.values()), parameters, bulk)
-                before = _processed(running)
+                before = _count_processed(running)
                 enough = before + parameters.records_per_step
                 lab.holds_within(PROCESSED_WITHIN, partial(_has_processed, running, enough, bulk))
-                all_tried = all_tried and _processed(running) >= enough
+                all_tried = all_tried and _count_processed(running) >= enough
     fault, fault_outcome = parameters.injected, None
     if fault:
         with lab.phase("fault"):
@@ -272,12 +272,12 @@ def _name(number: int) -> str:
     return f"instance-{number}"
 
 
-def _processed(running: Mapping[int, Instance]) -> int:
+def _count_processed(running: Mapping[int, Instance]) -> int:
     return sum(instance.processed for instance in running.values())
 
 
 def _has_processed(running: Mapping[int, Instance], records: int, bulk: Any) -> bool:
-    return _processed(running) >= records or bulk.done()
+    return _count_processed(running) >= records or bulk.is_done()
 
 
 def _await_stable(lab: ScenarioContext, running: Sequence[Instance], parameters: Parameters, bulk: Bulk) -> None:
@@ -294,14 +294,14 @@ def _await_stable(lab: ScenarioContext, running: Sequence[Instance], parameters:
 
 
 def _exercise(lab: ScenarioContext, steps: int, all_tried: bool) -> Exercise:
-    proofs = recycled_returns(lab)
+    proofs = find_recycled_returns(lab)
     again = [keys_read_again(lab.workload.second, values(lab.trial).partitions, proof) for proof in proofs]
     reason = f"No task came back to a thread that it had left, in {steps} steps."
     if proofs:
         number, proof = max(zip(map(len, again), proofs, strict=True), key=lambda pair: pair[0])
         read = f"{number:,} keys that the thread had cached were advanced meanwhile and read again."
         reason = f"{return_text(proof)} {read}"
-    return Exercise(any(again), " ".join([reason, *asserted(lab.events)]), steps, all_tried)
+    return Exercise(any(again), " ".join([reason, *describe_assertions(lab.events)]), steps, all_tried)
 
 
 def keys_read_again(records: Sequence[tuple[int, int]], partitions: int, proof: Return) -> set[int]:
@@ -321,7 +321,7 @@ def keys_read_again(records: Sequence[tuple[int, int]], partitions: int, proof: 
 
 def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
     """The assertions of the application: it must not have seen a stale read either."""
-    said = " ".join(asserted(events))
+    said = " ".join(describe_assertions(events))
     first = next((e for e in events if e["event"] == "stale-read"), None)
     partition = first["partition"] if first else 0
     anomaly = "stale-read" if first else None
@@ -329,7 +329,7 @@ def observe(_trial: Trial, events: Sequence[Event]) -> list[Comparison]:
     return [Comparison("assertions", anomaly, partition, None, "the application", "no stale read", observed)]
 
 
-def asserted(events: Sequence[Event]) -> Iterator[str]:
+def describe_assertions(events: Sequence[Event]) -> Iterator[str]:
     """The observations of the application, in one sentence: how often, and where first; nothing if it saw nothing."""
     step = ""
     seen = []

@@ -15,7 +15,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.release import OLDEST, Release
 from onceproof.scenarios import SCENARIOS
 from onceproof.scenarios.base import Scenario
-from onceproof.scenarios.declared import FILE, Application
+from onceproof.scenarios.declared import FILE, DeclaredApplication
 
 OPTIMIZATION = "topology.optimization"
 OPTIMIZED = " (optimized)"
@@ -32,7 +32,7 @@ Line = tuple[str, int, str | None, str | None]  # topic, timestamp, key and valu
 
 
 @dataclass(frozen=True)
-class Case:
+class CorpusCase:
     """A topology that is built on releases, and the records that it is given.
 
     Attributes:
@@ -56,7 +56,7 @@ class Case:
     folder: Path | None = None
 
     @property
-    def optimized(self) -> "Case":
+    def optimized(self) -> "CorpusCase":
         """The same with all optimizations of its topology."""
         return replace(self, name=f"{self.name}{OPTIMIZED}", config={**self.config, OPTIMIZATION: "all"})
 
@@ -159,13 +159,13 @@ TOPICS = (*STREAMS, "people", "places")
 
 
 @cache
-def programs() -> tuple[Case, ...]:
+def programs() -> tuple[CorpusCase, ...]:
     """The programs of the grammar, each as it is and optimized."""
     found = list(_programs())
     return tuple(each_way for case in found for each_way in (case, case.optimized))
 
 
-def _programs() -> Iterator[Case]:
+def _programs() -> Iterator[CorpusCase]:
     for chain in CHAINS:
         for merge in MERGES:
             for end, lines in ENDS.items():
@@ -179,18 +179,18 @@ def _programs() -> Iterator[Case]:
         yield _case(end, lines)
 
 
-def _program(names: tuple[str, str, str], lines: Iterable[str]) -> Case:
+def _program(names: tuple[str, str, str], lines: Iterable[str]) -> CorpusCase:
     chain = [f"x{n + 1} = {operation} {f'x{n}' if n else 'left'}" for n, operation in enumerate(CHAINS[names[0]])]
     last = f"x{len(chain)}" if chain else "left"
     text = [line.replace(" x ", f" {last} ") if " x " in line else line for line in (f"{line} " for line in lines)]
     return _case(", ".join(name for name in names if name), [*chain, *(line.strip() for line in text)])
 
 
-def _case(name: str, lines: Sequence[str]) -> Case:
+def _case(name: str, lines: Sequence[str]) -> CorpusCase:
     operands = {word for line in lines for word in line.split()}
     sources = [f"{topic} = stream {topic}" for topic in STREAMS if topic in operands]
     program = "\n".join([*sources, *lines])
-    return Case(f"DSL: {name}", "dsl", {"program": program}, records=_texts(), tried_since=IN_MEMORY)
+    return CorpusCase(f"DSL: {name}", "dsl", {"program": program}, records=_texts(), tried_since=IN_MEMORY)
 
 
 @cache
@@ -210,9 +210,9 @@ def _value(topic: str, turn: int) -> bytes | None:
 # --- scenarios -------------------------------------------------------------------------------------------------------
 
 
-def scenario_cases(release: Release) -> list[Case]:
+def scenario_cases(release: Release) -> list[CorpusCase]:
     """The topologies of the scenarios whose variants run on a release, each once."""
-    found: dict[tuple[str, str], Case] = {}
+    found: dict[tuple[str, str], CorpusCase] = {}
     for name, scenario in SCENARIOS.items():
         for variant in scenario.variants:
             cell = Cell(name, variant, release, release)
@@ -222,18 +222,18 @@ def scenario_cases(release: Release) -> list[Case]:
     return list(found.values())
 
 
-def _of_scenario(scenario: Scenario, cell: Cell) -> Case:
+def _of_scenario(scenario: Scenario, cell: Cell) -> CorpusCase:
     trial = Trial("net", cell, 1, 0)
 
-    def named(value: Any) -> Any:
+    def strip_release(value: Any) -> Any:
         """Without the release, which the names of topics have in a trial."""
         return value.replace(trial.application_id, "net") if isinstance(value, str) else value
 
     system = scenario.system(trial)
-    app = {name: named(value) for name, value in scenario.app(trial).items() if name not in OF_INSTANCES}
-    sizes = {named(trial.topic(role.topic or name)): role.value_bytes for name, role in system.roles.items()}
+    app = {name: strip_release(value) for name, value in scenario.app(trial).items() if name not in OF_INSTANCES}
+    sizes = {strip_release(trial.topic(role.topic or name)): role.value_bytes for name, role in system.roles.items()}
     inputs = {value for name, value in app.items() if name.endswith("topic") and not name.startswith("output")}
-    return Case(
+    return CorpusCase(
         f"{cell.scenario} {cell.variant}",
         system.topology,
         app,
@@ -261,7 +261,7 @@ def _base64(data: bytes | None) -> str | None:
 # --- applications of one's own ---------------------------------------------------------------------------------------
 
 
-def case_of(application: Application, seed: int = 0) -> Case:
+def case_of(application: DeclaredApplication, seed: int = 0) -> CorpusCase:
     """The topology of an application, with its own configuration and the first records of its inputs."""
     messages = application.messages(seed, BEGIN)[:OF_YOURS]
     records = tuple(
@@ -269,12 +269,12 @@ def case_of(application: Application, seed: int = 0) -> Case:
     )
     app = {"application": str(application.folder), "class": application.declares.class_}
     config = application.properties("")
-    return Case(application.name, "app", app, config, records, folder=application.folder)
+    return CorpusCase(application.name, "app", app, config, records, folder=application.folder)
 
 
-def example_cases(folder: Path) -> list[Case]:
+def example_cases(folder: Path) -> list[CorpusCase]:
     """The applications of a folder that have a topology, each as it is and optimized; none of a black box."""
-    applications = [Application.read(file.parent) for file in sorted(folder.glob(f"*/{FILE}"))]
+    applications = [DeclaredApplication.read(file.parent) for file in sorted(folder.glob(f"*/{FILE}"))]
     cases = [case_of(application) for application in applications if not application.declares.command]
     named = [replace(case, name=f"example {case.name}") for case in cases]
     return [each_way for case in named for each_way in (case, case.optimized)]

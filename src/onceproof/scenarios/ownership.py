@@ -24,7 +24,7 @@ AT_ONCE = 5.4  # seconds
 UNTIL_ABORTED = 20.0  # seconds
 
 
-def allowed_idle(events: Sequence[Event], slowed: float, missed_after: float = 0.0) -> int:
+def sum_allowed(events: Sequence[Event], slowed: float, missed_after: float = 0.0) -> int:
     """The longest time in ms for which a partition may be idle.
 
     Args:
@@ -32,10 +32,10 @@ def allowed_idle(events: Sequence[Event], slowed: float, missed_after: float = 0
         slowed: how many times as long as on CPUs of their own its threads took.
         missed_after: seconds after which the group misses the member that is gone; 0 if it left.
     """
-    return round(1_000 * (AT_ONCE * slowed + missed_after)) + _stood_still(events)
+    return round(1_000 * (AT_ONCE * slowed + missed_after)) + _sum_stood_still(events)
 
 
-def _stood_still(events: Sequence[Event]) -> int:
+def _sum_stood_still(events: Sequence[Event]) -> int:
     """The ms for which instances stood still because the driver had them do so."""
     moved = [event for event in events if event["event"] == "instance" and event["action"] in ("frozen", "thawed")]
     return sum(int(later["t"]) - int(event["t"]) for event, later in pairwise(moved) if event["action"] == "frozen")

@@ -44,10 +44,10 @@ from onceproof.scenarios.base import (
     TransactionalStores,
     Variant,
     Workload,
+    find_restored_anew,
     membership,
     partition_of_key,
     refuse_fault_of_disk,
-    restored_anew,
     runs_its_task,
     transactional_stores,
     values_in,
@@ -115,7 +115,7 @@ class Held(NamedTuple):
     at: int
 
 
-def generated(trial: Trial) -> list[Held]:
+def generate(trial: Trial) -> list[Held]:
     """The records, whose keys are their numbers, drawn from the seed: most are in order, some a little out of it.
 
     The last ones, one a partition, are due at once, and so young that all others are due then, too.
@@ -135,7 +135,7 @@ def generated(trial: Trial) -> list[Held]:
 
 def workload(trial: Trial) -> Workload:
     """Numbers and waits of the records; none is preloaded, since they have their own times."""
-    made = generated(trial)
+    made = generate(trial)
     return Workload([], [(record.key, record.wait) for record in made], times=[record.at for record in made])
 
 
@@ -194,13 +194,13 @@ def drive(lab: ScenarioContext) -> Exercise:
         instance = lab.instances.start(NAME)
         lab.await_("the instance to work", lambda: runs_its_task(instance))  # from now on a wait by the wall clock runs
         lab.produce("first", records[first], timestamps=times(first))
-        lab.await_(f"{parameters.first:,} records to be committed", lambda: lab.committed() >= parameters.first)
+        lab.await_(f"{parameters.first:,} records to be committed", lambda: lab.count_committed() >= parameters.first)
         lab.instances.stop(NAME, leave_group=True)
     before = len(lab.events)
     with lab.phase("again"):
         lab.instances.start(NAME)
         start_other(lab)
-    held = _held(lab)
+    held = _count_held(lab)
     if fault:
         exercise = Exercise.of(inject(lab, fault, "flow", records[flow], times(flow)))
     else:
@@ -208,12 +208,12 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.produce("flow", records[flow], timestamps=times(flow))
             lab.await_drained()
         tasks = {name: instance.tasks("active") for name, instance in lab.instances.running.items()}
-        exercise = released(tasks, restored_anew(lab.events[before:]), held)
+        exercise = conclude_released(tasks, find_restored_anew(lab.events[before:]), held)
     with lab.phase("empty"):
         lab.produce("last", records[last], timestamps=times(last))
         lab.await_drained()
         ends = {partition_of_key(key, parameters.partitions): key for key, _ in records}
-        lab.await_("the buffers to be empty", lambda: emptied(lab) == ends)
+        lab.await_("the buffers to be empty", lambda: read_emptied(lab) == ends)
         if not by_stream_time:  # no record of the input is processed in the last transaction, so nothing marks its end
             lab.holds_within(2 * parameters.commit_interval_ms / 1_000, lambda: False)
     with lab.phase("leave"):
@@ -221,7 +221,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     return exercise
 
 
-def _held(lab: ScenarioContext) -> int:
+def _count_held(lab: ScenarioContext) -> int:
     """How many of the first records are held back, at least.
 
     The buffers' changelog has a record for each, one for each that was released, and the ends of transactions.
@@ -229,7 +229,7 @@ def _held(lab: ScenarioContext) -> int:
     return max(2 * values(lab.trial).first - lab.end(CHANGELOG), 0)
 
 
-def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exercise:
+def conclude_released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exercise:
     """The conclusion without a fault from who had which tasks, what was restored, and how much was held back."""
     who = " and ".join(f"{name} ({', '.join(parameters) or 'no task'})" for name, parameters in sorted(tasks.items()))
     buffers = f"restored from the beginning: {', '.join(anew)}" if anew else "no buffer was restored"
@@ -237,7 +237,7 @@ def released(tasks: Mapping[str, list[str]], anew: list[str], held: int) -> Exer
     return Exercise(bool(anew) and held > 0, reason, all_steps_tried=True)
 
 
-def emptied(lab: ScenarioContext) -> dict[int, int]:
+def read_emptied(lab: ScenarioContext) -> dict[int, int]:
     """The last key that left the buffer of each partition when it was emptied last."""
     events = [event for event in lab.events if event["event"] == "emptied"]
     return {int(event["task"].partition("_")[2]): event["last"] for event in events}

@@ -183,9 +183,9 @@ def drive(lab: ScenarioContext) -> Exercise:
         client = f"{lab.trial.application_id}-{NAME}-StreamThread-1-producer"
         lab.limits.set_producer_quota(client, parameters.rate)
     with lab.phase("throttled"):
-        watch, before = Watch(lab, Log(instance.log)), lab.instances.cpu_times()
+        watch, before = Watch(lab, GrowingLog(instance.log)), lab.instances.cpu_times()
         load = lab.produce("load", lab.workload.second, 1_000 / parameters.sleep_ms)
-        lab.holds_within(parameters.seconds + 5.0, lambda: watch.look(load.delivered) or load.done())
+        lab.holds_within(parameters.seconds + 5.0, lambda: watch.look(load.delivered) or load.is_done())
         load.stop()
         _require_pace(lab.events, 1_000 / parameters.sleep_ms)
         throttled, (request, waited) = _throttle(lab.events), watch.requests.longest(int(lab.now() * 1_000))
@@ -198,7 +198,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             "load",
             **throttled,
             lag=watch.lag,
-            explained=_explained_lag(parameters, seconds),
+            explained=_explain_lag(parameters, seconds),
             generator_throttle_ms=round(load.throttled * 1_000),
             stall_ms=_longest_stall(lab.events),
             waited_ms=round(longest_wait(before, lab.instances.cpu_times()) * 1_000),
@@ -240,13 +240,13 @@ def _require_pace(events: Sequence[Event], rate: float) -> None:
         )
 
 
-def _explained_lag(parameters: Parameters, seconds: float) -> int:
+def _explain_lag(parameters: Parameters, seconds: float) -> int:
     """Records of lag that a load of this many seconds leaves, if the quota lets through what it promises."""
     bytes_each = parameters.record_bytes + OVERHEAD
     return max(0, int(seconds * 1_000 / parameters.sleep_ms - seconds * parameters.rate / bytes_each))
 
 
-def _explained_throttle(parameters: Parameters) -> float:
+def _explain_throttle(parameters: Parameters) -> float:
     """The longest throttle in ms that one request can ask for: the broker reads the next one only after it."""
     seconds: float = max(BATCH, parameters.record_bytes + OVERHEAD) / parameters.rate
     return 1_000 * (WINDOW_STEP + seconds)
@@ -298,14 +298,14 @@ def failures(lines: Iterable[tuple[int, str]]) -> Iterator[dict[str, Any]]:
 
 
 @dataclass
-class Log:
+class GrowingLog:
     """A log that grows."""
 
     path: Path
     position: int = 0
     t: int = 0
 
-    def grown(self) -> list[tuple[int, str]]:
+    def read_grown(self) -> list[tuple[int, str]]:
         """The lines that came since the last look, each with its time (epoch ms), or else that of the line before."""
         lines = []
         with self.path.open("rb") as log:
@@ -350,7 +350,7 @@ class Watch:
     """Looks, while the load flows, at the instance's log and at its lag."""
 
     lab: ScenarioContext
-    log: Log
+    log: GrowingLog
     sampled: float = 0.0
     ended: float = 0.0
     lag: int = 0
@@ -369,9 +369,9 @@ class Watch:
         self.ended = self.lab.now()
         if self.ended - self.sampled >= 1.0:  # the lag over time
             self.sampled = self.ended
-            self.lag = delivered - self.lab.committed()
+            self.lag = delivered - self.lab.count_committed()
             self.lab.note("lag", records=self.lag)
-        lines = self.log.grown()
+        lines = self.log.read_grown()
         self.requests.take(lines)
         self.seen += failures(lines)
         since = first_throttle(self.lab.events)
@@ -414,7 +414,7 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
 
 def _compare_slowdown(load: Event, parameters: Parameters) -> Iterator[Comparison]:
     """Throttle and lag of a load, compared with what the parameters explain."""
-    longest, explained = load["max"], _explained_throttle(parameters)
+    longest, explained = load["max"], _explain_throttle(parameters)
     slight = f"throttled for {explained:,.0f} ms at most, which the quota explains, or twice that"
     yield _comparison(
         "long-throttle" if longest > 2 * explained else None,

@@ -109,7 +109,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     puts, deletes = lab.workload.first, lab.workload.second
     with lab.phase("put"):
         instance = lab.instances.start(NAME)
-        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
+        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.count_committed() >= len(puts))
         if parameters.restart:
             lab.instances.stop(NAME)
     with lab.phase("scan"):

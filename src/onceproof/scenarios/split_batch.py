@@ -101,7 +101,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     first, burst = lab.workload.first, lab.workload.second
     with lab.phase("first records"):
         instance = lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
     with lab.phase("split"):
         lab.limits.alter_topic(OUTPUT, max_message_bytes=str(values(lab.trial).taken_bytes))
         before = lab.end(OUTPUT)
@@ -112,8 +112,8 @@ def drive(lab: ScenarioContext) -> Exercise:
             f"{everything:,} records to be processed, or a batch of them to be split",
             lambda: instance.processed >= everything or splits_in(instance.log) > 0,
         )
-        lab.holds_within(HELD * COMMIT_INTERVAL, lambda: lab.committed() >= everything)
-        committed = lab.committed() - len(first)
+        lab.holds_within(HELD * COMMIT_INTERVAL, lambda: lab.count_committed() >= everything)
+        committed = lab.count_committed() - len(first)
         lab.instances.kill(NAME)
         published, splits = lab.end(OUTPUT) - before, splits_in(instance.log)
         if splits:

@@ -66,7 +66,7 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
-from onceproof.scenarios.internal_topics import joined
+from onceproof.scenarios.internal_topics import keep_joined
 from onceproof.scenarios.two_instances import inject, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
@@ -247,11 +247,11 @@ def drive(lab: ScenarioContext) -> Exercise:
     with lab.phase("in-step"):
         instance = lab.instances.start(NAME)
         lab.produce("in-step", in_step, timestamps=times[:half])
-        lab.await_(f"{half:,} records to be committed", lambda: lab.committed() >= half)
+        lab.await_(f"{half:,} records to be committed", lambda: lab.count_committed() >= half)
     tasks = instance.tasks("active")
     with lab.phase("ahead"):
         lab.produce("ahead", ahead, timestamps=[parameters.lead + at for at in times[half:until]])
-        lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.committed() >= until)
+        lab.await_(f"{len(ahead):,} records to be committed", lambda: lab.count_committed() >= until)
     if ahead:
         lab.note("ahead", tasks=tasks, records=len(ahead))
     with lab.phase("behind"):
@@ -373,7 +373,9 @@ def system(trial: Trial) -> System:
     if parameters.join != "inner":
         stores[f"joined-{parameters.join}-shared-join-store"] = StorePlan("waiting")
     roles = {f"{name}-changelog": Role(store=store) for name, store in stores.items()}
-    return replace(SYSTEM, roles={**SYSTEM.roles, **roles}, kept={"joined-.*(this|other)-join-.*": joined(retention)})
+    return replace(
+        SYSTEM, roles={**SYSTEM.roles, **roles}, kept={"joined-.*(this|other)-join-.*": keep_joined(retention)}
+    )
 
 
 SCENARIO = Scenario(

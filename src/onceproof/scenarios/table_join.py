@@ -177,15 +177,17 @@ def workload(trial: Trial) -> Workload:
     parameters, rng = values(trial), random.Random(trial.seed)
     there: set[tuple[int, int]] = set()
 
-    def changed(key: int, side: int) -> tuple[int, int]:
+    def give_change(key: int, side: int) -> tuple[int, int]:
         if (key, side) in there and rng.random() < 0.1:
             there.remove((key, side))
             return key, side * DELETED
         there.add((key, side))
         return key, side * rng.randint(DELETED + 1, LARGEST)
 
-    first = [changed(key, side) for side in (1, -1) for key in range(parameters.keys)]
-    return Workload(first, [changed(*change) for change in islice(_in_turn(parameters.keys, rng), parameters.records)])
+    first = [give_change(key, side) for side in (1, -1) for key in range(parameters.keys)]
+    return Workload(
+        first, [give_change(*change) for change in islice(_in_turn(parameters.keys, rng), parameters.records)]
+    )
 
 
 def _in_turn(keys: int, rng: random.Random) -> Iterator[tuple[int, int]]:
@@ -236,7 +238,7 @@ def drive(lab: ScenarioContext) -> Exercise:
     fault, first, second = values(lab.trial).injected, lab.workload.first, lab.workload.second
     with lab.phase("tables"):
         lab.instances.start(NAME)
-        lab.await_(f"{len(first):,} records to be committed", lambda: lab.committed() >= len(first))
+        lab.await_(f"{len(first):,} records to be committed", lambda: lab.count_committed() >= len(first))
         lab.await_internal_drained()
         lab.instances.stop(NAME, leave_group=True)  # so that all that begins to work now has restored its stores
         lab.instances.start(NAME)
@@ -257,31 +259,31 @@ def drive(lab: ScenarioContext) -> Exercise:
 def _go_away(lab: ScenarioContext) -> Exercise:
     """Compact the changelogs while the tables change, and have another instance do the work meanwhile."""
     compacted = values(lab.trial).compacted
-    with lab.compacted(*(f"{store}-changelog" for store in STORES)):
+    with lab.compact(*(f"{store}-changelog" for store in STORES)):
         with lab.phase("away"):
-            enough = lab.committed() + min(FLUSHED, len(lab.workload.second) // 3)
+            enough = lab.count_committed() + min(FLUSHED, len(lab.workload.second) // 3)
             bulk = lab.produce("changes", lab.workload.second, COMPACTED_RATE)
-            lab.await_(f"{enough:,} records to be committed", lambda: lab.committed() >= enough)
+            lab.await_(f"{enough:,} records to be committed", lambda: lab.count_committed() >= enough)
             lab.instances.stop(NAME, leave_group=True)
-            before = _deleted(lab)
+            before = _find_deleted(lab)
             lab.instances.start(OTHER)
 
             def is_forgotten() -> bool:
                 bulk.make_last(FLOWS)
-                return len(_forgotten(lab, before)) >= FORGOTTEN
+                return len(_find_forgotten(lab, before)) >= FORGOTTEN
 
             lab.holds_within(FORGOTTEN_WITHIN, is_forgotten)
             lab.instances.stop(OTHER, leave_group=True)
         with lab.phase("back"):
-            forgotten = len(_forgotten(lab, before))
+            forgotten = len(_find_forgotten(lab, before))
             if compacted == "state lost":
                 shutil.rmtree(lab.instances.state_directory(NAME))
             lab.note("forgotten", instance=NAME, deletions=forgotten)
             if compacted == "state kept":
                 lab.note("outdated", instance=NAME)
             lab.instances.start(NAME)
-            enough = lab.committed() + AFTERWARDS
-            lab.holds_within(WITHIN, lambda: lab.committed() >= enough)
+            enough = lab.count_committed() + AFTERWARDS
+            lab.holds_within(WITHIN, lambda: lab.count_committed() >= enough)
             bulk.stop()  # before later changes of the same keys put everything right
         drain(lab, bulk)
     reason = (
@@ -291,7 +293,7 @@ def _go_away(lab: ScenarioContext) -> Exercise:
     return Exercise(forgotten >= FORGOTTEN, reason, all_steps_tried=True)
 
 
-def _deleted(lab: ScenarioContext) -> set[tuple[int, int]]:
+def _find_deleted(lab: ScenarioContext) -> set[tuple[int, int]]:
     """The keys, each with its side, that the last change deleted of those that are committed."""
     committed = {int(partition): offset for partition, (offset, _) in lab.open_input()["input"].items()}
     seen, last = Counter[int](), dict[tuple[int, int], int]()
@@ -303,10 +305,10 @@ def _deleted(lab: ScenarioContext) -> set[tuple[int, int]]:
     return {place for place, value in last.items() if value == DELETED}
 
 
-def _forgotten(lab: ScenarioContext, before: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def _find_forgotten(lab: ScenarioContext, before: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """Those that were not deleted before, and of which the changelog has no record left."""
     left = {side: lab.keys_left(f"{store}-changelog") for side, store in ((1, "left"), (-1, "right"))}
-    return {(key, side) for key, side in _deleted(lab) - before if key not in left[side]}
+    return {(key, side) for key, side in _find_deleted(lab) - before if key not in left[side]}
 
 
 # --- system --------------------------------------------------------------------------------------------------

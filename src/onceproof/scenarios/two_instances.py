@@ -69,9 +69,9 @@ def inject(
         after: how many of them are committed before, if that takes no longer than `WITHIN`.
     """
     with lab.phase("fault"):
-        enough = lab.committed() + after
+        enough = lab.count_committed() + after
         bulk = lab.produce(name, records, rate, timestamps)
-        lab.holds_within(WITHIN, lambda: lab.committed() >= enough)
+        lab.holds_within(WITHIN, lambda: lab.count_committed() >= enough)
         fault_outcome = run_fault(fault, lab, lambda: bulk.make_last(fault.lasts))
     drain(lab, bulk)
     return fault_outcome
@@ -88,12 +88,12 @@ def drain(lab: ScenarioContext, bulk: Bulk) -> None:
 def join_in(lab: ScenarioContext, name: str, records: Sequence[tuple[int, int]], rate: float = RATE) -> Exercise:
     """Have a second instance join and take tasks over while these records flow, then drain."""
     with lab.phase("rebalance"):
-        begin = lab.committed()
+        begin = lab.count_committed()
         bulk = lab.produce(name, records, rate)
-        lab.holds_within(WITHIN, lambda: lab.committed() > begin)
+        lab.holds_within(WITHIN, lambda: lab.count_committed() > begin)
         bulk.make_last(LASTS)
         other = lab.instances.start(OTHER)
-        took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and not bulk.done()
+        took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and not bulk.is_done()
         tasks = ", ".join(other.tasks("active"))
     drain(lab, bulk)
     summary = f"took over {tasks} while records flowed" if took else "took no task over while records flowed"

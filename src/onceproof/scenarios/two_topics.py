@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import Field
 
 from onceproof.faults import OF_GROUPS, instance_kill, rolling_bounce
-from onceproof.faults.base import Fault, processed, run_fault, tasks_come_back
+from onceproof.faults.base import Fault, count_processed, run_fault, tasks_come_back
 from onceproof.model.cell import Trial
 from onceproof.model.release import Release
 from onceproof.scenarios.base import (
@@ -166,10 +166,10 @@ def _from_a_backlog(lab: ScenarioContext) -> Exercise:
     with lab.phase("start"):
         lab.instances.start(NAME)
         if (fault := values(lab.trial).injected) is None:
-            exercise = _joined(lab, lambda: None)
+            exercise = _join(lab, lambda: None)
         else:
             lab.instances.start(OTHER)
-            lab.await_("a record to be processed", lambda: processed(lab) > 0)
+            lab.await_("a record to be processed", lambda: count_processed(lab) > 0)
             exercise = Exercise.of(run_fault(fault, lab, lambda: None))
     with lab.phase("drain"):
         lab.await_drained()
@@ -192,7 +192,7 @@ def _while_it_lags(lab: ScenarioContext) -> Exercise:
         lab.holds_within(values(lab.trial).lag / 1_000, lambda: False)
         bulks.append(_send(lab, "table", of_table, begin, ENTRIES, rate * values(lab.trial).entries))
     with lab.phase("fault"):
-        exercise = _moved(lab, fault, bulks)
+        exercise = _move(lab, fault, bulks)
     with lab.phase("rest"):
         for bulk in bulks:
             bulk.full_speed()
@@ -219,7 +219,7 @@ def _send(
     return lab.produce(name, of_records, rate, [begin + record.at for record in records], role)
 
 
-def _moved(lab: ScenarioContext, fault: Fault | None, bulks: Sequence[Bulk]) -> Exercise:
+def _move(lab: ScenarioContext, fault: Fault | None, bulks: Sequence[Bulk]) -> Exercise:
     """Have tasks move while records flow."""
 
     def go_on(seconds: float) -> None:
@@ -227,16 +227,16 @@ def _moved(lab: ScenarioContext, fault: Fault | None, bulks: Sequence[Bulk]) -> 
             bulk.make_last(seconds)
 
     if fault is None:
-        return _joined(lab, lambda: go_on(LASTS))
+        return _join(lab, lambda: go_on(LASTS))
     return Exercise.of(run_fault(fault, lab, lambda: go_on(fault.lasts)))
 
 
-def _joined(lab: ScenarioContext, slow_down: Callable[[], None]) -> Exercise:
+def _join(lab: ScenarioContext, slow_down: Callable[[], None]) -> Exercise:
     """Have a second instance join and take a task over while records are left."""
-    lab.holds_within(WITHIN, lambda: lab.committed() > 0)
+    lab.holds_within(WITHIN, lambda: lab.count_committed() > 0)
     slow_down()
     other = lab.instances.start(OTHER)
-    took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and lab.committed() < _all(lab)
+    took = lab.holds_within(LASTS, lambda: runs_its_task(other)) and lab.count_committed() < _all(lab)
     summary = f"took over {', '.join(other.tasks('active'))}" if took else "took no task over"
     return Exercise(took, f"{OTHER} joined and {summary} while records were left.", all_steps_tried=took)
 

@@ -95,7 +95,7 @@ from onceproof.scenarios.base import (
     values_in,
     variants_of,
 )
-from onceproof.scenarios.internal_topics import windowed
+from onceproof.scenarios.internal_topics import keep_windows
 from onceproof.scenarios.two_instances import OTHER, refuse_at_least_once, refuse_group, start_other
 
 NAME = "instance-1"
@@ -370,7 +370,7 @@ def _refuse_extended(parameters: Parameters) -> str | None:
     return None
 
 
-def _extended(parameters: Parameters, rng: random.Random) -> list[Stamped]:
+def _extend(parameters: Parameters, rng: random.Random) -> list[Stamped]:
     """Old sessions; records that begin sessions, and older ones that extend them; a younger one of each partition.
 
     After the restart one more of each of the sessions, and others.
@@ -379,16 +379,16 @@ def _extended(parameters: Parameters, rng: random.Random) -> list[Stamped]:
     sessions, others = range(keys, keys + many), keys + many  # keys
     begun, older, restart = gap * 5 // 3, gap * 5 // 6, gap * 2  # times
 
-    def drawn(key: int, at: int) -> Stamped:
+    def draw(key: int, at: int) -> Stamped:
         return Stamped(key, rng.randint(1, MOST), at)
 
     return [
-        *(drawn(rng.randrange(keys), at) for at in range(parameters.first)),
-        *(drawn(key, begun) for key in sessions),
-        *(drawn(key, older) for key in sessions),
-        *(drawn(others + place, restart - gap // 12) for place in range(parameters.partitions)),
-        *(drawn(key, restart) for key in sessions),
-        *(drawn(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + parameters.records)),
+        *(draw(rng.randrange(keys), at) for at in range(parameters.first)),
+        *(draw(key, begun) for key in sessions),
+        *(draw(key, older) for key in sessions),
+        *(draw(others + place, restart - gap // 12) for place in range(parameters.partitions)),
+        *(draw(key, restart) for key in sessions),
+        *(draw(rng.randrange(keys), at) for at in range(restart + 1, restart + 1 + parameters.records)),
     ]
 
 
@@ -397,7 +397,7 @@ def _before_restart(parameters: Parameters) -> int:
     return parameters.first + 2 * parameters.extended + parameters.partitions
 
 
-def generated(trial: Trial) -> list[Stamped]:
+def generate(trial: Trial) -> list[Stamped]:
     """The records, drawn from the seed: most in order, some a little out of it, some too late.
 
     The last ones, of neighbouring keys, one a partition, close all other windows.
@@ -407,7 +407,7 @@ def generated(trial: Trial) -> list[Stamped]:
     # Late enough to be near a session that has closed, and not too late to begin one.
     delay = open_for if parameters.kind == "session" and parameters.kept_longer else parameters.grace
     if parameters.extended:
-        made = _extended(parameters, rng)
+        made = _extend(parameters, rng)
         return [*made, *_closing(parameters, made[-1].at + 2 * open_for)]
     for now in range(parameters.first + parameters.records):
         at, late = now, TOO_LATE if now < parameters.first else parameters.late
@@ -434,7 +434,7 @@ def _closing(parameters: Parameters, end: int) -> list[Stamped]:
 
 def workload(trial: Trial) -> Workload:
     """Keys and values of the records; none is preloaded, since they have their own times."""
-    made = generated(trial)
+    made = generate(trial)
     return Workload([], [(record.key, record.value) for record in made], times=[record.at for record in made])
 
 
@@ -487,9 +487,9 @@ def drive(lab: ScenarioContext) -> Exercise:
     begin = begins_at(parameters, int(lab.now() * 1_000) - lab.workload.times[-1])  # the youngest record is made now
     times = [begin + at for at in lab.workload.times]
     if parameters.extended:
-        return _restarted(lab, times)
+        return _restart(lab, times)
     if parameters.halted:
-        return _halted(lab, times)
+        return _halt(lab, times)
     first, one_each = parameters.first, parameters.partitions
     last = one_each * (2 if parameters.on_close else 1)
 
@@ -502,16 +502,16 @@ def drive(lab: ScenarioContext) -> Exercise:
             lab.await_("the instance to have tasks", lambda: runs_its_task(instance))
             lab.holds_within(FETCHED_WITHIN, lambda: False)
         produce("first", slice(first))
-        lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
+        lab.await_(f"{first:,} records to be committed", lambda: lab.count_committed() >= first)
         if fault:
             start_other(lab)
-    samples = [(lab.now(), lab.committed())]
+    samples = [(lab.now(), lab.count_committed())]
     with lab.phase("fault" if fault else "rebalance"):
         bulk = produce("flow", slice(first, -last), RATE)
 
         def flow() -> None:
             bulk.make_last(fault.lasts if fault else LASTS)
-            samples.append((lab.now(), lab.committed()))
+            samples.append((lab.now(), lab.count_committed()))
 
         def flowing(condition: Callable[[], bool]) -> Callable[[], bool]:
             def holds() -> bool:
@@ -525,10 +525,10 @@ def drive(lab: ScenarioContext) -> Exercise:
             bit, reason = fault_outcome.bit, fault_outcome.summary
             struck = next((e["t"] for e in lab.events if e["event"] == "fault" and e["action"] == "applied"), 0)
         else:
-            lab.holds_within(LASTS, flowing(lambda: lab.committed() > first))
+            lab.holds_within(LASTS, flowing(lambda: lab.count_committed() > first))
             struck = lab.now() * 1_000
             other = lab.instances.start(OTHER)
-            bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.done()
+            bit = lab.holds_within(TAKEN_WITHIN, flowing(lambda: runs_its_task(other))) and not bulk.is_done()
             reason = f"{OTHER} joined and {'took over ' + ', '.join(other.tasks('active')) if bit else 'took no task'}."
     seen = max((number for at, number in samples if at * 1_000 <= struck), default=0)
     is_open = bool(bit) and first <= seen < made - last
@@ -568,7 +568,7 @@ def begins_at(parameters: Parameters, begin: int) -> int:
     return begin - begin % SEGMENT + first
 
 
-def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
+def _restart(lab: ScenarioContext, times: list[int]) -> Exercise:
     """Have sessions extended, start the only instance again, and have them extended once more."""
     parameters, records = values(lab.trial), lab.workload.second
     before = _before_restart(parameters)
@@ -595,16 +595,16 @@ def _restarted(lab: ScenarioContext, times: list[int]) -> Exercise:
     return Exercise(restored > 0, reason, all_steps_tried=True)
 
 
-def _halted(lab: ScenarioContext, times: list[int]) -> Exercise:
+def _halt(lab: ScenarioContext, times: list[int]) -> Exercise:
     """Have the only instance end while it deletes a segment, and start it again: twice, if it dies of what is left."""
     first, records = values(lab.trial).first, lab.workload.second
     with lab.phase("first"):
         lab.instances.start(NAME, config={HALTS: "true"})
         lab.produce("first", records[:first], timestamps=times[:first])
-        lab.await_(f"{first:,} records to be committed", lambda: lab.committed() >= first)
+        lab.await_(f"{first:,} records to be committed", lambda: lab.count_committed() >= first)
     with lab.phase("deletion"):
         lab.produce("flow", records[first:], timestamps=times[first:])
-        ended = lab.instances.halted(NAME, HALTED_WITHIN)
+        ended = lab.instances.await_halt(NAME, HALTED_WITHIN)
         halves = half_deleted(lab.instances.state_directory(NAME))
     reason = (
         f"{NAME} {'was killed while it deleted' if ended else 'deleted no segment within'} "
@@ -662,7 +662,7 @@ SYSTEM = System(
 def system(trial: Trial) -> System:
     """The topology; its changelogs and stores keep records for as long as the parameters say."""
     parameters = values(trial)
-    kept = {"windowed-sums-changelog": windowed(retention(parameters))}
+    kept = {"windowed-sums-changelog": keep_windows(retention(parameters))}
     all_roles = {**SYSTEM.roles, **({IDLE: Role(committed=False, plays="input")} if parameters.idle_topic else {})}
     if parameters.extended:
         reason = "nothing is committed, so that what is in the caches at the end is in no changelog"

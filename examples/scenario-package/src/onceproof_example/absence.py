@@ -11,8 +11,8 @@ from pydantic import Field
 
 from onceproof.faults import bounce
 from onceproof.faults.base import FaultContext
-from onceproof.faults.outside import seen_outside
-from onceproof.model.parameter import BaseParameters, named
+from onceproof.faults.outside import see_outside
+from onceproof.model.parameter import BaseParameters, name_parameters
 
 NAME = "absence"
 
@@ -20,7 +20,7 @@ NAME = "absence"
 class Parameters(BaseParameters):
     """For how long an instance stays away."""
 
-    model_config = named(NAME)
+    model_config = name_parameters(NAME)
     seconds: float = Field(10.0, ge=1, description=f"seconds for which `{NAME}` keeps an instance away, at least")
 
 
@@ -40,16 +40,16 @@ class Absence(bounce.Bounce):
         self._since = self.lab.now()
         return name
 
-    def took_effect(self) -> bool:
+    def has_taken_effect(self) -> bool:
         """Whether it was away for long enough, and others go on with all of its tasks, if there are others."""
-        return self.lab.now() - self._since >= self._seconds and super().took_effect()
+        return self.lab.now() - self._since >= self._seconds and super().has_taken_effect()
 
 
 FAULT = replace(
     bounce.FAULT,
     name=NAME,
     effect="An instance is closed cleanly, leaves the group and stays away.",
-    new_run=seen_outside(Absence, orderly=True),
+    new_run=see_outside(Absence, orderly=True),
     parameters=Parameters,
     lasts=24.0,
 )

@@ -33,13 +33,13 @@ def drive(lab: ScenarioContext) -> Exercise:
     early = round(len(deletes) * parameters.early)
     with lab.phase("put"):
         lab.instances.start(scan.NAME)
-        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.committed() >= len(puts))
+        lab.await_(f"{len(puts):,} records to be committed", lambda: lab.count_committed() >= len(puts))
         lab.instances.stop(scan.NAME)
     with lab.phase("scan"):
         lab.instances.start(scan.NAME)
         lab.note("cold", open={"input": behind(puts, parameters.partitions)})
         lab.produce("deletes", deletes[:early])
-        lab.await_(f"{early:,} deletions to be committed", lambda: lab.committed() >= len(puts) + early)
+        lab.await_(f"{early:,} deletions to be committed", lambda: lab.count_committed() >= len(puts) + early)
         lab.instances.stop(scan.NAME)
     with lab.phase("second scan"):
         lab.instances.start(scan.NAME)

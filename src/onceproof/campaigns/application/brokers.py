@@ -10,7 +10,7 @@ from functools import partial
 from onceproof.campaigns.application.side_by_side import side_by_side
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
-from onceproof.lab.external_brokers import ExternalCluster, lent, needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import ExternalCluster, lend, needs_own_cluster, own_cluster
 from onceproof.lab.world import World
 from onceproof.model.cell import Trial
 from onceproof.model.release import Release
@@ -37,7 +37,7 @@ class ApplicationBrokers:
     def __enter__(self) -> "ApplicationBrokers":
         """External brokers are lent until the end."""
         if self.external is not None:
-            self._lasting.enter_context(lent(self.external, self._run.run_id))
+            self._lasting.enter_context(lend(self.external, self._run.run_id))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from onceproof.model.files import Outcome, TrialPlan
-from onceproof.model.judged import Control
+from onceproof.model.judged import PlantedControl
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.record import Record
 from onceproof.model.run_folder import TrialFolder
-from onceproof.readers.application import compare_outputs, declared_as, oracle_records, records_of
+from onceproof.readers.application import compare_outputs, oracle_records, records_of, select_declared
 from onceproof.readers.kafka import token_record
 from onceproof.scenarios import scenario
 
@@ -17,10 +17,10 @@ NAMES = {"deliveries": "each-input-once"}  # as people know them, where that is 
 Broken = Mapping[str, Mapping[str, bool]]  # by topic: each promise that was compared, and whether it is broken
 
 
-def broken_promises(folder: TrialFolder, oracle: Oracle) -> Broken:
+def find_broken_promises(folder: TrialFolder, oracle: Oracle) -> Broken:
     """The promises of each output in a trial that has ended."""
     plan, outcome = TrialPlan.read(folder.trial_file), Outcome.read(folder.outcome_file)
-    outputs, declared = Outputs.read(folder.outputs_file), declared_as("output", plan.roles)
+    outputs, declared = Outputs.read(folder.outputs_file), select_declared("output", plan.roles)
     topics = {role: records_of(outputs, role, output) for role, output in declared.items()}
     topics |= oracle_records(oracle, declared)
     topics |= _inputs(plan)
@@ -40,17 +40,17 @@ def _inputs(plan: TrialPlan) -> dict[str, list[Record]]:
         role: [
             token_record(0, place, m.key, m.value, output) for place, m in enumerate(messages) if m.topic == output.name
         ]
-        for role, output in declared_as("input", plan.roles).items()
+        for role, output in select_declared("input", plan.roles).items()
     }
 
 
-def broke(broken: Broken) -> dict[str, tuple[str, ...]]:
+def list_broken(broken: Broken) -> dict[str, tuple[str, ...]]:
     """The promises that are broken, by topic."""
     found = {topic: tuple(sorted(name for name, is_so in of.items() if is_so)) for topic, of in broken.items()}
     return {topic: names for topic, names in found.items() if names}
 
 
-def vacuous(made: Broken, controls: Collection[Control]) -> dict[str, tuple[str, ...]]:
+def vacuous(made: Broken, controls: Collection[PlantedControl]) -> dict[str, tuple[str, ...]]:
     """The promises, by topic, that none of the controls broke; nothing is known if one of them says nothing."""
     if not all(control.says_something for control in controls):
         return {}

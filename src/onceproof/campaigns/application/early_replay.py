@@ -19,7 +19,7 @@ from onceproof.model.oracle import Outputs
 from onceproof.model.record import Record
 from onceproof.model.release import Release
 from onceproof.model.run_folder import TrialFolder
-from onceproof.readers.application import declared_as
+from onceproof.readers.application import select_declared
 from onceproof.readers.kafka import token_record
 from onceproof.scenarios import scenario
 
@@ -58,7 +58,7 @@ class EarlyReplay:
         self._run, self._own = folders
         self._flows, self._is_over = threading.Event(), threading.Event()
 
-    def heard(self, report: Report) -> Report:
+    def watch_report(self, report: Report) -> Report:
         """A report of phases that notes when all records are on their way."""
 
         def hear(phase: str) -> None:
@@ -94,7 +94,7 @@ class EarlyReplay:
     def _input(self) -> Mapping[str, list[Record]] | None:
         """The input by role; None if it is not all there, or is gone since the run is tried again."""
         plan = TrialPlan.read(self._run.trial_file)
-        declared = {**declared_as("input", plan.roles), **declared_as("global", plan.roles)}
+        declared = {**select_declared("input", plan.roles), **select_declared("global", plan.roles)}
         wanted = Counter(
             message.topic for message in scenario(self._trial.cell.scenario).workload(self._trial).messages
         )

@@ -21,14 +21,14 @@ from onceproof.readers.application import (
     compare_finals,
     compare_output,
     compare_with,
-    declared_as,
     is_unstable,
     oracle_records,
     records_of,
-    witnessed_once,
+    select_declared,
+    witness_once,
 )
 from onceproof.scenarios.app import REPLAYED
-from onceproof.scenarios.explaining import unexplained_in
+from onceproof.scenarios.explaining import count_unexplained_in
 
 UNKNOWN = "what the application consists of, which is not known"
 
@@ -46,12 +46,12 @@ def judge_without_fault(run: RunFolder, trials: Sequence[Trial], oracle: Oracle)
     """
     first, second, *restarted = (run.trial(trial) for trial in trials)
     found = [
-        list(_replayed(first, oracle)),
-        [*_replayed(second, oracle), *_unstable(first, second, oracle)],
-        *([*_replayed(folder, oracle), *_restarted(folder, oracle)] for folder in restarted),
+        list(_compare_replayed(first, oracle)),
+        [*_compare_replayed(second, oracle), *_unstable(first, second, oracle)],
+        *([*_compare_replayed(folder, oracle), *_compare_restarted(folder, oracle)] for folder in restarted),
     ]
     return [
-        _with_more(trial, run.trial(trial), list(witnessed_once(comparisons)))
+        _with_more(trial, run.trial(trial), list(witness_once(comparisons)))
         for trial, comparisons in zip(trials, found, strict=True)
     ]
 
@@ -66,7 +66,7 @@ def is_changed_by_restart(first: TrialFolder, oracle: Oracle) -> bool:
     ranks = (*COMPARED, "nothing").index
     return any(
         oracle.ignored.get(role) or ranks(oracle.agreed[role]) > ranks(level)
-        for role, level in _kept_by_restart(first, oracle).items()
+        for role, level in _compare_restart(first, oracle).items()
     )
 
 
@@ -75,12 +75,12 @@ def may_cache(topology: Topology | None, config: Mapping[str, str]) -> bool:
     return topology is None or True in topology.uses(config)["caching"]
 
 
-def _kept_by_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
+def _compare_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
     """How far each output with the promise `differential` is the same after a clean restart.
 
     Where a cache holds updates back, it puts them out when it closes: then no more than the final values.
     """
-    plan, topology = TrialPlan.read(folder.trial_file), Topology.known(read_timeline(folder.timeline))
+    plan, topology = TrialPlan.read(folder.trial_file), Topology.read_described(read_timeline(folder.timeline))
     is_held_back = may_cache(topology, plan.streams_config)
     return {
         role: "final" if is_held_back and output.compare == "records" else output.compare
@@ -89,19 +89,19 @@ def _kept_by_restart(folder: TrialFolder, oracle: Oracle) -> dict[str, str]:
     }
 
 
-def _restarted(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
+def _compare_restarted(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
     """The output of a run that was restarted, compared with that of a run without a restart."""
     declared = _outputs(folder, oracle)
     outputs, known = Outputs.read(folder.outputs_file), oracle_records(oracle, declared)
     at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]
-    for role, level in _kept_by_restart(folder, oracle).items():
+    for role, level in _compare_restart(folder, oracle).items():
         agreed = max(level, oracle.agreed[role], key=(*COMPARED, "nothing").index)
         records = records_of(outputs, role, declared[role])
         yield from compare_with(known[f"{role}-oracle"], records, DIFFERENTIAL, role, agreed, at_least=at_least)
 
 
 def _with_more(trial: Trial, folder: TrialFolder, comparisons: Sequence[Comparison]) -> Reading:
-    odd = unexplained_in(trial, witnesses_of(comparisons), read_timeline(folder.timeline), tuple)
+    odd = count_unexplained_in(trial, witnesses_of(comparisons), read_timeline(folder.timeline), tuple)
     reading = Reading.read(folder.reader_file).with_more(comparisons, odd)
     reading.write(folder.reader_file)
     return reading
@@ -109,14 +109,14 @@ def _with_more(trial: Trial, folder: TrialFolder, comparisons: Sequence[Comparis
 
 def _outputs(folder: TrialFolder, oracle: Oracle) -> dict[str, Declared]:
     """The declarations of the outputs of a trial, with what was found out since it ran."""
-    declared = declared_as("output", TrialPlan.read(folder.trial_file).roles)
+    declared = select_declared("output", TrialPlan.read(folder.trial_file).roles)
     return {
         role: replace(output, as_replayed=oracle.as_replayed.get(role), ignored=tuple(oracle.ignored.get(role, ())))
         for role, output in declared.items()
     }
 
 
-def _replayed(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
+def _compare_replayed(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparison]:
     """The output of a run, and of its replays."""
     outputs, declared = Outputs.read(folder.outputs_file), _outputs(folder, oracle)
     at_least = not Outcome.read(folder.outcome_file).facts["exactly_once"]
@@ -140,11 +140,11 @@ def _unstable(first: TrialFolder, second: TrialFolder, oracle: Oracle) -> Iterat
 
 def excuse(folder: TrialFolder) -> str | None:
     """Why final values may differ from one run to the next; None if nothing in the topology makes it so."""
-    topology = Topology.known(read_timeline(folder.timeline))
+    topology = Topology.read_described(read_timeline(folder.timeline))
     return UNKNOWN if topology is None else topology.why_final_values_may_differ()
 
 
-def excused(folder: TrialFolder, oracle: Oracle) -> str | None:
+def find_excuse(folder: TrialFolder, oracle: Oracle) -> str | None:
     """A sentence about the outputs whose final values are declared and differ, if there is a reason."""
     outputs = [role for role, output in _outputs(folder, oracle).items() if is_unstable(oracle, role, output)]
     if not outputs or (reason := excuse(folder)) is None:

@@ -21,9 +21,9 @@ from onceproof.campaigns.application.advice import (
 )
 from onceproof.campaigns.application.agenda import Agenda
 from onceproof.campaigns.application.brokers import ApplicationBrokers
-from onceproof.campaigns.application.controls import CONTROLS, Broken, broke, broken_promises, vacuous
+from onceproof.campaigns.application.controls import CONTROLS, Broken, find_broken_promises, list_broken, vacuous
 from onceproof.campaigns.application.early_replay import EarlyReplay, Replayed
-from onceproof.campaigns.application.promises import excused, is_changed_by_restart, judge_without_fault, may_cache
+from onceproof.campaigns.application.promises import find_excuse, is_changed_by_restart, judge_without_fault, may_cache
 from onceproof.campaigns.application.side_by_side import side_by_side
 from onceproof.faults import NONE
 from onceproof.installation import Installation
@@ -36,15 +36,15 @@ from onceproof.model.application_issues import explain
 from onceproof.model.cell import FAULT, MARK, OF_APPLICATION, ORACLE, Cell, Trial
 from onceproof.model.errors import StoodStillError
 from onceproof.model.files import Outcome, Reading, TrialPlan, since
-from onceproof.model.judged import Control, Explaining, Judgement, OnRelease, Output
+from onceproof.model.judged import Explaining, Judgement, OnRelease, Output, PlantedControl
 from onceproof.model.known_issues import registry
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.topology import CACHE_SIZES, Topology
-from onceproof.readers.application import as_far_as_replayed, as_replayed, declared_as, oracle_of
-from onceproof.scenarios.app import LIKE, REPLAYED, RESTART, unread_stores
+from onceproof.readers.application import as_far_as_replayed, as_replayed, oracle_of, select_declared
+from onceproof.scenarios.app import LIKE, REPLAYED, RESTART, explain_unread_stores
 from onceproof.scenarios.declared import application_of
 
 ATTEMPTS = 3  # of a trial during which the machine stands still
@@ -56,7 +56,7 @@ WITHOUT_A_FAULT = "without a fault"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReleaseTrials:
     """The trials to run on a release."""
 
     run: RunFolder
@@ -74,7 +74,7 @@ class Asked:
         """The trial with the fault, as far as it is known before there is an oracle: what all of them need is in it."""
         return self._trial(self.cell, self.first, self.parameters)
 
-    def undisturbed(self, number: int, *, restart: bool = True) -> Trial:
+    def make_undisturbed(self, number: int, *, restart: bool = True) -> Trial:
         """A trial without the fault and the plant, but with the configuration that the fault brings with it."""
         before = replace(self.cell, restart_on=None)
         fault = self.parameters[FAULT]
@@ -83,14 +83,14 @@ class Asked:
         parameters = {**self.parameters, FAULT: NONE, LIKE: like} | ({} if restart else {RESTART: False})
         return self._trial(before, number, parameters)
 
-    def disturbed(self, oracle: str) -> Trial:
+    def make_disturbed(self, oracle: str) -> Trial:
         """The trial with the fault, and the plant."""
         parameters = {**self.parameters, ORACLE: oracle}
         return self._trial(self.cell, self.first + WITHOUT, parameters, self.plant)
 
-    def planted(self, number: int, oracle: str, plant: str) -> Trial:
+    def make_control(self, number: int, oracle: str, plant: str) -> Trial:
         """A control: without the fault, and with this plant."""
-        without = self.undisturbed(number)
+        without = self.make_undisturbed(number)
         return replace(without, parameters={**without.parameters, ORACLE: oracle}, plant=plant)
 
     def _trial(self, cell: Cell, number: int, parameters: Mapping[str, Any], plant: str | None = None) -> Trial:
@@ -107,14 +107,14 @@ class _Done:
     folder: str
 
 
-def agenda_of(all_: Sequence[Asked], report: Callable[[str], None]) -> Agenda:
+def agenda_of(all_: Sequence[ReleaseTrials], report: Callable[[str], None]) -> Agenda:
     """The agenda of all trials to run."""
     fault = {asked.cell.releases: str(asked.parameters[FAULT]) for asked in all_}
     return Agenda(
         {
             asked.cell.releases: [
                 *[WITHOUT_A_FAULT] * WITHOUT,
-                _named(fault[asked.cell.releases], asked.plant),
+                _name_run(fault[asked.cell.releases], asked.plant),
                 *(CONTROLS if asked.controls else ()),
             ]
             for asked in all_
@@ -123,12 +123,14 @@ def agenda_of(all_: Sequence[Asked], report: Callable[[str], None]) -> Agenda:
     )
 
 
-def _named(fault: str, plant: str | None) -> str:
+def _name_run(fault: str, plant: str | None) -> str:
     """A run, for people."""
     return plant or (WITHOUT_A_FAULT if fault == NONE else fault)
 
 
-def run_on_release(installation: Installation, asked: Asked, brokers: ApplicationBrokers, agenda: Agenda) -> OnRelease:
+def run_on_release(
+    installation: Installation, asked: ReleaseTrials, brokers: ApplicationBrokers, agenda: Agenda
+) -> OnRelease:
     """Run an application on a release, and say what it showed.
 
     Args:
@@ -148,7 +150,7 @@ def run_on_release(installation: Installation, asked: Asked, brokers: Applicatio
             agenda.over(asked.cell.releases)
 
 
-def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda) -> OnRelease:
+def _run_on(installation: Installation, asked: ReleaseTrials, clusters: Sequence[Cluster], agenda: Agenda) -> OnRelease:
     trials, replayed = _without_fault(installation, asked, clusters, agenda)
     if any(done.found.anomalies for done in trials):
         return _on_release(asked, _worst_last(trials), "without any fault", {})
@@ -156,7 +158,7 @@ def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster
     oracle = _oracle(installation, asked, trials, replayed, agenda)
     if is_changed_by_restart(asked.run.trial(trials[0].trial), oracle):
         # Whether it is the restart, or whether they differ each time, another one that goes straight on shows.
-        again = _run(asked, asked.undisturbed(asked.first + AGAIN_STRAIGHT, restart=False), clusters[0], agenda)
+        again = _run(asked, asked.make_undisturbed(asked.first + AGAIN_STRAIGHT, restart=False), clusters[0], agenda)
         trials = [trials[0], again, trials[1]]
         if again.found.anomalies:
             return _on_release(asked, _worst_last(trials), "without any fault", {})
@@ -166,15 +168,15 @@ def _run_on(installation: Installation, asked: Asked, clusters: Sequence[Cluster
     trials = [replace(done, found=found) for done, found in zip(trials, readings, strict=True)]
     if any(done.found.anomalies for done in trials):
         return _on_release(asked, _worst_last(trials), "without any fault", {}, oracle.unreplayed)
-    trials.append(_run(asked, asked.disturbed(file), clusters[0], agenda))
+    trials.append(_run(asked, asked.make_disturbed(file), clusters[0], agenda))
     outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
     result = _on_release(asked, trials, "under the fault", outputs, oracle.unreplayed)
-    if why := excused(asked.run.trial(trials[0].trial), oracle):
+    if why := find_excuse(asked.run.trial(trials[0].trial), oracle):
         result = replace(result, reason=f"{result.reason} {why}")
     if not asked.controls or result.judgement is not Judgement.GREEN:
         return result
-    made = broken_promises(asked.run.trial(trials[-1].trial), oracle)
-    return _controlled(asked, result, oracle, file, made, clusters[0], agenda)
+    made = find_broken_promises(asked.run.trial(trials[-1].trial), oracle)
+    return _run_controls(asked, result, oracle, file, made, clusters[0], agenda)
 
 
 def _worst_last(trials: Sequence[_Done]) -> list[_Done]:
@@ -183,7 +185,7 @@ def _worst_last(trials: Sequence[_Done]) -> list[_Done]:
 
 
 def _without_fault(
-    installation: Installation, asked: Asked, clusters: Sequence[Cluster], agenda: Agenda
+    installation: Installation, asked: ReleaseTrials, clusters: Sequence[Cluster], agenda: Agenda
 ) -> tuple[list[_Done], Replayed]:
     """The trials without a fault, each on brokers of its own if there are enough, and their input replayed meanwhile.
 
@@ -193,7 +195,7 @@ def _without_fault(
     lanes = [(cluster, [number]) for cluster, number in zip(clusters, numbers, strict=False)]
     if len(lanes) < WITHOUT:
         lanes = [(clusters[0], list(numbers))]
-    first = asked.undisturbed(asked.first, restart=False)
+    first = asked.make_undisturbed(asked.first, restart=False)
     folders = (asked.run.trial(first), TrialFolder(asked.run.path / f"replay-{asked.cell.streams}"))
     early = EarlyReplay(installation, first, clusters[0], folders)
 
@@ -203,7 +205,7 @@ def _without_fault(
         try:
             for number in again:
                 heard = early if number == asked.first else None
-                trial = asked.undisturbed(number, restart=number != asked.first)
+                trial = asked.make_undisturbed(number, restart=number != asked.first)
                 done.append(_run(asked, trial, cluster, agenda, world, heard))
                 if done[-1].found.anomalies:
                     break
@@ -216,7 +218,7 @@ def _without_fault(
 
     def replay_beside(world: World) -> list[_Done]:
         nonlocal replayed
-        if releases := _replayed_on(asked):
+        if releases := _select_replayed(asked):
             replayed = early.replay(releases, world)
         return []
 
@@ -225,7 +227,7 @@ def _without_fault(
     return [done for lane in found for done in lane], replayed
 
 
-def _replayed_on(asked: Asked) -> set[Release]:
+def _select_replayed(asked: ReleaseTrials) -> set[Release]:
     """The releases that are to make something of the input."""
     declares = application_of(asked.parameters[OF_APPLICATION]).declares
     if declares.command:
@@ -234,8 +236,8 @@ def _replayed_on(asked: Asked) -> set[Release]:
     return {release for name, release in on if release is not None and declares.promises(name)}
 
 
-def _controlled(
-    asked: Asked,
+def _run_controls(
+    asked: ReleaseTrials,
     result: OnRelease,
     oracle: Oracle,
     file: str,
@@ -246,11 +248,11 @@ def _controlled(
     """The report on a green release, with the promises that planted bugs break, and those that none does."""
     controls = []
     for number, plant in enumerate(CONTROLS, asked.first + WITHOUT + 1):
-        done = _run(asked, asked.planted(number, file, plant), cluster, agenda)
+        done = _run(asked, asked.make_control(number, file, plant), cluster, agenda)
         fired = done.outcome.plant.fired if done.outcome.plant else 0
         failed = done.outcome.failed
-        broken = {} if failed else broke(broken_promises(asked.run.trial(done.trial), oracle))
-        controls.append(Control(plant, fired, broken, done.folder, failed))
+        broken = {} if failed else list_broken(find_broken_promises(asked.run.trial(done.trial), oracle))
+        controls.append(PlantedControl(plant, fired, broken, done.folder, failed))
     if all(control.says_something and not control.broke for control in controls):
         reason = f"No bug that was planted breaks any of its promises: {', '.join(CONTROLS)}."
         result = replace(result, judgement=Judgement.INCONCLUSIVE, reason=reason, advice=PROMISE_MORE)
@@ -258,7 +260,7 @@ def _controlled(
 
 
 def _run(
-    asked: Asked,
+    asked: ReleaseTrials,
     trial: Trial,
     cluster: Cluster,
     agenda: Agenda,
@@ -270,8 +272,8 @@ def _run(
     Then by another number: the brokers' coordinators still know what the first attempt did under its application id,
     and of its transactions the topics, which are new, would have nothing.
     """
-    with agenda.doing(trial.cell.releases, _named(trial.parameters[FAULT], trial.plant)) as report:
-        heard = early.heard(report) if early else report
+    with agenda.doing(trial.cell.releases, _name_run(trial.parameters[FAULT], trial.plant)) as report:
+        heard = early.watch_report(report) if early else report
         for attempt in range(ATTEMPTS):
             again = replace(trial, number=trial.number + attempt * APART)
             folder = asked.run.trial(again)
@@ -283,11 +285,11 @@ def _run(
 
 
 def _oracle(
-    installation: Installation, asked: Asked, trials: list[_Done], replayed: Replayed, agenda: Agenda
+    installation: Installation, asked: ReleaseTrials, trials: list[_Done], replayed: Replayed, agenda: Agenda
 ) -> Oracle:
     folder = asked.run.trial(trials[0].trial)
     plan = TrialPlan.read(folder.trial_file)
-    roles = declared_as("output", plan.roles)
+    roles = select_declared("output", plan.roles)
     first, second = (Outputs.read(asked.run.trial(done.trial).outputs_file) for done in trials)
     oracle = oracle_of(first, second, roles)
     promised = {name for declared in roles.values() for name in declared.promises}
@@ -301,7 +303,7 @@ def _oracle(
 
     oracle = with_replays(oracle, promised, (asked.cell.streams, asked.newest), replay_on)
     has_bytes = all(plan.streams_config.get(name) != "0" for name in CACHE_SIZES)  # a black box may read that, too
-    if has_bytes and may_cache(Topology.known(read_timeline(folder.timeline)), plan.streams_config):
+    if has_bytes and may_cache(Topology.read_described(read_timeline(folder.timeline)), plan.streams_config):
         oracle = as_far_as_replayed(oracle)
     return replace(oracle, as_replayed=as_replayed(oracle, roles))
 
@@ -332,7 +334,7 @@ def with_replays(
 
 
 def _on_release(
-    asked: Asked,
+    asked: ReleaseTrials,
     trials: list[_Done],
     when: str,
     outputs: Mapping[str, Output],
@@ -340,7 +342,7 @@ def _on_release(
 ) -> OnRelease:
     """The result of the last trial; `unreplayed` are promises that could not be judged, and why."""
     last = trials[-1]
-    judgement, reason, advice = _judged(last, when, outputs)
+    judgement, reason, advice = _judge(last, when, outputs)
     folder = asked.run.trial(last.trial)
     plan = TrialPlan.read(folder.trial_file)
     events = read_timeline(folder.timeline)
@@ -355,7 +357,7 @@ def _on_release(
         anomalies=last.found.anomalies,
         witnesses=tuple(first_of_each(last.found.witnesses, SHOWN)),
         promises=last.found.promises,
-        not_looked_at={**plan.not_looked_at, **unread_stores(events), **unreplayed},
+        not_looked_at={**plan.not_looked_at, **explain_unread_stores(events), **unreplayed},
         outputs=outputs,
         records=last.found.records,
         plant=last.outcome.plant,
@@ -371,7 +373,7 @@ def _on_release(
     return replace(result, advice=advice_on_red(result, asked.run.run_id)) if judgement is Judgement.RED else result
 
 
-def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str, str]:
+def _judge(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judgement, str, str]:
     """The judgement, the reason, and the next step."""
     if last.found.anomalies:
         seen = ", ".join(f"{count:,} {name}" for name, count in last.found.anomalies.items())
@@ -392,7 +394,7 @@ def _judged(last: _Done, when: str, outputs: Mapping[str, Output]) -> tuple[Judg
     return Judgement.GREEN, f"{last.outcome.reason}{planted}", STRIKE_HARDER if had_nothing_to_lose else ""
 
 
-def not_run(asked: Asked, reason: str) -> OnRelease:
+def not_run(asked: ReleaseTrials, reason: str) -> OnRelease:
     """The result on a release on which the machine stood still in each attempt: nothing is known."""
     return OnRelease(
         streams=str(asked.cell.streams),

@@ -14,15 +14,15 @@ from onceproof.model.plants import plant
 from onceproof.model.published import NEWEST
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.scenarios import check_fault
 from onceproof.scenarios.app import BESIDE, NAME, SCENARIO, prefix
-from onceproof.scenarios.declared import FILE, Application, application_of
+from onceproof.scenarios.declared import FILE, DeclaredApplication, application_of
 from onceproof.settings import get_settings
 
 # As in `steps`: heavy modules are imported by the verb that needs them.
 if TYPE_CHECKING:
-    from onceproof.campaigns.application.run import Asked
+    from onceproof.campaigns.application.run import ReleaseTrials
     from onceproof.lab.external_brokers import ExternalCluster
 
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 class AppRun:
     """An application that can be run: it can be built on each of the releases, and all of them exist."""
 
-    application: Application
+    application: DeclaredApplication
     broker: Release
     settings: Mapping[str, Any]  # parameters that were set
-    asked: tuple["Asked", ...]  # by release
+    asked: tuple["ReleaseTrials", ...]  # by release
     external: "ExternalCluster | None" = None  # that allow all of it
     warnings: tuple[str, ...] = ()  # what changes of its topology on the way to the other release, a sentence each
 
@@ -71,7 +71,7 @@ def app_run(
         HarnessError: Maven or Java failed.
     """
     from onceproof.campaigns.application.controls import CONTROLS
-    from onceproof.campaigns.application.run import Asked, fault_of
+    from onceproof.campaigns.application.run import ReleaseTrials, fault_of
     from onceproof.lab.agent import check_plantable
     from onceproof.lab.applications import check_topology
     from onceproof.lab.artifacts import check_published, replay_class_path
@@ -98,7 +98,7 @@ def app_run(
         releases = [release.claimed for release in releases]
     cells = [Cell(NAME, "DEFAULT_CONFIG", release, brokers, restart_on) for release in releases]
     names = external.prefix if external else MARK
-    asked = tuple(Asked(run, cell, 1, seed, parameters, plant_name, newest, controls, names) for cell in cells)
+    asked = tuple(ReleaseTrials(run, cell, 1, seed, parameters, plant_name, newest, controls, names) for cell in cells)
     also = {newest} if newest and _replays_newest(application) else set()
     needed = {release for cell in cells for release in (cell.streams, cell.running) if not release.is_claimed} | also
     if external is None:
@@ -149,22 +149,22 @@ def resolve_releases(folder: str, request: ApplicationRequest) -> ApplicationReq
     return request.model_copy(update={"streams": tuple(map(str, releases)), "broker": str(brokers)})
 
 
-def _releases_of(application: Application, named: Sequence[str]) -> tuple[list[Release], Release | None]:
+def _releases_of(application: DeclaredApplication, named: Sequence[str]) -> tuple[list[Release], Release | None]:
     """The releases to run an application on, and the newest one, where that is asked for or replayed."""
-    from onceproof.lab.releases import exact, published
+    from onceproof.lab.releases import exact, read_published
 
     installation = get_settings().installation
-    newest = published(installation).resolve(NEWEST) if _replays_newest(application) or not named else None
+    newest = read_published(installation).resolve(NEWEST) if _replays_newest(application) or not named else None
     if newest and not named:
         return default_releases(application, newest), newest
     return [Release.parse(name) for name in exact(installation, named)], newest
 
 
-def _replays_newest(application: Application) -> bool:
+def _replays_newest(application: DeclaredApplication) -> bool:
     return application.declares.promises("replay-newest") and not application.declares.command
 
 
-def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
+def _warnings(application: DeclaredApplication, cells: Sequence[Cell]) -> Iterator[str]:
     """The changes of its topology on the way to another release, and what to do about it, a sentence for each way."""
     from onceproof.lab.comparing import compare_application
 
@@ -179,7 +179,7 @@ def _warnings(application: Application, cells: Sequence[Cell]) -> Iterator[str]:
             yield f"Its topology changes between {cell.streams} and {cell.restart_on}: {changed}. {changes.advice}"
 
 
-def default_releases(application: Application, newest: Release) -> list[Release]:
+def default_releases(application: DeclaredApplication, newest: Release) -> list[Release]:
     """The releases on which an application is run if none is named: its own, if its file has it, and the newest.
 
     Raises:
@@ -197,7 +197,7 @@ def default_releases(application: Application, newest: Release) -> list[Release]
 
 
 def check_command(
-    application: Application, releases: Sequence[Release], plant_name: str | None, *, controls: bool
+    application: DeclaredApplication, releases: Sequence[Release], plant_name: str | None, *, controls: bool
 ) -> None:
     """Check that what is asked for needs no class path, which a command has of its own.
 
@@ -236,7 +236,7 @@ def apply(wanted: AppRun, report: Callable[[str], None] = print) -> AppAnswer:
         releases=(),
     )
     installation, agenda = get_settings().installation, agenda_of(wanted.asked, report)
-    with ended_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.external) as brokers:
+    with end_by_sigterm(), ApplicationBrokers(installation, first.run, wanted.external) as brokers:
         for asked in wanted.asked:
             try:
                 found = run_on_release(installation, asked, brokers, agenda)

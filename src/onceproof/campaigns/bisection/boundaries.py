@@ -161,12 +161,12 @@ class Bisection:
         """
         if not self.reds:
             return None
-        return max((self._missed(release) for release in self.good), default=0.0)
+        return max((self._bound_missed(release) for release in self.good), default=0.0)
 
     @property
     def is_sure(self) -> bool:
         """Whether something was bad, every good release is so within the risk, and nothing is unknown."""
-        return bool(self.reds) and not self.unknown and all(self.greens[r] >= self._needed(r) for r in self.good)
+        return bool(self.reds) and not self.unknown and all(self.greens[r] >= self._count_needed(r) for r in self.good)
 
     def _settle(self, releases: Sequence[Release]) -> None:
         """Try the ends of a line, and halve the interval between releases that differ."""
@@ -205,25 +205,28 @@ class Bisection:
             return
         standing = sum(self._control(good) == control for good in self.good)
         planned = self.planned.setdefault(control, control_trials(self.risk, standing))
-        while self._known(control).counted < planned:
+        while self._count_known(control).counted < planned:
             red = self._try(control)
             if red is None:
                 return
-            self.controls[control] = self._known(control) + Tally(int(red), 1)
-        while self._state(release) is False and self.greens[release] < self._needed(release):
-            if self.budget - self.trials < self._needed(release) - self.greens[release] or self._try(release) is None:
+            self.controls[control] = self._count_known(control) + Tally(int(red), 1)
+        while self._state(release) is False and self.greens[release] < self._count_needed(release):
+            if (
+                self.budget - self.trials < self._count_needed(release) - self.greens[release]
+                or self._try(release) is None
+            ):
                 return
 
-    def _known(self, control: Release | None) -> Tally:
+    def _count_known(self, control: Release | None) -> Tally:
         return NOTHING if control is None else self.controls.get(control, NOTHING)
 
-    def _needed(self, good: Release) -> int:
-        known = self._known(self._control(good))
+    def _count_needed(self, good: Release) -> int:
+        known = self._count_known(self._control(good))
         return greens_needed(known.red, known.counted, self.risk)
 
-    def _missed(self, good: Release) -> float:
+    def _bound_missed(self, good: Release) -> float:
         """That it is as bad as its control, and was missed, at most."""
-        known = self._known(self._control(good))
+        known = self._count_known(self._control(good))
         return probability_missed(known.red, known.counted, self.greens.get(good, 0))
 
     def _boundaries(self) -> list[Boundary]:
@@ -237,7 +240,7 @@ class Bisection:
         good = [release for release in releases if self._state(release) is False]
         before = max((release for release in good if release < bad[0]), default=None)
         after = min((release for release in good if release > bad[-1]), default=None)
-        missed = [self._missed(release) for release in (before, after) if release is not None]
+        missed = [self._bound_missed(release) for release in (before, after) if release is not None]
         return Boundary(line, before, bad[0], bad[-1], after, min(sum(missed), 1.0) if missed else None)
 
     def _try(self, release: Release) -> bool | None:

@@ -7,12 +7,12 @@ from functools import partial
 from onceproof.campaigns.bisection.boundaries import Bisection, Probe, lines_of
 from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.external_brokers import ExternalCluster, check_access, lent, needs_own_cluster, own_cluster
+from onceproof.lab.external_brokers import ExternalCluster, check_access, lend, needs_own_cluster, own_cluster
 from onceproof.lab.trial import run_alone, run_trial
 from onceproof.model.cell import MARK, Cell, Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, Reading
-from onceproof.model.json_file import encoded, write_json
+from onceproof.model.json_file import encode, write_json
 from onceproof.model.known_issues import registry
 from onceproof.model.matrices import RISK
 from onceproof.model.release import Release
@@ -61,7 +61,7 @@ def probing(
         check_access(external, first)
 
         def run_one(trial: Trial, folder: TrialFolder) -> Outcome:
-            return run_alone(trial, folder, lent(external, run.run_id))
+            return run_alone(trial, folder, lend(external, run.run_id))
 
     tried = 0
 
@@ -135,6 +135,6 @@ def bisect_cell(
     with probing(installation, run, list(cells.values()), seed, report, anomalies, external) as probe:
         search = Bisection(lines_of(releases), lambda r: probe(cells[r]), RISK, budget, unknown=refused)
         search.run()
-    found = {"scenario": scenario_name, "variant": variant, **encoded(search.result)}
+    found = {"scenario": scenario_name, "variant": variant, **encode(search.result)}
     write_json(run.bisection_file, found)
     return found

@@ -13,7 +13,7 @@ from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import KnownIssue, registry
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Search:
+class BisectionSearch:
     """A bisection that can be carried out: everything exists, and Java is new enough for the brokers."""
 
     scenario: str
@@ -42,7 +42,7 @@ class Search:
         return f"bisect {self.scenario} {self.variant}{what}, {self.releases[0]} to {self.releases[-1]}"
 
 
-def search_for(request: BisectRequest, seed: int) -> Search:
+def search_for(request: BisectRequest, seed: int) -> BisectionSearch:
     """The search that is asked for; `seed` is taken if the request has none.
 
     Raises:
@@ -50,7 +50,7 @@ def search_for(request: BisectRequest, seed: int) -> Search:
         HarnessError: Maven could not list the releases.
     """
     from onceproof.lab.java import require_java
-    from onceproof.lab.releases import exact, published_releases
+    from onceproof.lab.releases import exact, list_published
 
     scenario(request.scenario).variant(request.variant)
     issue = _issue(request.scenario, request.variant, request.issue)
@@ -59,12 +59,14 @@ def search_for(request: BisectRequest, seed: int) -> Search:
     last = Release.parse(*exact(installation, [request.last])) if request.last else None
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     ends = [release for release in (first, last) if release is not None]
-    published = published_releases(installation, pre_releases=any(end.is_candidate and not end.commit for end in ends))
+    published = list_published(installation, pre_releases=any(end.is_candidate and not end.commit for end in ends))
     within = {release for release in published if first <= release and (last is None or release <= last)}
     releases = tuple(sorted(within.union(end for end in ends if end.commit)))
     if not releases:
         raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
-    return Search(request.scenario, request.variant, releases, broker, request.trials, request.seed_or(seed), issue)
+    return BisectionSearch(
+        request.scenario, request.variant, releases, broker, request.trials, request.seed_or(seed), issue
+    )
 
 
 def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | None:
@@ -85,7 +87,10 @@ def _issue(scenario_name: str, variant: str, key: str | None) -> KnownIssue | No
 
 
 def bisect(
-    run: RunFolder, search: Search, report: Callable[[str], None] = print, external: "ExternalCluster | None" = None
+    run: RunFolder,
+    search: BisectionSearch,
+    report: Callable[[str], None] = print,
+    external: "ExternalCluster | None" = None,
 ) -> dict[str, object]:
     """Find the boundaries between good and bad releases; `bisect.json` in the run folder is what is returned.
 
@@ -97,7 +102,7 @@ def bisect(
 
     count = f"{len(search.releases)} release{'' if len(search.releases) == 1 else 's'}"
     report(f"{count}, at most {search.trials} trials, seed {search.seed}")
-    with ended_by_sigterm():
+    with end_by_sigterm():
         return bisect_cell(
             get_settings().installation,
             run,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from onceproof.campaigns.fuzz.grammar import Case, draw, nearby, smaller
-from onceproof.campaigns.fuzz.known import Cause, Explained, causes_in, explained
+from onceproof.campaigns.fuzz.known import Explained, IssueEffect, causes_in, explain
 from onceproof.campaigns.fuzz.printing import NAME, unit_test, write_application
-from onceproof.campaigns.fuzz.relational import Difference, Judged, compared, judge
+from onceproof.campaigns.fuzz.relational import Difference, Judged, compare, judge
 from onceproof.campaigns.shrinking.reductions import shrink
 from onceproof.lab.coverage import BOTH, GREEN, RED, Branch
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
@@ -28,7 +28,7 @@ NAMED = 40  # branches by which the two differ that are named at most
 REPORTED_EVERY = 5.0  # seconds between reports, after which the progress is written, too
 
 
-class Bench(Protocol):
+class CaseBench(Protocol):
     """Where cases are run."""
 
     def run(self, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ _BY = {RED: "the red case", GREEN: "the green case", BOTH: "each of them"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class FuzzFinding:
     """A smallest case that is red.
 
     Attributes:
@@ -120,7 +120,7 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownCase:
     """A known issue that cases have shown.
 
     Attributes:
@@ -190,8 +190,8 @@ class Fuzzed(JsonFile):
     red: int = 0
     searched: Mapping[str, Searched] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
-    issues: tuple[Known, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    issues: tuple[KnownCase, ...] = ()
+    findings: tuple[FuzzFinding, ...] = ()
     folder: str
 
     @property
@@ -221,8 +221,8 @@ class Fuzzer:
 
     path: Path
     state: Fuzzed
-    bench: Bench
-    other: Bench | None = None
+    bench: CaseBench
+    other: CaseBench | None = None
     compares: Compares | None = None
     report: Callable[[str], object] = print
     clock: Callable[[], float] = time.monotonic
@@ -230,7 +230,7 @@ class Fuzzer:
     _shrunk: Counter[Signature] = field(default_factory=Counter)
     _left_out: Counter[str] = field(default_factory=Counter)
     _searched: dict[str, Searched] = field(default_factory=dict)
-    _causes: tuple[Cause, ...] = ()
+    _causes: tuple[IssueEffect, ...] = ()
 
     def __post_init__(self) -> None:
         """Take the causes that the release has."""
@@ -245,13 +245,13 @@ class Fuzzer:
         self._left_out.update(self.state.left_out)
         self._searched.update(self.state.searched)
         for finding in self.state.findings:
-            self._remember(Case.decoded(json.loads(Path(finding.folder, "case.json").read_text())), finding.differences)
+            self._remember(Case.decode(json.loads(Path(finding.folder, "case.json").read_text())), finding.differences)
         begin, before, reported = self.clock(), self.state.seconds, self.clock()
         while True:
             number = self.state.cases
             release = Release.parse(self.state.streams)
             case = draw(self.state.seed, number, release, self.state.without, uniform=self.state.uniform)
-            judged = self._judged(case)
+            judged = self._judge(case)
             self._left_out.update(judged.left_out.values())
             self._enter(case, judged)
             self.state = replace(self.state, cases=number + 1, seconds=round(before + self.clock() - begin, 1))
@@ -277,7 +277,7 @@ class Fuzzer:
                 cases=had.cases + 1, judged=had.judged + is_judged, red=had.red + bool(judged.differences)
             )
 
-    def _judged(self, case: Case) -> Judged:
+    def _judge(self, case: Case) -> Judged:
         """The judgement of a case."""
         release = Release.parse(self.state.streams)
         answer = self.bench.run(case.encoded)
@@ -289,19 +289,19 @@ class Fuzzer:
         other = self.other.run(case.encoded)
         if "failed" in other:
             return replace(judged, differences=(Difference(case.leaves[0].name, "differs", other["failed"]),))
-        return replace(judged, differences=compared(case, answer["outputs"], other["outputs"]))
+        return replace(judged, differences=compare(case, answer["outputs"], other["outputs"]))
 
     def _take(self, number: int, case: Case, judged: Judged) -> None:
         """Count a red, and follow whatever known issues do not explain."""
         self.state = replace(self.state, red=self.state.red + 1)
-        known = self._explained(case, judged)
+        known = self._explain(case, judged)
         for key in known.keys:
             self._note(key, number, case)
         if known.judged.differences:
             self._follow(number, known.case, known.judged)
 
-    def _explained(self, case: Case, judged: Judged) -> Explained:
-        return explained(case, judged, self._causes, self._judged)
+    def _explain(self, case: Case, judged: Judged) -> Explained:
+        return explain(case, judged, self._causes, self._judge)
 
     def _note(self, key: str, number: int, case: Case) -> None:
         """Count a red of a known issue; the first one is shrunk."""
@@ -313,10 +313,10 @@ class Fuzzer:
             until = self.clock() + SHRINKING_KNOWN
 
             def is_its(smaller_one: Case) -> bool:
-                return bool(smaller_one.records) and key in self._explained(smaller_one, self._judged(smaller_one)).keys
+                return bool(smaller_one.records) and key in self._explain(smaller_one, self._judge(smaller_one)).keys
 
             smallest = shrink(case, is_its, lambda: self.clock() < until, smaller)
-            known[key] = Known(
+            known[key] = KnownCase(
                 issue=key,
                 case_number=number,
                 cases=self.state.cases,
@@ -340,12 +340,12 @@ class Fuzzer:
         wanted = set(judged.kinds)
 
         def is_red(smaller_one: Case) -> bool:
-            if not smaller_one.records or wanted.isdisjoint((judged := self._judged(smaller_one)).kinds):
+            if not smaller_one.records or wanted.isdisjoint((judged := self._judge(smaller_one)).kinds):
                 return False
-            return not wanted.isdisjoint(self._explained(smaller_one, judged).judged.kinds)
+            return not wanted.isdisjoint(self._explain(smaller_one, judged).judged.kinds)
 
         smallest = shrink(case, is_red, lambda: self.clock() < until, smaller)
-        shown = self._judged(smallest)
+        shown = self._judge(smallest)
         if not shown.differences:  # a result that differs from time to time
             shown = judged
             smallest = case
@@ -369,7 +369,7 @@ class Fuzzer:
         _write(folder / f"{NAME}.java", unit_test(case, topic, origin, turns))
         write_application(case, folder / "app", list(dict.fromkeys(one.topic for one in shown.differences)))
         title = f"{', '.join(shown.kinds)} of {', '.join(step.operation for step in case.steps)}"
-        finding = Finding(
+        finding = FuzzFinding(
             number=finding_number,
             title=title,
             case_number=number,
@@ -390,7 +390,7 @@ class Fuzzer:
         """The nearest case that is green and judged as a whole."""
         if self.compares is None:
             return None
-        greens = [one for one in islice(nearby(case), NEARBY) if one.records and self._judged(one) == Judged()]
+        greens = [one for one in islice(nearby(case), NEARBY) if one.records and self._judge(one) == Judged()]
         try:
             found = self.compares(case, greens) if greens else None
         except HarnessError as error:
@@ -421,7 +421,7 @@ def _covers(one: Signature, other: Signature) -> bool:
     return one[0] == other[0] and set(other[1]) <= set(one[1])
 
 
-def _page(finding: Finding, origin: str, streams: str) -> str:
+def _page(finding: FuzzFinding, origin: str, streams: str) -> str:
     lines = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
     files = f"`{NAME}.java` asserts what must be. `app` is for `onceproof app run`."
     page = f"# {finding.title}\n\n{origin}\n\n```\n{finding.case}\n```\n\n{lines}\n\n{files}\n"
@@ -435,7 +435,7 @@ def _write(file: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
-def begun(root: Path, name: str, harness: str) -> Fuzzed:
+def read_begun(root: Path, name: str, harness: str) -> Fuzzed:
     """The result of the fuzzing of this name, or of the `last` one.
 
     Raises:

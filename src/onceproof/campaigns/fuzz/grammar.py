@@ -37,7 +37,7 @@ KEYS = "aaaabbc"  # skewed
 FOREIGN_KEYS = ("a", "a", "b", "c", "z", "z", "")  # z is the key of no record, and nothing stands for null
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     """The kind of thing that a step makes."""
 
     STREAM = "stream"
@@ -47,38 +47,38 @@ class Kind(StrEnum):
     GLOBAL = "global"
 
 
-SOURCES: Mapping[str, Kind] = {
-    "stream": Kind.STREAM,
-    "table": Kind.TABLE,
-    "burst": Kind.TABLE,  # a table of several updates by one record, none of which waits for what the last one did
-    "globalTable": Kind.GLOBAL,
+SOURCES: Mapping[str, StepKind] = {
+    "stream": StepKind.STREAM,
+    "table": StepKind.TABLE,
+    "burst": StepKind.TABLE,  # a table of several updates by one record, none of which waits for what the last one did
+    "globalTable": StepKind.GLOBAL,
 }
 # What each operation takes, and what it makes.
-OPERATIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
-    "filter": ((Kind.STREAM,), Kind.STREAM),
-    "mapValues": ((Kind.STREAM,), Kind.STREAM),
-    "selectKey": ((Kind.STREAM,), Kind.STREAM),
-    "rekey": ((Kind.STREAM,), Kind.STREAM),  # a processor that changes the key
-    "merge": ((Kind.STREAM, Kind.STREAM), Kind.STREAM),
-    "repartition": ((Kind.STREAM,), Kind.STREAM),
-    "toTable": ((Kind.STREAM,), Kind.TABLE),
-    "count": ((Kind.STREAM,), Kind.TABLE),
-    "latest": ((Kind.STREAM,), Kind.TABLE),
-    "sum": ((Kind.STREAM,), Kind.TABLE),
-    "windows": ((Kind.STREAM,), Kind.WINDOWED),
-    "slides": ((Kind.STREAM,), Kind.WINDOWED),
-    "sessions": ((Kind.STREAM,), Kind.WINDOWED),
-    "cogroup": ((Kind.STREAM, Kind.STREAM), Kind.TABLE),
-    "remember": ((Kind.STREAM,), Kind.STREAM),  # a processor with a store, and perhaps a punctuator
-    "suppress": ((Kind.TABLE,), Kind.SUPPRESSED),
-    "lookup": ((Kind.STREAM, Kind.TABLE), Kind.STREAM),
-    "globalLookup": ((Kind.STREAM, Kind.GLOBAL), Kind.STREAM),
-    "streamJoin": ((Kind.STREAM, Kind.STREAM), Kind.STREAM),
-    "filterTable": ((Kind.TABLE,), Kind.TABLE),
-    "mapTable": ((Kind.TABLE,), Kind.TABLE),
-    "group": ((Kind.TABLE,), Kind.TABLE),
-    "tableJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
-    "foreignKeyJoin": ((Kind.TABLE, Kind.TABLE), Kind.TABLE),
+OPERATIONS: Mapping[str, tuple[tuple[StepKind, ...], StepKind]] = {
+    "filter": ((StepKind.STREAM,), StepKind.STREAM),
+    "mapValues": ((StepKind.STREAM,), StepKind.STREAM),
+    "selectKey": ((StepKind.STREAM,), StepKind.STREAM),
+    "rekey": ((StepKind.STREAM,), StepKind.STREAM),  # a processor that changes the key
+    "merge": ((StepKind.STREAM, StepKind.STREAM), StepKind.STREAM),
+    "repartition": ((StepKind.STREAM,), StepKind.STREAM),
+    "toTable": ((StepKind.STREAM,), StepKind.TABLE),
+    "count": ((StepKind.STREAM,), StepKind.TABLE),
+    "latest": ((StepKind.STREAM,), StepKind.TABLE),
+    "sum": ((StepKind.STREAM,), StepKind.TABLE),
+    "windows": ((StepKind.STREAM,), StepKind.WINDOWED),
+    "slides": ((StepKind.STREAM,), StepKind.WINDOWED),
+    "sessions": ((StepKind.STREAM,), StepKind.WINDOWED),
+    "cogroup": ((StepKind.STREAM, StepKind.STREAM), StepKind.TABLE),
+    "remember": ((StepKind.STREAM,), StepKind.STREAM),  # a processor with a store, and perhaps a punctuator
+    "suppress": ((StepKind.TABLE,), StepKind.SUPPRESSED),
+    "lookup": ((StepKind.STREAM, StepKind.TABLE), StepKind.STREAM),
+    "globalLookup": ((StepKind.STREAM, StepKind.GLOBAL), StepKind.STREAM),
+    "streamJoin": ((StepKind.STREAM, StepKind.STREAM), StepKind.STREAM),
+    "filterTable": ((StepKind.TABLE,), StepKind.TABLE),
+    "mapTable": ((StepKind.TABLE,), StepKind.TABLE),
+    "group": ((StepKind.TABLE,), StepKind.TABLE),
+    "tableJoin": ((StepKind.TABLE, StepKind.TABLE), StepKind.TABLE),
+    "foreignKeyJoin": ((StepKind.TABLE, StepKind.TABLE), StepKind.TABLE),
 }
 # How often these are drawn, where all others are drawn once.
 WEIGHTS: Mapping[str, int] = {
@@ -134,7 +134,7 @@ class Step:
         return self.operation in SOURCES
 
     @property
-    def makes(self) -> Kind:
+    def makes(self) -> StepKind:
         """The kind of thing that it makes."""
         return SOURCES[self.operation] if self.is_source else OPERATIONS[self.operation][1]
 
@@ -164,7 +164,7 @@ class Step:
         return {"as": self.name, "do": self.operation, "of": list(self.operands), **self.options}
 
     @classmethod
-    def decoded(cls, data: Mapping[str, Any]) -> "Step":
+    def decode(cls, data: Mapping[str, Any]) -> "Step":
         """The reverse of `encoded`."""
         options = {name: value for name, value in data.items() if name not in ("as", "do", "of")}
         return cls(data["as"], data["do"], tuple(data["of"]), options)
@@ -175,7 +175,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Record:
+class InputRecord:
     """A record of an input: its topic, time in epoch milliseconds, key and value.
 
     One of the topic `CLOCK` is none: the clock of the machine advances by as many milliseconds as its value says.
@@ -209,7 +209,7 @@ class Case:
     """
 
     steps: tuple[Step, ...]
-    records: tuple[Record, ...]
+    records: tuple[InputRecord, ...]
     reopened: tuple[int, ...] = ()
     optimized: bool = False
     restored: bool = False
@@ -232,7 +232,7 @@ class Case:
     def leaves(self) -> tuple[Step, ...]:
         """The steps that no other step reads: their results are written to topics, except those of global tables."""
         used = {name for step in self.steps if not step.is_source for name in step.operands}
-        return tuple(step for step in self.steps if step.name not in used and step.makes is not Kind.GLOBAL)
+        return tuple(step for step in self.steps if step.name not in used and step.makes is not StepKind.GLOBAL)
 
     @property
     def since(self) -> Release:
@@ -274,11 +274,11 @@ class Case:
         }
 
     @classmethod
-    def decoded(cls, data: Mapping[str, Any]) -> "Case":
+    def decode(cls, data: Mapping[str, Any]) -> "Case":
         """The reverse of `encoded`."""
         return cls(
-            tuple(Step.decoded(step) for step in data["topology"]),
-            tuple(Record(*record) for record in data["records"]),
+            tuple(Step.decode(step) for step in data["topology"]),
+            tuple(InputRecord(*record) for record in data["records"]),
             tuple(data["reopened"]),
             data["config"]["topology.optimization"] == "all",
             data["restored"],
@@ -341,10 +341,10 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     if release.since(VERSIONED_SINCE):
         stores += [VERSIONED] * (6 if is_of_versions else 1)
     operations = [one for one in OPERATIONS if release.since(OPERATIONS_SINCE.get(one, OLDEST))]
-    steps = _steps(random, stores, _weighted(operations, without, uniform=uniform), without, 1 if is_of_versions else 3)
+    steps = _steps(random, stores, _weigh(operations, without, uniform=uniform), without, 1 if is_of_versions else 3)
     if is_of_versions and not {"stream", "lookup"} & set(without):
-        steps = _asked(random, steps)
-    steps = _determined(steps, release, stores[0], is_closed=is_closed)
+        steps = _add_question(random, steps)
+    steps = _keep_determined(steps, release, stores[0], is_closed=is_closed)
     if random.random() < (0.9 if is_of_versions else 0.5):
         steps = tuple(_forgetful(step) for step in steps)
     is_forgetful = any(step.options.get("history") == SHORT for step in steps)
@@ -363,7 +363,7 @@ def draw(seed: int, number: int, release: Release, without: Collection[str] = ()
     return Case(steps, records, reopened, optimized, bool(reopened) and is_restored, properties)
 
 
-def _determined(steps: tuple[Step, ...], release: Release, store: str, *, is_closed: bool) -> tuple[Step, ...]:
+def _keep_determined(steps: tuple[Step, ...], release: Release, store: str, *, is_closed: bool) -> tuple[Step, ...]:
     """Without what the release does not have, or what makes the results hang on more than the records.
 
     Args:
@@ -379,7 +379,7 @@ def _determined(steps: tuple[Step, ...], release: Release, store: str, *, is_clo
     return steps
 
 
-def _asked(random: Random, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _add_question(random: Random, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """With a stream that looks into a versioned table, as nothing else sees its older versions.
 
     A clock would change the table behind the record that looks into it.
@@ -393,20 +393,20 @@ def _asked(random: Random, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return (*steps, stream, Step("asked", "lookup", (stream.name, table), _options(random, "lookup", ())))
 
 
-def _restart(random: Random, records: Sequence[Record]) -> int:
+def _restart(random: Random, records: Sequence[InputRecord]) -> int:
     """The place of a restart: after the first record behind a leap, by which a history has been outlived, or any."""
     leapt = [at for at, (one, other) in enumerate(pairwise(records), 2) if other.timestamp - one.timestamp > LEAP // 2]
     return next((at for at in leapt if at < len(records)), random.randrange(1, len(records)))
 
 
-def _weighted(operations: Collection[str], without: Collection[str], *, uniform: bool) -> dict[str, int]:
+def _weigh(operations: Collection[str], without: Collection[str], *, uniform: bool) -> dict[str, int]:
     """How often each operation is drawn, compared with others."""
     return {one: 1 if uniform else WEIGHTS.get(one, 1) for one in operations if one not in without}
 
 
 def _by_tasks(random: Random, without: Collection[str], *, uniform: bool) -> Case:
     """A case of several tasks, by a schedule of its own."""
-    weights = _weighted(BY_TASKS, without, uniform=uniform)
+    weights = _weigh(BY_TASKS, without, uniform=uniform)
     steps = _steps(random, [MEMORY], weights, {*without, "globalTable"})
     records = _records(random, steps, is_ordered=random.random() < 0.4)
     properties = (EXACTLY_ONCE,) if random.random() < 0.25 else ()
@@ -470,7 +470,7 @@ def _steps(
         others = ("globalTable",) if number else ()  # with which alone there is no output
         sources = ("stream", "stream", "table", "table", "burst", "burst", *others)
         operation = random.choice([one for one in sources if one not in without])
-        options = {} if SOURCES[operation] is not Kind.TABLE else _store(random, operation, stores)
+        options = {} if SOURCES[operation] is not StepKind.TABLE else _store(random, operation, stores)
         steps.append(Step(f"s{number}", operation, (f"in{number}",), options))
     for number in range(random.randint(1, MOST_OPERATIONS)):
         if step := _operation(random, f"n{number}", steps, stores, weights):
@@ -568,7 +568,7 @@ def _options(random: Random, operation: str, stores: Sequence[str]) -> dict[str,
     if operation == "streamJoin":
         options |= {"size": random.choice((10, 50)), "grace": NEVER if options["kind"] == "inner" else 0}
     makes = OPERATIONS[operation][1]
-    if makes in (Kind.TABLE, Kind.WINDOWED) and (operation not in MAY_BE_KEPT or random.random() < 0.5):
+    if makes in (StepKind.TABLE, StepKind.WINDOWED) and (operation not in MAY_BE_KEPT or random.random() < 0.5):
         options |= {"store": DSL, "cached": False} if "onClose" in options else _store(random, operation, stores)
     return options
 
@@ -584,29 +584,29 @@ def _store(random: Random, operation: str, stores: Sequence[str]) -> dict[str, o
     )
 
 
-def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[Record, ...]:
+def _records(random: Random, steps: Sequence[Step], is_ordered: bool) -> tuple[InputRecord, ...]:
     sources = [step for step in steps if step.is_source]
     is_forgetful = any(step.options.get("history") == SHORT for step in steps)
     lateness = (0, 0, 15, 50, 90) if is_forgetful else (0, 0, 0, 15, 50, 120)
     steps_of_time = (0, 0, 5, 5, 10, 10, 20) if is_forgetful else (0, 0, 5, 10, 10, 20, 40, 90)
     count = random.randint(MOST_RECORDS // 2 if is_forgetful else 3, MOST_RECORDS)
     has_clock = any(step.options.get("clock") == "wall" for step in steps)
-    records: list[Record] = []
+    records: list[InputRecord] = []
     now = BEGIN + (SHORT if is_forgetful else 0)  # so that the first ones may be late, too
     for number in range(count):
         leaps = (LEAP, LEAP) if is_forgetful and 3 * number > 2 * count else ()  # over a history that there is by then
         source = random.choice(sources)
         now += random.choice((*steps_of_time, *leaps))
         if has_clock and records and random.random() < 0.2:
-            records.append(Record(CLOCK, now, "", str(random.choice((30, 100, 250)))))
+            records.append(InputRecord(CLOCK, now, "", str(random.choice((30, 100, 250)))))
         late = 0 if is_ordered else random.choice(lateness)
         value = _value(random, source, 0.4 if is_forgetful else 0.15)
-        records.append(Record(source.operands[0], max(BEGIN, now - late), random.choice(KEYS), value))
+        records.append(InputRecord(source.operands[0], max(BEGIN, now - late), random.choice(KEYS), value))
     return tuple(records)
 
 
 def _value(random: Random, source: Step, deleted: float) -> str | None:
-    if random.random() < (0.05 if source.makes is Kind.STREAM else deleted):
+    if random.random() < (0.05 if source.makes is StepKind.STREAM else deleted):
         return None
     if source.operation == "burst":
         parts = [_one(random)]
@@ -648,7 +648,7 @@ def nearby(case: Case) -> Iterator[Case]:
             yield replace(case, records=(*case.records[:place], other, *case.records[place + 1 :]))
 
 
-def _of_other_keys(record: Record) -> Iterator[Record]:
+def _of_other_keys(record: InputRecord) -> Iterator[InputRecord]:
     parts = () if record.value is None or record.topic == CLOCK else record.value.split(";")
     for at, part in enumerate(parts):
         foreign, bar, attribute = part.partition("|")
@@ -695,7 +695,7 @@ def _without(case: Case, gone: Step) -> Iterator[Case]:
         return
     for name in () if gone.is_source else gone.operands:
         if named[name].makes is gone.makes and not _clashes(named[name], gone, users):
-            yield replace(case, steps=tuple(redirected(step, gone.name, name) for step in rest))
+            yield replace(case, steps=tuple(redirect(step, gone.name, name) for step in rest))
 
 
 def users_of(one: Step, steps: Iterable[Step]) -> Sequence[Step]:
@@ -714,7 +714,7 @@ def _clashes(one: Step, gone: Step, users: Sequence[Step]) -> bool:
     return False
 
 
-def redirected(step: Step, gone: str, to: str) -> Step:
+def redirect(step: Step, gone: str, to: str) -> Step:
     """A step that reads another one in place of one that is gone."""
     if step.is_source:
         return step
@@ -753,7 +753,7 @@ def _plainer(step: Step, *, on_disk: bool) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in options.items() if name != "advance"}
 
 
-def _plain(record: Record) -> Iterator[Record]:
+def _plain(record: InputRecord) -> Iterator[InputRecord]:
     if record.topic == CLOCK:
         return
     parts = () if record.value is None else record.value.split(";")

@@ -15,9 +15,9 @@ from onceproof.campaigns.fuzz.grammar import (
     NEVER,
     OF_WINDOWS,
     Case,
-    Record,
+    InputRecord,
     Step,
-    redirected,
+    redirect,
     topics_of,
     users_of,
 )
@@ -38,7 +38,7 @@ UNREGISTERED = "Timestamp is too large to be found in this segment"  # of a stor
 
 
 @dataclass(frozen=True)
-class Cause:
+class IssueEffect:
     """The effect of a known issue on a case.
 
     Attributes:
@@ -94,7 +94,7 @@ class Explained:
     judged: Judged
 
 
-def explained(case: Case, judged: Judged, causes: Sequence[Cause], run: Callable[[Case], Judged]) -> Explained:
+def explain(case: Case, judged: Judged, causes: Sequence[IssueEffect], run: Callable[[Case], Judged]) -> Explained:
     """Take known issues away from a red, one by one, and all of them together if none is enough alone.
 
     Args:
@@ -111,9 +111,9 @@ def explained(case: Case, judged: Judged, causes: Sequence[Cause], run: Callable
     return _together(found, causes, run) or found
 
 
-def _without(cause: Cause, red: Explained, run: Callable[[Case], Judged]) -> Explained | None:
+def _without(cause: IssueEffect, red: Explained, run: Callable[[Case], Judged]) -> Explained | None:
     """A red without a cause; None if that explains nothing of it."""
-    struck = _struck(cause, red.case, red.judged.differences)
+    struck = _find_affected(cause, red.case, red.judged.differences)
     other = cause.avoided(red.case, struck) if struck else red.case
     if other == red.case:
         return None
@@ -127,14 +127,16 @@ def _without(cause: Cause, red: Explained, run: Callable[[Case], Judged]) -> Exp
     return Explained(tuple(dict.fromkeys((*red.keys, *(key for key in keys if key)))), other, after)
 
 
-def _together(red: Explained, causes: Sequence[Cause], run: Callable[[Case], Judged]) -> Explained | None:
+def _together(red: Explained, causes: Sequence[IssueEffect], run: Callable[[Case], Judged]) -> Explained | None:
     """A red that is green without several causes; None if it is not, or if none of them gives such a difference."""
     other, keys = red.case, dict.fromkeys(red.keys)
     left = set(red.judged.differences)
     taken = 0
     for cause in causes:
-        before = _struck(cause, red.case, red.judged.differences)  # as one cause avoided may make way for another one
-        struck = _struck(cause, other, red.judged.differences) if before else ()
+        before = _find_affected(
+            cause, red.case, red.judged.differences
+        )  # as one cause avoided may make way for another one
+        struck = _find_affected(cause, other, red.judged.differences) if before else ()
         avoided = cause.avoided(other, struck) if struck else other
         if avoided == other:
             continue
@@ -146,7 +148,7 @@ def _together(red: Explained, causes: Sequence[Cause], run: Callable[[Case], Jud
     return Explained(tuple(keys), other, judged)
 
 
-def _struck(cause: Cause, case: Case, differences: Sequence[Difference]) -> Sequence[Step]:
+def _find_affected(cause: IssueEffect, case: Case, differences: Sequence[Difference]) -> Sequence[Step]:
     """The steps that a cause can affect, before what is red; all if the topology did not come to an end."""
     named = case.named
     red = {difference.topic for difference in differences if difference.kind != "failed"}
@@ -161,7 +163,7 @@ def _inner_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
     return [step for step in steps if step.operation == "foreignKeyJoin" and not step.options["left"]]
 
 
-def _left_joins_of_tasks(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_left_joins(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     joins = [step for step in steps if step.operation == "foreignKeyJoin" and step.options["left"]]
     return joins if case.partitions > 1 else []
 
@@ -223,24 +225,24 @@ def _without_null_keys(case: Case, joins: Sequence[Step]) -> Case:
     named = case.named
     topics = set[str]().union(*(topics_of(named[join.operands[0]], case.steps) for join in joins))
 
-    def keyed(record: Record) -> Record:
+    def give_key(record: InputRecord) -> InputRecord:
         if record.value is None or record.topic not in topics:
             return record
         parts = (f"z{part}" if part.startswith("|") else part for part in record.value.split(";"))
         return replace(record, value=";".join(parts))
 
-    return replace(case, records=tuple(map(keyed, case.records)))
+    return replace(case, records=tuple(map(give_key, case.records)))
 
 
 def _in_one_update(case: Case, _: Sequence[Step]) -> Case:
     """With the changes of a row that keep its foreign key as one."""
 
-    def merged(record: Record) -> Record:
+    def merge(record: InputRecord) -> InputRecord:
         parts = [] if record.value is None else record.value.split(";")
         kept = [one for one, other in pairwise(parts) if head(one) is None or head(one) != head(other)]
         return replace(record, value=";".join((*kept, parts[-1]))) if parts else record
 
-    return replace(case, records=tuple(map(merged, case.records)))
+    return replace(case, records=tuple(map(merge, case.records)))
 
 
 def _one_by_one(case: Case, _: Sequence[Step]) -> Case:
@@ -248,7 +250,7 @@ def _one_by_one(case: Case, _: Sequence[Step]) -> Case:
     return replace(_apart(case, case.records), settled=case.partitions > 1)
 
 
-def _apart(case: Case, records: Collection[Record]) -> Case:
+def _apart(case: Case, records: Collection[InputRecord]) -> Case:
     """With a record for each update, where these are of bursts."""
     topics = {step.operands[0] for step in case.steps if step.operation == "burst"}
     apart = [
@@ -270,7 +272,7 @@ def _in_one_task(case: Case, _: Sequence[Step]) -> Case:
 # --- versioned stores ------------------------------------------------------------------------------------------------
 
 
-def _opened_again(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_reopened(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Versioned tables that are opened again, and of which a late record asks for, or brings, an older version."""
     times = [record.timestamp for record in case.records]
     is_late = any(
@@ -279,7 +281,7 @@ def _opened_again(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     return [step for step in steps if step.is_versioned] if case.is_on_disk and is_late else []
 
 
-def _restored(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_restored(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Versioned tables of which a deletion, behind which an older version came, has expired when they are restored."""
     return [
         step
@@ -292,7 +294,7 @@ def _has_expired(case: Case, step: Step) -> bool:
     """Whether a table has such a deletion, whose segment has expired before it is restored, and that is still in force:
     the key has no later version, or a record asks for the time before that.
     """
-    changes = [event for event in Model(case).taken(step) if event.place < case.reopened[0]]
+    changes = [event for event in Model(case).take(step) if event.place < case.reopened[0]]
     now = max((event.timestamp for event in changes), default=BEGIN)
     first = (now - step.options["history"]) // SEGMENT * SEGMENT
     asked = [record.timestamp for record in case.records[case.reopened[0] :]]
@@ -318,11 +320,11 @@ def _is_behind(other: Event, deletion: Event) -> bool:
     return other.key == deletion.key and other.value is not None and other.timestamp < deletion.timestamp
 
 
-def _kept_open(case: Case, _: Sequence[Step]) -> Case:
+def _keep_open(case: Case, _: Sequence[Step]) -> Case:
     return replace(case, reopened=(), restored=False)
 
 
-def _deleted_at_once(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_deleted_at_once(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Versioned tables with a deletion as of the time of its value, and an older version behind it."""
     found = []
     for step in steps:
@@ -336,12 +338,12 @@ def _deleted_at_once(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     return found
 
 
-def _deleted_later(case: Case, tables: Sequence[Step]) -> Case:
+def _delete_later(case: Case, tables: Sequence[Step]) -> Case:
     """With each deletion of these tables a millisecond after its value."""
     topics = set[str]().union(*(topics_of(table, case.steps) for table in tables))
     apart = _apart(case, [record for record in case.records if record.topic in topics and None in record.parts])
 
-    def later(record: Record) -> Record:
+    def later(record: InputRecord) -> InputRecord:
         is_deletion = record.topic in topics and record.value is None
         return replace(record, timestamp=record.timestamp + 1) if is_deletion else record
 
@@ -351,7 +353,7 @@ def _deleted_later(case: Case, tables: Sequence[Step]) -> Case:
 # --- others ----------------------------------------------------------------------------------------------------------
 
 
-def _uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_uncached(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Aggregations without a cache behind which a table is grouped."""
     named = case.named
     before = {one for step in steps if step.operation == "group" for one in above(step, named)}
@@ -389,11 +391,11 @@ def _first_values(case: Case, filtered: Step) -> Sequence[Step]:
     return found
 
 
-def _cached_before(case: Case, filters: Sequence[Step]) -> Case:
-    return _cached(case, [one for step in filters for one in _first_values(case, step)])
+def _cache_before(case: Case, filters: Sequence[Step]) -> Case:
+    return _cache(case, [one for step in filters for one in _first_values(case, step)])
 
 
-def _shared_filters(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_shared_filters(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Filters behind a key that has changed and before several repartitions, where the topology is optimized."""
     named = case.named
 
@@ -414,18 +416,18 @@ def _repartitions(case: Case, stream: Step) -> int:
     return groupings + is_joined + sum(_repartitions(case, step) for step in users if step.operation == "filter")
 
 
-def _filtered_apart(case: Case, filters: Sequence[Step]) -> Case:
+def _filter_apart(case: Case, filters: Sequence[Step]) -> Case:
     """With such a filter for each step that reads it."""
     steps = list(case.steps)
     for one in (step for step in reversed(case.steps) if step in filters):
         place = steps.index(one)
         apart = {user.name: f"{one.name}-{user.name}" for user in users_of(one, steps)}
         steps[place : place + 1] = [replace(one, name=name) for name in apart.values()]
-        steps = [redirected(step, one.name, apart.get(step.name, one.name)) for step in steps]
+        steps = [redirect(step, one.name, apart.get(step.name, one.name)) for step in steps]
     return replace(case, steps=tuple(steps))
 
 
-def _processed(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
+def _find_processed(case: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Processors behind a key that has changed, where the topology is optimized."""
     named = case.named
     return [
@@ -440,7 +442,7 @@ def _as_written(case: Case, _: Sequence[Step]) -> Case:
     return replace(case, optimized=False)
 
 
-def _cached(case: Case, steps: Sequence[Step]) -> Case:
+def _cache(case: Case, steps: Sequence[Step]) -> Case:
     return _with_options(case, steps, {"cached": True})
 
 
@@ -460,7 +462,7 @@ def _going_on(case: Case, joins: Sequence[Step]) -> Case:
     """With one more record of each stream, so late that everything that waited before it is emitted."""
     topics = sorted(set[str]().union(*(topics_of(join, case.steps) for join in joins)) - {CLOCK})
     end = max(record.timestamp for record in case.records) + LEAP
-    return replace(case, records=(*case.records, *(Record(topic, end, "a", "a|1") for topic in topics)))
+    return replace(case, records=(*case.records, *(InputRecord(topic, end, "a", "a|1") for topic in topics)))
 
 
 def _as_inner_joins(case: Case, joins: Sequence[Step]) -> Case:
@@ -476,25 +478,25 @@ NULL_KEYS = {"missing": "KAFKA-16407", "wrong": "KAFKA-16407", "unexpected": "KA
 SAME_KEY = {"unexpected": "KIP-213, same key (no JIRA)"}
 INSERT = {"unexpected": "KIP-213, insert (no JIRA)"}
 CAUSES = (
-    Cause(NULL_KEYS, _inner_joins, _without_null_keys),
-    Cause(SAME_KEY, _inner_joins, _in_one_update),
-    Cause(INSERT, _inner_joins, _one_by_one),
-    Cause(INSERT, _inner_joins_of_one_record, _as_left_joins),
-    Cause(INSERT, _inner_joins_of_rows_that_go_and_come, _as_left_joins),
-    Cause(SAME_KEY, _inner_joins_of_rows_that_change_twice, _as_left_joins),
-    Cause({"wrong": "KAFKA-18713"}, _left_joins_of_tasks, _in_one_task),
-    Cause(dict.fromkeys(ROWS, "KIP-889, same time (no JIRA)"), _deleted_at_once, _deleted_later),
-    Cause(dict.fromkeys(ROWS, "KIP-889, restored (no JIRA)"), _restored, _kept_open),
-    Cause(dict.fromkeys(ROWS, "KIP-889 (no JIRA)"), _opened_again, _kept_open, failure=UNREGISTERED),
-    Cause({"failed": "shared filter (no JIRA)"}, _shared_filters, _filtered_apart, failure=UNBUILT),
-    Cause(dict.fromkeys(ROWS, "KAFKA-19668"), _processed, _as_written, failure=UNBUILT),
-    Cause(dict.fromkeys(ROWS, "uncached count (no JIRA)"), _uncached, _cached),
-    Cause({"unexpected": "uncached count (no JIRA)"}, _filters_behind_uncached, _cached_before),
-    Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins, _going_on),
-    Cause({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins_of_windows, _as_inner_joins),
+    IssueEffect(NULL_KEYS, _inner_joins, _without_null_keys),
+    IssueEffect(SAME_KEY, _inner_joins, _in_one_update),
+    IssueEffect(INSERT, _inner_joins, _one_by_one),
+    IssueEffect(INSERT, _inner_joins_of_one_record, _as_left_joins),
+    IssueEffect(INSERT, _inner_joins_of_rows_that_go_and_come, _as_left_joins),
+    IssueEffect(SAME_KEY, _inner_joins_of_rows_that_change_twice, _as_left_joins),
+    IssueEffect({"wrong": "KAFKA-18713"}, _find_left_joins, _in_one_task),
+    IssueEffect(dict.fromkeys(ROWS, "KIP-889, same time (no JIRA)"), _find_deleted_at_once, _delete_later),
+    IssueEffect(dict.fromkeys(ROWS, "KIP-889, restored (no JIRA)"), _find_restored, _keep_open),
+    IssueEffect(dict.fromkeys(ROWS, "KIP-889 (no JIRA)"), _find_reopened, _keep_open, failure=UNREGISTERED),
+    IssueEffect({"failed": "shared filter (no JIRA)"}, _find_shared_filters, _filter_apart, failure=UNBUILT),
+    IssueEffect(dict.fromkeys(ROWS, "KAFKA-19668"), _find_processed, _as_written, failure=UNBUILT),
+    IssueEffect(dict.fromkeys(ROWS, "uncached count (no JIRA)"), _find_uncached, _cache),
+    IssueEffect({"unexpected": "uncached count (no JIRA)"}, _filters_behind_uncached, _cache_before),
+    IssueEffect({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins, _going_on),
+    IssueEffect({"missing": "KAFKA-15417, late (no JIRA)"}, _late_joins_of_windows, _as_inner_joins),
 )
 
 
-def causes_in(release: Release) -> tuple[Cause, ...]:
+def causes_in(release: Release) -> tuple[IssueEffect, ...]:
     """The causes that a release has."""
     return tuple(cause for cause in CAUSES if cause.is_in(release))

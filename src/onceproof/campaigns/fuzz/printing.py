@@ -5,7 +5,18 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from onceproof.campaigns.fuzz.grammar import BEGIN, CLOCK, DSL, EVERY, MEMORY, VERSIONED, Case, Kind, Record, Step
+from onceproof.campaigns.fuzz.grammar import (
+    BEGIN,
+    CLOCK,
+    DSL,
+    EVERY,
+    MEMORY,
+    VERSIONED,
+    Case,
+    InputRecord,
+    Step,
+    StepKind,
+)
 from onceproof.campaigns.fuzz.relational import Model
 from onceproof.model.json_file import replacing
 
@@ -352,12 +363,12 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 """
 SUPPLIERS = {
-    (Kind.TABLE, MEMORY): 'Stores.inMemoryKeyValueStore("{0}-store")',
-    (Kind.TABLE, "rocksdb"): 'Stores.persistentTimestampedKeyValueStore("{0}-store")',
-    (Kind.TABLE, VERSIONED): 'Stores.persistentVersionedKeyValueStore("{0}-store", ms({2}))',
-    (Kind.WINDOWED, MEMORY): 'Stores.inMemoryWindowStore("{0}-store", Duration.ofHours(1), ms({1}), false)',
+    (StepKind.TABLE, MEMORY): 'Stores.inMemoryKeyValueStore("{0}-store")',
+    (StepKind.TABLE, "rocksdb"): 'Stores.persistentTimestampedKeyValueStore("{0}-store")',
+    (StepKind.TABLE, VERSIONED): 'Stores.persistentVersionedKeyValueStore("{0}-store", ms({2}))',
+    (StepKind.WINDOWED, MEMORY): 'Stores.inMemoryWindowStore("{0}-store", Duration.ofHours(1), ms({1}), false)',
     (
-        Kind.WINDOWED,
+        StepKind.WINDOWED,
         "rocksdb",
     ): 'Stores.persistentTimestampedWindowStore("{0}-store", Duration.ofHours(1), ms({1}), false)',
 }
@@ -365,12 +376,12 @@ SESSIONS = {
     MEMORY: 'Stores.inMemorySessionStore("{0}-store", Duration.ofHours(1))',
     "rocksdb": 'Stores.persistentSessionStore("{0}-store", Duration.ofHours(1))',
 }
-STORES = {Kind.TABLE: "KeyValueStore", Kind.WINDOWED: "WindowStore"}
+STORES = {StepKind.TABLE: "KeyValueStore", StepKind.WINDOWED: "WindowStore"}
 REMEMBERED = {
     MEMORY: 'Stores.inMemoryKeyValueStore("{0}-store")',
     "rocksdb": 'Stores.persistentKeyValueStore("{0}-store")',
 }
-NOTHING = Record("", BEGIN, "nothing", None)  # of an input that has no record, since an application needs one
+NOTHING = InputRecord("", BEGIN, "nothing", None)  # of an input that has no record, since an application needs one
 JOINS = {"inner": "join", "left": "leftJoin", "outer": "outerJoin"}
 PAIR = "(one, other) -> pair(one, other)"
 
@@ -387,10 +398,10 @@ def topology(case: Case) -> str:
     """The body of a method that gives the topology; `config` is that of Kafka Streams, or there is no such variable."""
     lines = ["StreamsBuilder builder = new StreamsBuilder();"]
     for step in case.steps:
-        lines += [_added(step)] if step.operation == "remember" else []
+        lines += [_print_added(step)] if step.operation == "remember" else []
         lines.append(f"{_type(step)} {step.name} = {_expression(step)};")
     for leaf in case.leaves:
-        stream = leaf.name if leaf.makes is Kind.STREAM else f"{leaf.name}.toStream()"
+        stream = leaf.name if leaf.makes is StepKind.STREAM else f"{leaf.name}.toStream()"
         to_text = ".map((key, value) -> KeyValue.pair(text(key), value))"
         lines.append(f'{stream}{to_text}.to("{leaf.name}", Produced.with(TEXT, TEXT));')
     return "\n".join(f"        {line}" for line in lines)
@@ -401,7 +412,7 @@ def _processors(case: Case) -> str:
     return "".join(text for operation, text in PROCESSORS.items() if operation in case.operations)
 
 
-def _added(step: Step) -> str:
+def _print_added(step: Step) -> str:
     supplier = REMEMBERED[step.options["store"]].format(step.name)
     cache = ".withCachingEnabled()" if step.options["cached"] else ""
     return f"builder.addStateStore(Stores.keyValueStoreBuilder({supplier}, TEXT, TEXT){cache});"
@@ -409,17 +420,17 @@ def _added(step: Step) -> str:
 
 def _type(step: Step) -> str:
     return {
-        Kind.SUPPRESSED: "KTable<String, String>",
-        Kind.STREAM: "KStream<String, String>",
-        Kind.TABLE: "KTable<String, String>",
-        Kind.WINDOWED: "KTable<Windowed<String>, String>",
-        Kind.GLOBAL: "GlobalKTable<String, String>",
+        StepKind.SUPPRESSED: "KTable<String, String>",
+        StepKind.STREAM: "KStream<String, String>",
+        StepKind.TABLE: "KTable<String, String>",
+        StepKind.WINDOWED: "KTable<Windowed<String>, String>",
+        StepKind.GLOBAL: "GlobalKTable<String, String>",
     }[step.makes]
 
 
 def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
     one, two = (*step.operands, "")[:2]
-    kept, numbers = _materialized(step, "String", "TEXT"), _materialized(step, "Long", "Serdes.Long()")
+    kept, numbers = _print_materialized(step, "String", "TEXT"), _print_materialized(step, "Long", "Serdes.Long()")
     also = f", {kept}" if kept else ""
     grouped = f"{one}.groupByKey(Grouped.with(TEXT, TEXT))"
     side = "leftJoin" if step.options.get("left") else "join"
@@ -507,13 +518,13 @@ def _expression(step: Step) -> str:  # noqa: C901 - a line for each operation
     raise ValueError(step.operation)
 
 
-def _materialized(step: Step, value: str, serde: str) -> str:
+def _print_materialized(step: Step, value: str, serde: str) -> str:
     if "store" not in step.options or step.operation == "remember":
         return ""
     store = step.options["store"]
     if store == DSL:
         kind = "SessionStore" if step.operation == "sessions" else STORES[step.makes]
-        kept = ".withRetention(Duration.ofHours(1))" if step.makes is Kind.WINDOWED else ""
+        kept = ".withRetention(Duration.ofHours(1))" if step.makes is StepKind.WINDOWED else ""
         made = f'Materialized.<String, {value}, {kind}<Bytes, byte[]>>as("{step.name}-store"){kept}'
         cached = "Enabled" if step.options["cached"] else "Disabled"
         return f"{made}.withKeySerde(TEXT).withValueSerde({serde}).withCaching{cached}()"
@@ -561,7 +572,7 @@ def unit_test(case: Case, topic: str, origin: str, turns: Sequence[str] = ()) ->
             "    @Test",
             f"    void {topic}_has_what_its_operations_mean(@TempDir Path folder) throws {throws} {{",
             *(_tasks(case, turns) if is_of_tasks else _drivers(case)),
-            *_asserted(case, leaf),
+            *_print_assertions(case, leaf),
             "    }",
             "}",
             "",
@@ -594,7 +605,7 @@ def _drivers(case: Case) -> Iterator[str]:
             yield f'        copy({state}, folder.resolve("{part + 1}"));'
 
 
-def _words(record: Record) -> str:
+def _words(record: InputRecord) -> str:
     return f"{literal(record.topic)}, {record.timestamp}L, {literal(record.key)}, {literal(record.value)}"
 
 
@@ -614,9 +625,9 @@ def _tasks(case: Case, turns: Sequence[str]) -> Iterator[str]:
     yield "        }"
 
 
-def _asserted(case: Case, leaf: Step) -> Iterator[str]:
+def _print_assertions(case: Case, leaf: Step) -> Iterator[str]:
     model = Model(case)
-    if leaf.makes is Kind.STREAM:
+    if leaf.makes is StepKind.STREAM:
         events = sorted(f"{e.key} = {e.value} at {e.timestamp}" for e in model.stream(leaf.name).events)
         must = ", ".join(map(literal, events))
         shown = 'record.key() + " = " + record.value() + " at " + record.timestamp()'
@@ -625,7 +636,7 @@ def _asserted(case: Case, leaf: Step) -> Iterator[str]:
         yield f"        assertEquals(List.of({must}), all);"
         return
     rows = sorted(model.table(leaf.name).rows(model.last).items())
-    held_back = sorted(model.held_back(leaf)) if leaf.makes is Kind.SUPPRESSED else []
+    held_back = sorted(model.find_held_back(leaf)) if leaf.makes is StepKind.SUPPRESSED else []
     yield "        Map<String, String> rows = new TreeMap<>();"
     yield "        results.forEach(record -> rows.put(record.key(), record.value()));"
     yield "        rows.values().removeIf(value -> value == null);"
@@ -689,7 +700,7 @@ def _toml(case: Case, topics: Sequence[str]) -> str:
     for step in case.steps:
         if step.is_source:
             lines += ["", "[[input]]", f'topic = "{step.operands[0]}"', f'file = "{step.operands[0]}.jsonl"']
-            lines += ["global = true"] if step.makes is Kind.GLOBAL else []
+            lines += ["global = true"] if step.makes is StepKind.GLOBAL else []
     for topic in topics:
         lines += ["", "[[output]]", f'topic = "{topic}"', 'promises = ["replay"]', 'compare = "final"']
     return "\n".join([*lines, ""])

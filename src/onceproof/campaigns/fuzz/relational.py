@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from onceproof.campaigns.fuzz.grammar import CLOCK, EVERY, OPERATIONS, Case, Kind, Record, Step, topics_of
+from onceproof.campaigns.fuzz.grammar import CLOCK, EVERY, OPERATIONS, Case, InputRecord, Step, StepKind, topics_of
 from onceproof.model.release import OLDEST, Release
 
 # Since which left joins take a null foreign key for one without a match (KIP-962).
@@ -39,7 +39,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Stream:
+class EventStream:
     """All events of a stream, in the order of their places."""
 
     events: tuple[Event, ...]
@@ -64,7 +64,7 @@ class Table:
         return self.rows(place).get(key)
 
 
-def _taken(events: Sequence[Event], history: int) -> Sequence[Event]:
+def _select_taken(events: Sequence[Event], history: int) -> Sequence[Event]:
     taken: list[Event] = []
     for event in events:
         if event.timestamp >= max((one.timestamp for one in taken), default=0) - history:
@@ -79,7 +79,7 @@ class Versioned(Table):
         """A table of all changes, but for those that are older than its history when they come."""
         super().__init__(lambda place: self._until(place, None))
         self.history = history
-        self.events = _taken(events, history)
+        self.events = _select_taken(events, history)
 
     def row(self, place: int, key: str, timestamp: int) -> str | None:
         """The version that was valid at the timestamp, as far as it has come by then; a latest one never expires."""
@@ -133,12 +133,12 @@ class Model:
         self.case = case
         self.steps = case.named
         self.last = len(case.records) - 1
-        self._made: dict[str, Stream | Table] = {}
+        self._made: dict[str, EventStream | Table] = {}
 
-    def stream(self, name: str) -> Stream:
+    def stream(self, name: str) -> EventStream:
         """The stream that a step makes."""
         made = self._of(name)
-        if not isinstance(made, Stream):
+        if not isinstance(made, EventStream):
             raise TypeError(name)
         return made
 
@@ -149,7 +149,7 @@ class Model:
             raise TypeError(name)
         return made
 
-    def _of(self, name: str) -> Stream | Table:
+    def _of(self, name: str) -> EventStream | Table:
         if name not in self._made:
             step = self.steps[name]
             self._made[name] = getattr(self, f"_{step.operation}")(step)
@@ -159,9 +159,9 @@ class Model:
         """All changes of a table that is a source, or is made of a stream."""
         return self._events(step) if step.is_source else self.stream(step.operands[0]).events
 
-    def taken(self, step: Step) -> Sequence[Event]:
+    def take(self, step: Step) -> Sequence[Event]:
         """The changes that a versioned table takes: those that are not older than its history when they come."""
-        return _taken(self.changes(step), step.options["history"])
+        return _select_taken(self.changes(step), step.options["history"])
 
     def _events(self, step: Step) -> tuple[Event, ...]:
         [topic] = step.operands
@@ -172,49 +172,49 @@ class Model:
             for value in (record.parts if step.operation == "burst" else (record.value,))
         )
 
-    def _stream(self, step: Step) -> Stream:
-        return Stream(self._events(step))
+    def _stream(self, step: Step) -> EventStream:
+        return EventStream(self._events(step))
 
     def _table(self, step: Step) -> Table:
-        return _kept(step, self._events(step))
+        return _keep(step, self._events(step))
 
     _burst = _globalTable = _table  # noqa: N815 - the names of the operations
 
-    def _filter(self, step: Step) -> Stream:
-        return Stream(tuple(event for event in self.stream(step.operands[0]).events if is_odd(event.value)))
+    def _filter(self, step: Step) -> EventStream:
+        return EventStream(tuple(event for event in self.stream(step.operands[0]).events if is_odd(event.value)))
 
-    def _mapValues(self, step: Step) -> Stream:  # noqa: N802
+    def _mapValues(self, step: Step) -> EventStream:  # noqa: N802
         return self._each(step, lambda event: (event.key, None if event.value is None else f"{event.value}0"))
 
-    def _selectKey(self, step: Step) -> Stream:  # noqa: N802
+    def _selectKey(self, step: Step) -> EventStream:  # noqa: N802
         return self._each(step, lambda event: (head(event.value) or event.key, event.value))
 
-    def _rekey(self, step: Step) -> Stream:
+    def _rekey(self, step: Step) -> EventStream:
         return self._each(step, lambda event: (event.value[-1] if event.value else event.key, event.value))
 
-    def _repartition(self, step: Step) -> Stream:
+    def _repartition(self, step: Step) -> EventStream:
         return self.stream(step.operands[0])
 
-    def _each(self, step: Step, made: Callable[[Event], tuple[str, str | None]]) -> Stream:
-        return Stream(tuple(Event(e.place, e.timestamp, *made(e)) for e in self.stream(step.operands[0]).events))
+    def _each(self, step: Step, made: Callable[[Event], tuple[str, str | None]]) -> EventStream:
+        return EventStream(tuple(Event(e.place, e.timestamp, *made(e)) for e in self.stream(step.operands[0]).events))
 
-    def _merge(self, step: Step) -> Stream:
+    def _merge(self, step: Step) -> EventStream:
         one, other = (self.stream(name).events for name in step.operands)
-        return Stream(tuple(sorted((*one, *other), key=lambda event: event.place)))
+        return EventStream(tuple(sorted((*one, *other), key=lambda event: event.place)))
 
     def _toTable(self, step: Step) -> Table:  # noqa: N802
-        return _kept(step, self.stream(step.operands[0]).events)
+        return _keep(step, self.stream(step.operands[0]).events)
 
     def _count(self, step: Step) -> Table:
-        return self._folded(step, lambda values: str(len(values)))
+        return self._fold(step, lambda values: str(len(values)))
 
     def _latest(self, step: Step) -> Table:
-        return self._folded(step, lambda values: values[-1])
+        return self._fold(step, lambda values: values[-1])
 
     def _sum(self, step: Step) -> Table:
-        return self._folded(step, lambda values: str(sum(map(weight, values))))
+        return self._fold(step, lambda values: str(sum(map(weight, values))))
 
-    def _folded(self, step: Step, made: Callable[[Sequence[str]], str]) -> Table:
+    def _fold(self, step: Step, made: Callable[[Sequence[str]], str]) -> Table:
         events = self.stream(step.operands[0]).events
 
         def rows(place: int) -> Rows:
@@ -298,12 +298,12 @@ class Model:
 
         return Table(rows)
 
-    def _remember(self, step: Step) -> Stream:
+    def _remember(self, step: Step) -> EventStream:
         """The records that a processor passes on: by each record, and by each punctuation all that it remembers."""
         by_place: dict[int, list[Event]] = defaultdict(list)
         for event in self.stream(step.operands[0]).events:
             by_place[event.place].append(event)
-        others = {one.operands[0] for one in self.case.steps if one.makes is Kind.GLOBAL}
+        others = {one.operands[0] for one in self.case.steps if one.makes is StepKind.GLOBAL}
         kept: dict[str, str] = {}
         found: list[Event] = []
         ticks = _Ticks(step.options["clock"], self.case.records[0].timestamp)
@@ -318,15 +318,15 @@ class Model:
             now = None if record.topic in others else ticks.after(record)
             if now is not None:
                 found += [Event(place, now, key, f"{value}!") for key, value in sorted(kept.items())]
-        return Stream(tuple(found))
+        return EventStream(tuple(found))
 
     def _suppress(self, step: Step) -> Table:
         """The rows that must have been emitted: those of the keys whose last change is old enough."""
-        open_keys = self.held_back(step)
+        open_keys = self.find_held_back(step)
         rows = self.table(step.operands[0]).rows(self.last)
         return _constant({key: value for key, value in rows.items() if key not in open_keys})
 
-    def held_back(self, step: Step) -> set[str]:
+    def find_held_back(self, step: Step) -> set[str]:
         """The keys of whose last change a suppression says nothing yet, or perhaps nothing."""
         table, changed, observed = self.table(step.operands[0]), dict[str, int](), 0
         before: Rows = {}
@@ -338,13 +338,13 @@ class Model:
             before = rows
         return {key for key, at in changed.items() if at + step.options["size"] > observed}
 
-    def _lookup(self, step: Step) -> Stream:
-        return self._looked_up(step, lambda event: event.key)
+    def _lookup(self, step: Step) -> EventStream:
+        return self._look_up(step, lambda event: event.key)
 
-    def _globalLookup(self, step: Step) -> Stream:  # noqa: N802
-        return self._looked_up(step, lambda event: head(event.value))
+    def _globalLookup(self, step: Step) -> EventStream:  # noqa: N802
+        return self._look_up(step, lambda event: head(event.value))
 
-    def _looked_up(self, step: Step, key: Callable[[Event], str | None]) -> Stream:
+    def _look_up(self, step: Step, key: Callable[[Event], str | None]) -> EventStream:
         stream, table = self.stream(step.operands[0]), self.table(step.operands[1])
         found = []
         for event in stream.events:
@@ -352,9 +352,9 @@ class Model:
             other = None if asked is None else table.row(event.place, asked, event.timestamp)
             if event.value is not None and (other is not None or step.options["left"]):
                 found.append(Event(event.place, event.timestamp, event.key, pair(event.value, other)))
-        return Stream(tuple(found))
+        return EventStream(tuple(found))
 
-    def _streamJoin(self, step: Step) -> Stream:  # noqa: N802
+    def _streamJoin(self, step: Step) -> EventStream:  # noqa: N802
         size, grace, kind = (step.options[name] for name in ("size", "grace", "kind"))
         one, other = ([e for e in self.stream(name).events if e.value is not None] for name in step.operands)
         pairs = [(a, b) for a in one for b in other if a.key == b.key and abs(a.timestamp - b.timestamp) <= size]
@@ -370,42 +370,42 @@ class Model:
             if due:
                 found.append(Event(min(due), event.timestamp, event.key, value))
         # By one record: what has no match comes first, the oldest one first, and matches by the time of the other side.
-        return Stream(tuple(sorted(found, key=lambda event: (event.place, event.timestamp))))
+        return EventStream(tuple(sorted(found, key=lambda event: (event.place, event.timestamp))))
 
     def _filterTable(self, step: Step) -> Table:  # noqa: N802
-        return self._derived(step, lambda rows: {key: value for key, value in rows.items() if is_odd(value)})
+        return self._derive(step, lambda rows: {key: value for key, value in rows.items() if is_odd(value)})
 
     def _mapTable(self, step: Step) -> Table:  # noqa: N802
-        return self._derived(step, lambda rows: {key: f"{value}0" for key, value in rows.items()})
+        return self._derive(step, lambda rows: {key: f"{value}0" for key, value in rows.items()})
 
     def _group(self, step: Step) -> Table:
-        def grouped(rows: Rows) -> Rows:
+        def group(rows: Rows) -> Rows:
             sums = Counter[str]()
             for value in rows.values():
                 sums[head(value) or "-"] += weight(value)
             return {group: str(total) for group, total in sums.items()}
 
-        return self._derived(step, grouped)
+        return self._derive(step, group)
 
     def _tableJoin(self, step: Step) -> Table:  # noqa: N802
         kind = step.options["kind"]
 
-        def joined(one: Rows, other: Rows) -> Rows:
+        def join(one: Rows, other: Rows) -> Rows:
             keys = {"inner": one.keys() & other.keys(), "left": one.keys()}.get(kind, one.keys() | other.keys())
             return {key: pair(one.get(key), other.get(key)) for key in keys}
 
-        return self._derived(step, joined)
+        return self._derive(step, join)
 
     def _foreignKeyJoin(self, step: Step) -> Table:  # noqa: N802
-        def joined(one: Rows, other: Rows) -> Rows:
+        def join(one: Rows, other: Rows) -> Rows:
             found = {key: other.get(head(value) or "") for key, value in one.items()}
             return {
                 key: pair(one[key], match) for key, match in found.items() if match is not None or step.options["left"]
             }
 
-        return self._derived(step, joined)
+        return self._derive(step, join)
 
-    def _derived(self, step: Step, made: Callable[..., Rows]) -> Table:
+    def _derive(self, step: Step, made: Callable[..., Rows]) -> Table:
         tables = [self.table(name) for name in step.operands]
         return Table(lambda place: made(*(table.rows(place) for table in tables)))
 
@@ -417,7 +417,7 @@ class _Ticks:
         self.clock = clock
         self.now, self.due = (begin, begin + EVERY) if clock == "wall" else (0, 0)
 
-    def after(self, record: Record) -> int | None:
+    def after(self, record: InputRecord) -> int | None:
         """The time of the punctuation that a record, or an advance of the clock, gives; None for none."""
         if self.clock == "none" or (record.topic == CLOCK) != (self.clock == "wall"):
             return None
@@ -428,7 +428,7 @@ class _Ticks:
         return self.now
 
 
-def _kept(step: Step, events: Sequence[Event]) -> Table:
+def _keep(step: Step, events: Sequence[Event]) -> Table:
     if step.is_versioned:
         return Versioned(events, step.options["history"])
 
@@ -486,22 +486,22 @@ def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged
     model, found, left_out = Model(case), [], {}
     for leaf in case.leaves:
         output = outputs.get(leaf.name, ())
-        if reason := undetermined(case, leaf, release):
+        if reason := explain_undetermined(case, leaf, release):
             left_out[leaf.name] = reason
-        elif leaf.makes is Kind.STREAM:
+        elif leaf.makes is StepKind.STREAM:
             events = model.stream(leaf.name).events
-            found += _compared_events(leaf.name, events, output) or _without_its_header(case, leaf, events, output)
-        elif leaf.makes is Kind.SUPPRESSED:
-            held_back = model.held_back(leaf)
+            found += _compare_events(leaf.name, events, output) or _without_its_header(case, leaf, events, output)
+        elif leaf.makes is StepKind.SUPPRESSED:
+            held_back = model.find_held_back(leaf)
             output = [record for record in output if record[1] not in held_back]
-            found += _compared_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
+            found += _compare_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
         else:
-            found += _compared_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
+            found += _compare_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
             found += _twice(leaf, output)
     return Judged(tuple(found), left_out)
 
 
-def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
+def explain_undetermined(case: Case, leaf: Step, release: Release) -> str | None:
     """Why the output of a step is not determined; None if it is."""
     steps = case.named
     made_of = list(above(leaf, steps))
@@ -519,7 +519,7 @@ def undetermined(case: Case, leaf: Step, release: Release) -> str | None:
 
 def _comes_late(case: Case, table: Step) -> bool:
     """Whether a record of the input is older than one before it, or a change of the table is, as by a punctuation."""
-    of_stream = not table.is_source and OPERATIONS[table.operation][0] == (Kind.STREAM,)
+    of_stream = not table.is_source and OPERATIONS[table.operation][0] == (StepKind.STREAM,)
     changes = Model(case).changes(table) if of_stream else ()
     times = ([record.timestamp for record in case.records], [change.timestamp for change in changes])
     return any(some != sorted(some) for some in times)
@@ -544,7 +544,7 @@ def _last_rows(output: Output) -> Rows:
     return {key: value for key, value in last.items() if value is not None}
 
 
-def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
+def _compare_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
     has = _last_rows(output)
     kinds = {
         "missing": [f"{key} = {must[key]}" for key in must.keys() - has.keys()],
@@ -554,7 +554,7 @@ def _compared_rows(topic: str, must: Rows, output: Output) -> list[Difference]:
     return [Difference(topic, kind, "; ".join(sorted(rows)[:SHOWN])) for kind, rows in kinds.items() if rows]
 
 
-def _compared_events(topic: str, events: Sequence[Event], output: Output) -> list[Difference]:
+def _compare_events(topic: str, events: Sequence[Event], output: Output) -> list[Difference]:
     must = Counter((event.timestamp, event.key, event.value) for event in events)
     has = Counter((timestamp, key, value) for timestamp, key, value, _ in output)
     kinds = {"missing": must - has, "unexpected": has - must}
@@ -586,13 +586,13 @@ def _without_its_header(case: Case, leaf: Step, events: Sequence[Event], output:
     return [Difference(leaf.name, "header", "; ".join(lost[:SHOWN]))] if lost else []
 
 
-def compared(case: Case, one: Mapping[str, Output], other: Mapping[str, Output]) -> tuple[Difference, ...]:
+def compare(case: Case, one: Mapping[str, Output], other: Mapping[str, Output]) -> tuple[Difference, ...]:
     """Where another release differs: other rows at the end, or other records of a stream."""
     found: list[Difference] = []
     for leaf in case.leaves:
         has, had = one.get(leaf.name, ()), other.get(leaf.name, ())
-        if leaf.makes is Kind.STREAM:
-            found += _compared_events(leaf.name, [Event(0, *record[:3]) for record in had], has)
+        if leaf.makes is StepKind.STREAM:
+            found += _compare_events(leaf.name, [Event(0, *record[:3]) for record in had], has)
         else:
-            found += _compared_rows(leaf.name, _last_rows(had), has)
+            found += _compare_rows(leaf.name, _last_rows(had), has)
     return tuple(replace(difference, kind="differs") for difference in found)

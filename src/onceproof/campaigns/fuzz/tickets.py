@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.campaigns.bisection.boundaries import COLUMNS, Bisected, Bisection, Probe, lines_of, row
-from onceproof.campaigns.fuzz.fuzzing import Bench, Finding, Fuzzed
+from onceproof.campaigns.fuzz.fuzzing import CaseBench, Fuzzed, FuzzFinding
 from onceproof.campaigns.fuzz.grammar import Case
 from onceproof.campaigns.fuzz.printing import NAME
 from onceproof.campaigns.fuzz.relational import judge
@@ -21,10 +21,10 @@ TRIALS = 10_000  # of a bisection at most; a case gives the same each time, so t
 DIFFERS = "differs"
 
 
-def tried(
+def try_releases(
     state: Fuzzed,
     releases: Iterable[Release],
-    opened: Callable[[Release], AbstractContextManager[Bench]],
+    opened: Callable[[Release], AbstractContextManager[CaseBench]],
     report: Callable[[str], object] = print,
 ) -> Fuzzed:
     """Bisect each finding over releases, and write a ticket into its folder.
@@ -44,19 +44,21 @@ def tried(
         HarnessError: a JVM could not be run, or a disk is full.
     """
     judged = [one for one in state.findings if DIFFERS not in {difference.kind for difference in one.differences}]
-    cases = {one.number: Case.decoded(json.loads(Path(one.folder, "case.json").read_text())) for one in judged}
+    cases = {one.number: Case.decode(json.loads(Path(one.folder, "case.json").read_text())) for one in judged}
     shown: dict[Release, dict[int, str]] = {}
 
-    def shown_by(release: Release) -> dict[int, str]:
+    def show_kinds(release: Release) -> dict[int, str]:
         if release not in shown:
             report(f"running {len(cases)} findings on {release}")
             with opened(release) as bench:
-                shown[release] = {one.number: _shown(bench, cases[one.number], release, _kinds(one)) for one in judged}
+                shown[release] = {
+                    one.number: _show_kind(bench, cases[one.number], release, _kinds(one)) for one in judged
+                }
         return shown[release]
 
     lines = lines_of(releases)
-    bisected = {number: _bisected(lines, shown_by, number) for number in cases}
-    done: dict[int, Finding] = {}
+    bisected = {number: _bisect(lines, show_kinds, number) for number in cases}
+    done: dict[int, FuzzFinding] = {}
     for finding in judged:
         seen = {str(release): of[finding.number] for release, of in sorted(shown.items())}
         done[finding.number] = replace(finding, releases=seen, bisected=bisected[finding.number].summary)
@@ -68,11 +70,11 @@ def tried(
     return replace(state, findings=tuple(done.get(finding.number, finding) for finding in state.findings))
 
 
-def _kinds(finding: Finding) -> set[str]:
+def _kinds(finding: FuzzFinding) -> set[str]:
     return {difference.kind for difference in finding.differences}
 
 
-def _bisected(
+def _bisect(
     lines: Mapping[str, Sequence[Release]], shown_by: Callable[[Release], Mapping[int, str]], number: int
 ) -> Bisected:
     """The releases where a finding begins and ends to be red."""
@@ -86,7 +88,7 @@ def _bisected(
     return search.result
 
 
-def _shown(bench: Bench, case: Case, release: Release, kinds: set[str]) -> str:
+def _show_kind(bench: CaseBench, case: Case, release: Release, kinds: set[str]) -> str:
     """Whether a release shows one of the kinds."""
     if not release.since(case.since):
         return LACKS
@@ -96,12 +98,12 @@ def _shown(bench: Bench, case: Case, release: Release, kinds: set[str]) -> str:
     return GREEN if kinds.isdisjoint(judge(case, answer["outputs"], release).kinds) else RED
 
 
-def _is_alike(one: Finding, other: Finding) -> bool:
+def _is_alike(one: FuzzFinding, other: FuzzFinding) -> bool:
     """Whether two may be one bug: they show the same on the same releases."""
     return one.releases == other.releases and _kinds(one) == _kinds(other)
 
 
-def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Finding], streams: str) -> str:
+def _ticket(finding: FuzzFinding, case: Case, bisected: Bisected, like: Sequence[FuzzFinding], streams: str) -> str:
     differences = "\n".join(f"- `{one.topic}`, {one.kind}: {one.shown}" for one in finding.differences)
     nearest = finding.nearest
     lines = [
@@ -146,5 +148,5 @@ def _ticket(finding: Finding, case: Case, bisected: Bisected, like: Sequence[Fin
 _LABELS = {"Affects": RED, "Not affected": GREEN, "Cannot run it": LACKS}
 
 
-def _of(finding: Finding, shown: str) -> list[str]:
+def _of(finding: FuzzFinding, shown: str) -> list[str]:
     return [release for release, one in (finding.releases or {}).items() if one == shown]

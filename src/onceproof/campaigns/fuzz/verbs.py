@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, begun
+from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Fuzzer, read_begun
 from onceproof.campaigns.fuzz.grammar import OPERATIONS, SOURCES, Case
-from onceproof.campaigns.fuzz.tickets import tried
+from onceproof.campaigns.fuzz.tickets import try_releases
 from onceproof.harness import harness_version
 from onceproof.lab.coverage import Branch, differing
 from onceproof.lab.lane import Lane
-from onceproof.lab.releases import published_releases
+from onceproof.lab.releases import list_published
 from onceproof.model.errors import UsageError
 from onceproof.model.release import OLDEST, Release
 from onceproof.settings import get_settings
@@ -21,7 +21,7 @@ def fuzz_version() -> str:
     return harness_version("app", beside=Path(__file__).parent)
 
 
-def asked(
+def begin(
     run: str,
     streams: str,
     against: str | None,
@@ -46,7 +46,7 @@ def asked(
     release = Release.parse(streams)
     if against is not None and release == Release.parse(against):
         raise UsageError(f"{streams} is both releases, so nothing can differ: name another one with --against.")
-    left_out = _checked(without)
+    left_out = _check(without)
     folder = str(get_settings().fuzzings / run)
     return Fuzzed(
         run=run,
@@ -60,7 +60,7 @@ def asked(
     )
 
 
-def _checked(without: Collection[str]) -> tuple[str, ...]:
+def _check(without: Collection[str]) -> tuple[str, ...]:
     there = (*SOURCES, *OPERATIONS)
     if unknown := next((one for one in without if one not in there), None):
         raise UsageError(f"There is no operation {unknown} to leave out; --without takes {', '.join(there)}.")
@@ -69,9 +69,9 @@ def _checked(without: Collection[str]) -> tuple[str, ...]:
     return tuple(one for one in there if one in without)
 
 
-def resumed(name: str) -> Fuzzed:
+def resume(name: str) -> Fuzzed:
     """The fuzzing of this name, or the `last` one; raises as `begun` does."""
-    return begun(get_settings().fuzzings, name, fuzz_version())
+    return read_begun(get_settings().fuzzings, name, fuzz_version())
 
 
 def with_tickets(state: Fuzzed, report: Callable[[str], object] = print) -> Fuzzed:
@@ -82,9 +82,9 @@ def with_tickets(state: Fuzzed, report: Callable[[str], object] = print) -> Fuzz
         HarnessError: a JVM could not be run, or ended.
     """
     installation, folder = get_settings().installation, Path(state.folder)
-    releases = {release for release in published_releases(installation) if release.since(OLDEST)}
+    releases = {release for release in list_published(installation) if release.since(OLDEST)}
     releases.add(Release.parse(state.streams))
-    done = tried(state, releases, lambda release: Lane(installation, release, folder / f"{release}.log"), report)
+    done = try_releases(state, releases, lambda release: Lane(installation, release, folder / f"{release}.log"), report)
     done.write(folder / "fuzzed.json")
     return done
 

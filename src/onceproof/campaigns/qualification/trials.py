@@ -15,7 +15,7 @@ from onceproof.lab.external_brokers import needs_own_cluster, own_cluster
 from onceproof.lab.log_dump import LogDump
 from onceproof.lab.plan import ATOMICITY
 from onceproof.lab.reading import logs_of
-from onceproof.lab.segments import Dump, read_segments
+from onceproof.lab.segments import SegmentDump, read_segments
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError, NotUnderstoodError, UsageError
@@ -26,25 +26,25 @@ from onceproof.model.plants import Plant, plants
 from onceproof.model.promise import PROMISES
 from onceproof.model.qualification import (
     Aim,
-    Asked,
     ControlAim,
     DumpAim,
     EventAim,
-    Part,
     PhraseAim,
     PlantAim,
     Qualification,
-    Row,
+    QualificationPart,
+    QualificationRow,
+    QualifyingTrial,
     ScenarioAim,
-    Seen,
     Sight,
+    TrialTraces,
     rows_of,
 )
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.segments import COMMIT, DATA, POSITION, PREPARE_COMMIT
 from onceproof.model.timeline import Event, read_timeline
-from onceproof.model.verdict import expected
+from onceproof.model.verdict import find_expected
 from onceproof.scenarios import SCENARIOS, scenario
 
 TRIES = 3  # trials until something that must be seen counts as missing
@@ -69,19 +69,21 @@ class Wanted:
     streams: Release
     broker: Release
     aims: tuple[Aim, ...]
-    settled: tuple[Row, ...]  # without a trial
+    settled: tuple[QualificationRow, ...]  # without a trial
 
     @property
-    def trials(self) -> list[Asked]:
+    def trials(self) -> list[QualifyingTrial]:
         """The trials that it takes, each once."""
-        asked: list[Asked] = []
+        asked: list[QualifyingTrial] = []
         for aim in self.aims:
             if aim.trial not in asked:
                 asked.append(aim.trial)
         return asked
 
 
-def wanted(installation: Installation, streams: Release, broker: Release, scenarios: Collection[str] = ()) -> Wanted:
+def find_wanted(
+    installation: Installation, streams: Release, broker: Release, scenarios: Collection[str] = ()
+) -> Wanted:
     """Everything that the harness goes by on a release, or what trials of these scenarios show of it.
 
     Raises:
@@ -96,7 +98,7 @@ def wanted(installation: Installation, streams: Release, broker: Release, scenar
         *_controls(streams, broker),
     ]
     aims = tuple(part for part in found if isinstance(part, Aim) and _is_of(part.trial.cell.scenario, scenarios))
-    rows = tuple(part for part in found if isinstance(part, Row) and not scenarios)
+    rows = tuple(part for part in found if isinstance(part, QualificationRow) and not scenarios)
     if not aims:
         raise UsageError(f"Nothing is looked for in {', '.join(scenarios)} on {streams}; name another scenario.")
     return Wanted(streams, broker, aims, rows)
@@ -106,74 +108,74 @@ def _is_of(name: str, scenarios: Collection[str]) -> bool:
     return not scenarios or name in scenarios
 
 
-def _asked(showing: Showing, streams: Release, broker: Release) -> Asked:
-    return Asked(Cell(showing.scenario, showing.variant, streams, broker), showing.parameters)
+def _ask(showing: Showing, streams: Release, broker: Release) -> QualifyingTrial:
+    return QualifyingTrial(Cell(showing.scenario, showing.variant, streams, broker), showing.parameters)
 
 
-def _refused(asked: Asked) -> str | None:
+def _explain_refusal(asked: QualifyingTrial) -> str | None:
     """Why a trial cannot be run, if it cannot."""
     return scenario(asked.cell.scenario).refuse_trial(Trial("", asked.cell, 1, 0, asked.parameters))
 
 
-def _dumps(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+def _dumps(streams: Release, broker: Release) -> Iterator[Aim | QualificationRow]:
     breaches = frozenset(anomaly for promise in ATOMICITY for anomaly in PROMISES[promise].anomalies)
     for name, showing, kinds in DUMPS:
-        asked = _asked(showing, streams, broker)
-        if reason := _refused(asked):
-            yield Row(Part.DUMP, name, Sight.UNTRIED, reason, str(asked))
+        asked = _ask(showing, streams, broker)
+        if reason := _explain_refusal(asked):
+            yield QualificationRow(QualificationPart.DUMP, name, Sight.UNTRIED, reason, str(asked))
         else:
             yield DumpAim(name, asked, kinds, ATOMICITY[:1] if kinds is EXACTLY_ONCE else (), breaches)
 
 
-def _phrases(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+def _phrases(streams: Release, broker: Release) -> Iterator[Aim | QualificationRow]:
     for phrase in PHRASES:
         yield _phrase(phrase, streams, broker)
     for reported in EVENTS:
-        yield EventAim(reported.event, _asked(reported.shown, streams, broker), reported.source)
+        yield EventAim(reported.event, _ask(reported.shown, streams, broker), reported.source)
 
 
-def _phrase(phrase: Phrase, streams: Release, broker: Release) -> Aim | Row:
+def _phrase(phrase: Phrase, streams: Release, broker: Release) -> Aim | QualificationRow:
     if phrase.shown is None:
-        return Row(Part.PHRASE, phrase.name, Sight.UNTRIED, phrase.unshown)
-    asked = _asked(phrase.shown, streams, broker)
+        return QualificationRow(QualificationPart.PHRASE, phrase.name, Sight.UNTRIED, phrase.unshown)
+    asked = _ask(phrase.shown, streams, broker)
     release = broker if phrase.side is Side.BROKER else streams
     if not phrase.is_due_on(release):
         reason: str | None = f"the trial need not show it on {release}"
     else:
-        reason = _refused(asked)
+        reason = _explain_refusal(asked)
     if reason:
-        return Row(Part.PHRASE, phrase.name, Sight.UNTRIED, reason, str(asked))
+        return QualificationRow(QualificationPart.PHRASE, phrase.name, Sight.UNTRIED, reason, str(asked))
     return PhraseAim(phrase.name, asked, phrase.source)
 
 
-def _scenarios(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+def _scenarios(streams: Release, broker: Release) -> Iterator[Aim | QualificationRow]:
     for name, tested in SCENARIOS.items():
-        asked = [Asked(Cell(name, variant, streams, broker)) for variant in tested.variants]
+        asked = [QualifyingTrial(Cell(name, variant, streams, broker)) for variant in tested.variants]
         if len(tested.positive_control) == 3:  # its group moves from another release to this one
             before = Release.parse(tested.positive_control[1])
-            asked = [Asked(replace(trial.cell, streams=before, restart_on=streams)) for trial in asked]
-        first = next((trial for trial in asked if not _refused(trial)), None)
+            asked = [QualifyingTrial(replace(trial.cell, streams=before, restart_on=streams)) for trial in asked]
+        first = next((trial for trial in asked if not _explain_refusal(trial)), None)
         if first is None:
-            yield Row(Part.SCENARIO, name, Sight.UNTRIED, _refused(asked[0]) or "")
+            yield QualificationRow(QualificationPart.SCENARIO, name, Sight.UNTRIED, _explain_refusal(asked[0]) or "")
         else:
             yield ScenarioAim(name, first)
 
 
-def _plants(installation: Installation, streams: Release, broker: Release) -> Iterator[Aim | Row]:
+def _plants(installation: Installation, streams: Release, broker: Release) -> Iterator[Aim | QualificationRow]:
     applying = [plant for plant in plants().values() if plant.applies(streams)]
-    altered, broken = _altered(installation, streams, applying)
+    altered, broken = _find_altered(installation, streams, applying)
     moved = lacking(installation, streams) if not broken else {}
     for plant in applying:
         if plant.name in broken:
-            yield Row(Part.PLANT, plant.name, Sight.MISSING, broken[plant.name])
+            yield QualificationRow(QualificationPart.PLANT, plant.name, Sight.MISSING, broken[plant.name])
         elif not altered.get(plant.name):
             reason = f"{streams} lacks {', '.join(moved.get(plant.name, ['a method']))}, which it alters"
-            yield Row(Part.PLANT, plant.name, Sight.MISSING, reason)
+            yield QualificationRow(QualificationPart.PLANT, plant.name, Sight.MISSING, reason)
         else:
             yield _plant(plant, altered[plant.name], streams, broker)
 
 
-def _altered(
+def _find_altered(
     installation: Installation, streams: Release, applying: Iterable[Plant]
 ) -> tuple[Mapping[str, list[str]], Mapping[str, str]]:
     """The methods that each plant alters, and why altered classes do not load.
@@ -196,25 +198,25 @@ def _altered(
     return altered, broken
 
 
-def _plant(plant: Plant, altered: list[str], streams: Release, broker: Release) -> Aim | Row:
+def _plant(plant: Plant, altered: list[str], streams: Release, broker: Release) -> Aim | QualificationRow:
     """The first cell in which a plant must be found, or cannot show, but fires."""
     reason = f"no scenario is declared in which it fires; it alters {', '.join(altered)}"
     for claim in plant.claims:
         try:
-            asked = Asked(claim.cell(streams, broker), claim.parameters, plant.name)
+            asked = QualifyingTrial(claim.cell(streams, broker), claim.parameters, plant.name)
         except UsageError as error:  # a known issue hides it
             reason = str(error)
             continue
-        if not _refused(asked):
+        if not _explain_refusal(asked):
             return PlantAim(plant.name, asked, tuple(altered))
     for name in plant.equivalent:
         cells = (Cell(name, variant, streams, broker) for variant in scenario(name).variants)
-        if quiet := next((cell for cell in cells if not _refused(Asked(cell))), None):
-            return PlantAim(plant.name, Asked(quiet, plant=plant.name), tuple(altered))
-    return Row(Part.PLANT, plant.name, Sight.UNTRIED, reason)
+        if quiet := next((cell for cell in cells if not _explain_refusal(QualifyingTrial(cell))), None):
+            return PlantAim(plant.name, QualifyingTrial(quiet, plant=plant.name), tuple(altered))
+    return QualificationRow(QualificationPart.PLANT, plant.name, Sight.UNTRIED, reason)
 
 
-def _controls(streams: Release, broker: Release) -> Iterator[Aim | Row]:
+def _controls(streams: Release, broker: Release) -> Iterator[Aim | QualificationRow]:
     """The known issues that the release has; if it has none, the nearest release before it that shows another."""
     aims = [aim for issue in registry().issues if (aim := _control(issue, streams, broker))]
     yield from aims or _nearest(streams, broker)
@@ -225,8 +227,8 @@ def _control(issue: KnownIssue, streams: Release, broker: Release) -> Aim | None
         return None
     for name, variants in issue.provoked.items():
         for variant in variants:
-            asked = Asked(Cell(name, variant, streams, broker))
-            if issue.affects(asked.cell) and not _refused(asked):
+            asked = QualifyingTrial(Cell(name, variant, streams, broker))
+            if issue.affects(asked.cell) and not _explain_refusal(asked):
                 anomalies = issue.must_show.get(name, {}).get(variant) or issue.anomalies
                 return ControlAim(f"{issue.key} on {streams}", asked, anomalies)
     return None
@@ -234,15 +236,17 @@ def _control(issue: KnownIssue, streams: Release, broker: Release) -> Aim | None
 
 def _nearest(streams: Release, broker: Release) -> Iterator[Aim]:
     controls = [
-        Asked(Cell(tested.name, tested.positive_control[0], Release.parse(tested.positive_control[1]), broker))
+        QualifyingTrial(
+            Cell(tested.name, tested.positive_control[0], Release.parse(tested.positive_control[1]), broker)
+        )
         for tested in SCENARIOS.values()
         if len(tested.positive_control) == 2 and tested.control_broker is None
     ]
-    before = [asked for asked in controls if asked.cell.streams < streams and not _refused(asked)]
+    before = [asked for asked in controls if asked.cell.streams < streams and not _explain_refusal(asked)]
     if before:
         asked = max(before, key=lambda control: control.cell.streams)
         keys = ", ".join(issue.key for issue in registry().affecting(asked.cell))
-        yield ControlAim(f"{keys} on {asked.cell.streams}", asked, tuple(sorted(expected(asked.cell, registry()))))
+        yield ControlAim(f"{keys} on {asked.cell.streams}", asked, tuple(sorted(find_expected(asked.cell, registry()))))
 
 
 def qualify(
@@ -271,7 +275,7 @@ def qualify(
     try:
         for place, asked in enumerate(looked_for.trials, 1):
             aims = [aim for aim in looked_for.aims if aim.trial == asked]
-            seen: list[Seen] = []
+            seen: list[TrialTraces] = []
             while not seen or (len(seen) < TRIES and not _is_settled(aims, seen)):
                 report(f"{place} of {len(looked_for.trials)}: {asked}")
                 tried += 1
@@ -296,12 +300,12 @@ def qualify(
     )
 
 
-def _is_settled(aims: Iterable[Aim], seen: list[Seen]) -> bool:
+def _is_settled(aims: Iterable[Aim], seen: list[TrialTraces]) -> bool:
     """Whether another trial would show nothing more."""
     return seen[-1].not_understood is not None or all(aim.row(seen).sight is Sight.SEEN for aim in aims)
 
 
-def _try(trial: Trial, folder: TrialFolder, shared: Cluster, dumps: bool) -> Seen:
+def _try(trial: Trial, folder: TrialFolder, shared: Cluster, dumps: bool) -> TrialTraces:
     """One trial, and what it left, whatever became of it."""
     not_understood = error = None
     brokers = own_cluster(shared.installation, trial, folder) if needs_own_cluster(trial) else nullcontext(shared)
@@ -314,7 +318,7 @@ def _try(trial: Trial, folder: TrialFolder, shared: Cluster, dumps: bool) -> See
         not_understood = str(failed)
     except (HarnessError, UsageError) as failed:
         error = str(failed)
-    return _seen(folder, entries, not_understood, error)
+    return _see(folder, entries, not_understood, error)
 
 
 def _entries(folder: TrialFolder, cluster: Cluster) -> Counter[str]:
@@ -326,7 +330,7 @@ def _entries(folder: TrialFolder, cluster: Cluster) -> Counter[str]:
     if folder.segments_file.is_file():
         return Counter(entry.kind for entry in read_segments(folder.segments_file))
     logs = logs_of(TrialPlan.read(folder.trial_file))
-    dump = Dump(cluster, logs, folder.path)
+    dump = SegmentDump(cluster, logs, folder.path)
     try:
         dump.await_printed()
         with dump.printed.open("rb") as lines:
@@ -335,11 +339,11 @@ def _entries(folder: TrialFolder, cluster: Cluster) -> Counter[str]:
         dump.stop()
 
 
-def _seen(folder: TrialFolder, entries: Mapping[str, int], not_understood: str | None, error: str | None) -> Seen:
-    outcome = Outcome.known(folder.outcome_file)
-    reading = None if not_understood or error else Reading.known(folder.reader_file)
+def _see(folder: TrialFolder, entries: Mapping[str, int], not_understood: str | None, error: str | None) -> TrialTraces:
+    outcome = Outcome.read_known(folder.outcome_file)
+    reading = None if not_understood or error else Reading.read_known(folder.reader_file)
     events = read_timeline(folder.timeline) if folder.timeline.is_file() else []
-    return Seen(
+    return TrialTraces(
         exercised=outcome is not None and outcome.exercised,
         reason=outcome.reason if outcome else "",
         phrases=frozenset(_phrases_in(folder, events)),

@@ -7,7 +7,7 @@ from onceproof.model.errors import ExitCode
 from onceproof.model.qualification import Qualification
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -47,9 +47,9 @@ def qualify(
         scenario(name)
     require_java(installation.java, broker.oldest_java, f"a broker of Kafka {broker}")
     check_published(installation, {release, broker})
-    looked_for = trials.wanted(installation, release, broker, scenarios)
+    looked_for = trials.find_wanted(installation, release, broker, scenarios)
     report(f"{len(looked_for.aims)} things in {len(looked_for.trials)} trials, seed {seed}, folder {run.path}")
-    with ended_by_sigterm():
+    with end_by_sigterm():
         found = trials.qualify(installation, run, looked_for, seed, scenarios, report)
     found.write(run.qualification_file)
     if not scenarios:

@@ -21,15 +21,15 @@ from filelock import FileLock, Timeout
 from onceproof.campaigns.bisection.boundaries import Bisected, Bisection, lines_of
 from onceproof.campaigns.search.grammar import refusal, story
 from onceproof.campaigns.search.log import (
-    Asked,
     Exploration,
     ExplorationFolder,
     Finding,
-    Log,
     Purpose,
+    SearchLog,
+    SearchRequest,
     Tried,
     of_finding,
-    probed,
+    probe,
     rate_of,
 )
 from onceproof.campaigns.search.schedules import Draws, Grammar, Schedule
@@ -39,11 +39,11 @@ from onceproof.harness import harness_version
 from onceproof.installation import Installation
 from onceproof.lab.cluster import Cluster, EmbeddedCluster
 from onceproof.lab.external_brokers import needs_own_cluster, own_cluster
-from onceproof.lab.topics import Topics
+from onceproof.lab.topics import ApplicationTopics
 from onceproof.lab.toxiproxy import require_toxiproxy
 from onceproof.lab.trial import run_alone
 from onceproof.model.cell import Trial
-from onceproof.model.coverage import reached, spans
+from onceproof.model.coverage import name_reached, spans
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import replacing
@@ -54,7 +54,7 @@ from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import read_timeline
 from onceproof.model.verdict import is_red
 from onceproof.scenarios import SCENARIOS, scenario
-from onceproof.scenarios.explaining import concerned_in
+from onceproof.scenarios.explaining import find_concerned_in
 
 REPEATED = 3  # trials of a schedule for its rate
 TRIES = 3  # trials of a simpler schedule in one of which it must be red
@@ -62,7 +62,7 @@ BISECTED = 100  # trials of the bisection of a finding, at most
 BROKEN = 5  # trials that fail one after the other, after which something must be wrong here
 
 
-class Bench(Protocol):
+class TrialBench(Protocol):
     """Where trials are run."""
 
     def __call__(self, trial: Trial, folder: TrialFolder) -> Outcome:
@@ -78,13 +78,13 @@ def search_version(scenarios: Sequence[str]) -> str:
     return harness_version(*scenarios, beside=Path(__file__).parent)
 
 
-def begun(folder: ExplorationFolder) -> Asked:
+def read_request(folder: ExplorationFolder) -> SearchRequest:
     """The request of the search that was begun in a folder.
 
     Raises:
         UsageError: none was, or by another version of Onceproof, which may see other things.
     """
-    asked = Asked.known(folder.asked_file)
+    asked = SearchRequest.read_known(folder.asked_file)
     if asked is None:
         raise UsageError(f"{folder.path} is no search to continue; name one of {folder.path.parent}, or `last`.")
     if asked.harness != (here := search_version(asked.scenarios)):
@@ -96,7 +96,7 @@ def begun(folder: ExplorationFolder) -> Asked:
 
 
 @contextmanager
-def held(folder: ExplorationFolder) -> Iterator[None]:
+def hold(folder: ExplorationFolder) -> Iterator[None]:
     """Keep others from continuing a search for the time of a `with` block; the kernel ends that with the process.
 
     Raises:
@@ -122,7 +122,7 @@ def last_of(root: Path) -> ExplorationFolder:
     return ExplorationFolder(begun[-1])
 
 
-def grammar_of(installation: Installation, asked: Asked, *, named: bool) -> tuple[Grammar, Mapping[str, str]]:
+def grammar_of(installation: Installation, asked: SearchRequest, *, named: bool) -> tuple[Grammar, Mapping[str, str]]:
     """The scenarios that can be drawn, and those that cannot here, with the reason.
 
     Args:
@@ -169,9 +169,9 @@ class Explorer:
     def __init__(
         self,
         folder: ExplorationFolder,
-        asked: Asked,
+        asked: SearchRequest,
         grammar: Grammar,
-        bench: Bench,
+        bench: TrialBench,
         report: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
         releases: Collection[Release] = (),
@@ -186,7 +186,7 @@ class Explorer:
         self._streams, self._broker = Release.parse(asked.streams), Release.parse(asked.broker)
         self._draws = Draws(grammar, asked.seed, uniform=asked.uniform)
         self._reached: set[str] = set()  # marks and pairs, each with its scenario: each has another application
-        self._log = Log(folder.log_file)
+        self._log = SearchLog(folder.log_file)
         self._settled: set[int] = set()
         self._smallest: dict[int, Schedule] = {}
         self._bisected: dict[int, Bisected] = {}
@@ -231,7 +231,7 @@ class Explorer:
     def _learn(self, line: Tried) -> int:
         """Take in a trial of the search; returns how much it reached that none before had."""
         self._draws.add(line.schedule)
-        new = {f"{line.schedule.scenario}: {item}" for item in reached(line.marks)} - self._reached
+        new = {f"{line.schedule.scenario}: {item}" for item in name_reached(line.marks)} - self._reached
         self._reached |= new
         return len(new)
 
@@ -256,7 +256,7 @@ class Explorer:
         trial = self._asked.trial(number, schedule, on)
         self._folder.run.archive_attempt(trial)
         folder = self._folder.run.trial(trial)
-        seen = self._seen(trial, folder)
+        seen = self._see(trial, folder)
         ended = self._now()
         tried = Tried(
             number=number,
@@ -269,7 +269,7 @@ class Explorer:
             command=trial.command,
             **seen,
         )
-        tried = self._kept(self._attributed(tried), folder)
+        tried = self._keep(self._attribute(tried), folder)
         if purpose is Purpose.SEARCH:
             tried = replace(tried, gained=self._learn(tried))
         self._log.add(tried)
@@ -280,7 +280,7 @@ class Explorer:
         self._check_harness()
         return tried
 
-    def _seen(self, trial: Trial, folder: TrialFolder) -> dict[str, Any]:
+    def _see(self, trial: Trial, folder: TrialFolder) -> dict[str, Any]:
         """The anomalies and the coverage of a trial."""
         try:
             outcome = self._bench(trial, folder)
@@ -298,10 +298,10 @@ class Explorer:
         }
         if not is_red(cell, reading.anomalies, registry()):
             return seen
-        issues = tuple(issue.key for issue in concerned_in(trial, reading.explained))
+        issues = tuple(issue.key for issue in find_concerned_in(trial, reading.explained))
         return {**seen, "anomalies": reading.anomalies, "unexplained": reading.unexplained, "issues": issues}
 
-    def _attributed(self, tried: Tried) -> Tried:
+    def _attribute(self, tried: Tried) -> Tried:
         """With the finding that a red of the search belongs to, a new one if it looks like none.
 
         An anomaly alone has many causes: what lacks a setting with which a finding is known to show is another one.
@@ -313,14 +313,14 @@ class Explorer:
         same = (number for number in like if story.is_within(self._best(number), tried.schedule))
         return replace(tried, finding=next(same, len(self._numbers()) + 1))
 
-    def _kept(self, tried: Tried, folder: TrialFolder) -> Tried:
+    def _keep(self, tried: Tried, folder: TrialFolder) -> Tried:
         """Keep what a trial left if it is evidence, or says why it failed; of the others there would be thousands."""
-        if not (tried.is_new or tried.error or (tried.anomalies and tried.issues not in self._known())):
+        if not (tried.is_new or tried.error or (tried.anomalies and tried.issues not in self._list_known())):
             shutil.rmtree(folder.path, ignore_errors=True)
             return tried
         return replace(tried, folder=str(folder.path.relative_to(self._folder.path)))
 
-    def _known(self) -> set[tuple[str, ...]]:
+    def _list_known(self) -> set[tuple[str, ...]]:
         return {line.issues for line in self._lines if line.anomalies and not line.is_new}
 
     def _check_harness(self) -> None:
@@ -367,7 +367,7 @@ class Explorer:
         }
         bisection = Bisection(
             lines_of(releases),
-            lambda release: probed(next(trials[release]), first),
+            lambda release: probe(next(trials[release]), first),
             RISK,
             BISECTED,
             reds={self._streams: 1},
@@ -414,7 +414,7 @@ class Explorer:
         """The finding as its lines have it; during a search, what was written of it until it is its turn."""
         if number not in self._smallest:
             written = next(self._folder.findings.glob(f"{number}-*/finding.json"), None)
-            if written and (known := Finding.known(written)):
+            if written and (known := Finding.read_known(written)):
                 return known
         first, smallest = self._first(number), self._smallest.get(number, self._first(number).schedule)
         repeated = of_finding(self._lines, number, Purpose.REPEAT)
@@ -473,16 +473,16 @@ class SharedBrokers:
         """Run one."""
         if needs_own_cluster(trial):
             return run_alone(trial, folder, own_cluster(self._installation, trial, folder))
-        return run_alone(trial, folder, self._lent(trial))
+        return run_alone(trial, folder, self._lend(trial))
 
     @contextmanager
-    def _lent(self, trial: Trial) -> Iterator[Cluster]:
+    def _lend(self, trial: Trial) -> Iterator[Cluster]:
         """Brokers that serve, without the trial's topics afterwards."""
         cluster = self._serving()
         try:
             yield cluster
         finally:
-            topics = Topics(cluster, trial.application_id)
+            topics = ApplicationTopics(cluster, trial.application_id)
             try:
                 topics.delete()
             except (HarnessError, KafkaException):  # what the trial says stands; the next one gets other brokers

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from onceproof.campaigns.search.schedules import Settings, Story
+from onceproof.campaigns.search.schedules import DrawableParameters, Settings
 from onceproof.campaigns.shrinking.reductions import NUMBERS
 from onceproof.faults import FAULTS, NONE, rolling_bounce
 from onceproof.model.cell import Cell, Trial
@@ -14,9 +14,7 @@ from onceproof.scenarios.base import JAVA, Scenario
 
 FAULT, NODES = "fault", "nodes"
 LEFT_OUT = {NODES, JAVA}  # what a fault needs, and what is no matter of Kafka
-OWNERS = {
-    name: fault.name for fault in FAULTS.values() for name in fault.parameters.described()
-}  # whose a parameter is
+OWNERS = {name: fault.name for fault in FAULTS.values() for name in fault.parameters.describe()}  # whose a parameter is
 SIZES = (*NUMBERS, "committed", "burst")
 
 
@@ -27,7 +25,7 @@ def quick() -> tuple[str, ...]:
 
 def story(
     name: str, streams: Release, broker: Release, never: Collection[str] = (), settings: Sequence[str] = ()
-) -> Story:
+) -> DrawableParameters:
     """The parameters that can be drawn of a scenario.
 
     Args:
@@ -44,7 +42,7 @@ def story(
     searched = scenario(name)
     fixed = searched.parse(settings)
     plain = next(iter(searched.variants.values()))
-    if reason := refusal(searched, streams, broker, plain.name, tidied(fixed, plain.parameters)):
+    if reason := refusal(searched, streams, broker, plain.name, tidy(fixed, plain.parameters)):
         raise UsageError(f"{name} cannot be searched on {streams}: {reason}")
     without = {rolling_bounce.NAME, *never}  # which takes a second release
     parameters = {name: parameter for name, parameter in searched.settable.items() if name not in LEFT_OUT}
@@ -61,7 +59,9 @@ def story(
         for name in SIZES
         if name in parameters and name not in fixed and isinstance(parameters[name].default, int)
     }
-    return Story(name, domains, variants, partial(tidied, fixed), partial(refusal, searched, streams, broker), sizes)
+    return DrawableParameters(
+        name, domains, variants, partial(tidy, fixed), partial(refusal, searched, streams, broker), sizes
+    )
 
 
 def _domain(searched: Scenario, name: str, without: Collection[str]) -> tuple[object, ...]:
@@ -71,7 +71,7 @@ def _domain(searched: Scenario, name: str, without: Collection[str]) -> tuple[ob
     return tuple(value for value in values if name != FAULT or value not in without)
 
 
-def tidied(fixed: Settings, settings: Settings) -> Settings:
+def tidy(fixed: Settings, settings: Settings) -> Settings:
     """With what is fixed, as many brokers as the fault needs, and without parameters of other faults."""
     whole = {**settings, **fixed}
     fault_name = whole.get(FAULT, NONE)

@@ -18,9 +18,9 @@ from onceproof.campaigns.bisection.boundaries import COLUMNS, Bisected, Probe, r
 from onceproof.campaigns.search.schedules import Schedule, Signature
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.coverage import Span
-from onceproof.model.decoding import decoded
+from onceproof.model.decoding import decode
 from onceproof.model.errors import ExitCode, HarnessError
-from onceproof.model.json_file import JsonFile, encoded, read_json, unwritable, write_json
+from onceproof.model.json_file import JsonFile, encode, read_json, unwritable, write_json
 from onceproof.model.promise import ANOMALIES, PROMISES
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
@@ -38,7 +38,7 @@ class Purpose(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(JsonFile):
+class SearchRequest(JsonFile):
     """`exploration.json`: what is searched, from which all schedules follow."""
 
     run: str
@@ -139,13 +139,13 @@ def read_lines(path: Path) -> list[Tried]:
             tried = json.loads(line)
             if isinstance(tried, dict):
                 tried.pop("parent", None)  # versions that varied schedules wrote it
-            lines.append(decoded(Tried, tried))
+            lines.append(decode(Tried, tried))
         except ValueError as error:
             raise HarnessError(f"{path} is damaged in line {number}: {error}.") from error
     return lines
 
 
-class Log:
+class SearchLog:
     """The lines of a search, in memory and in their file."""
 
     def __init__(self, path: Path) -> None:
@@ -171,13 +171,13 @@ class Log:
         self.lines.append(tried)
         try:
             with self._path.open("a") as file:
-                file.write(json.dumps(encoded(tried)) + "\n")
+                file.write(json.dumps(encode(tried)) + "\n")
         except OSError as error:
             raise unwritable(error, self._path) from error
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class KnownTrial:
     """A known issue that the search came upon."""
 
     issues: tuple[str, ...]
@@ -323,7 +323,7 @@ class ExplorationFolder:
         """The seconds of searching before each night; none if no night asked for it."""
         return dict(read_json(self.nights_file)) if self.nights_file.exists() else {}
 
-    def spent_before(self, night: str) -> float:
+    def sum_spent_before(self, night: str) -> float:
         """Seconds of searching before a night; all of them if it has not begun."""
         return self.nights.get(night, self.spent)
 
@@ -362,7 +362,7 @@ class Exploration:
     exercised: int
     errors: int  # trials that say nothing
     coverage: int  # marks and pairs that were reached, of each scenario
-    known: tuple[Known, ...]
+    known: tuple[KnownTrial, ...]
     findings: tuple[Finding, ...]
     folder: str
 
@@ -370,7 +370,7 @@ class Exploration:
     def of(
         cls,
         folder: ExplorationFolder,
-        asked: Asked,
+        asked: SearchRequest,
         lines: Sequence[Tried],
         findings: Iterable[Finding],
         seconds: float | None = None,
@@ -394,7 +394,7 @@ class Exploration:
             exercised=sum(line.exercised for line in lines),
             errors=sum(line.error is not None for line in lines),
             coverage=sum(line.gained for line in searched),
-            known=tuple(known_of(searched)),
+            known=tuple(collect_known(searched)),
             findings=tuple(findings),
             folder=str(folder.path),
         )
@@ -407,13 +407,13 @@ class Exploration:
         return ExitCode.OK if self.exercised else ExitCode.INCONCLUSIVE
 
 
-def known_of(lines: Iterable[Tried]) -> Iterator[Known]:
+def collect_known(lines: Iterable[Tried]) -> Iterator[KnownTrial]:
     """The known issues that a search came upon, in this order."""
     reds = [line for line in lines if line.anomalies and not line.is_new]
     trials = Counter(line.issues for line in reds)
     for issues, count in trials.items():
         first = next(line for line in reds if line.issues == issues)
-        yield Known(issues=issues, trials=count, anomalies=first.anomalies, after=first.at, command=first.command)
+        yield KnownTrial(issues=issues, trials=count, anomalies=first.anomalies, after=first.at, command=first.command)
 
 
 def of_finding(lines: Iterable[Tried], number: int, purpose: Purpose, like: Schedule | None = None) -> list[Tried]:
@@ -425,7 +425,7 @@ def of_finding(lines: Iterable[Tried], number: int, purpose: Purpose, like: Sche
     ]
 
 
-def probed(line: Tried, first: Tried) -> Probe:
+def probe(line: Tried, first: Tried) -> Probe:
     """The bearing of a trial on some release on a finding: one that shows anything else is neither good nor bad."""
     why = line.said if line.error or line.anomalies else line.reason
     return Probe(first.looks_like(line), line.exercised and not line.anomalies, why)

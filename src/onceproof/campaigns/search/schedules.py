@@ -52,7 +52,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Story:
+class DrawableParameters:
     """The parameters that can be drawn of a scenario.
 
     Attributes:
@@ -109,7 +109,7 @@ class Story:
 class Grammar:
     """Draws schedules of some scenarios, and makes them simpler."""
 
-    stories: Mapping[str, Story]
+    stories: Mapping[str, DrawableParameters]
 
     def draw(self, scenario: str, rng: random.Random) -> Schedule:
         """One of a scenario, afresh; as it is by default if no other can be run."""

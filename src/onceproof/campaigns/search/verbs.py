@@ -7,11 +7,11 @@ from pathlib import Path
 
 from onceproof.campaigns.requests import ExploreRequest
 from onceproof.campaigns.search.grammar import quick
-from onceproof.campaigns.search.log import Asked, Exploration, ExplorationFolder, Finding
+from onceproof.campaigns.search.log import Exploration, ExplorationFolder, Finding, SearchRequest
 from onceproof.model.errors import UsageError
 from onceproof.model.plants import plant
 from onceproof.model.release import Release
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -20,7 +20,7 @@ from onceproof.settings import get_settings
 SLICE = 15 * 60.0  # seconds of searching after which others that wait for the machine have their turn
 
 
-def asked_for(request: ExploreRequest, streams: str, run: str, seed: int) -> Asked:
+def ask_for(request: ExploreRequest, streams: str, run: str, seed: int) -> SearchRequest:
     """The part of a request that is for one of its releases; `seed` is taken if it has none.
 
     Raises:
@@ -45,7 +45,7 @@ def asked_for(request: ExploreRequest, streams: str, run: str, seed: int) -> Ask
     if planted is not None:
         check_plantable(installation, planted, release)
     scenarios = tuple(dict.fromkeys(request.scenario)) or quick()
-    return Asked(
+    return SearchRequest(
         run=run,
         streams=streams,
         broker=broker,
@@ -61,7 +61,7 @@ def asked_for(request: ExploreRequest, streams: str, run: str, seed: int) -> Ask
 
 def search_of(
     root: Path, night: str, request: ExploreRequest, streams: str, run: str, seed: int
-) -> tuple[ExplorationFolder, Asked]:
+) -> tuple[ExplorationFolder, SearchRequest]:
     """Where a night searches, and what.
 
     It continues the last search that a night before asked for in the same words, of this version of Onceproof; if
@@ -70,15 +70,15 @@ def search_of(
     Raises:
         UsageError, HarnessError: as `asked_for` and `begun` do.
     """
-    from onceproof.campaigns.search.explorer import begun
+    from onceproof.campaigns.search.explorer import read_request
 
     searches = [ExplorationFolder(file.parent) for file in sorted(root.glob("*/nights.json"), reverse=True)]
     for folder in searches:
         if night in folder.nights and folder.asked_file.exists():
-            return folder, begun(folder)
-    asked = asked_for(request, streams, run, seed)
+            return folder, read_request(folder)
+    asked = ask_for(request, streams, run, seed)
     for folder in () if request.anew else searches:
-        before = Asked.known(folder.asked_file)
+        before = SearchRequest.read_known(folder.asked_file)
         if before and asked == replace(before, run=run, seed=before.seed if request.seed is not None else asked.seed):
             return folder, before
     return ExplorationFolder(root / run), asked
@@ -86,7 +86,7 @@ def search_of(
 
 def explore(
     folder: ExplorationFolder,
-    asked: Asked,
+    asked: SearchRequest,
     seconds: float,
     report: Callable[[str], None] = print,
     *,
@@ -98,8 +98,8 @@ def explore(
         UsageError: nothing can be searched here, or another process is searching it.
         HarnessError: nothing can be run here, or the disk is full.
     """
-    from onceproof.campaigns.search.explorer import Explorer, SharedBrokers, grammar_of, held
-    from onceproof.lab.releases import published_releases
+    from onceproof.campaigns.search.explorer import Explorer, SharedBrokers, grammar_of, hold
+    from onceproof.lab.releases import list_published
 
     if asked.bisect and asked.plant:
         raise UsageError(
@@ -107,9 +107,9 @@ def explore(
         )
     installation = get_settings().installation
     grammar, left_out = grammar_of(installation, asked, named=named)
-    releases = published_releases(installation) if asked.bisect else ()
+    releases = list_published(installation) if asked.bisect else ()
     bench = SharedBrokers(installation, Release.parse(asked.broker), folder.path)
-    with ended_by_sigterm(), held(folder):
+    with end_by_sigterm(), hold(folder):
         asked.write(folder.asked_file)
         try:
             return Explorer(folder, asked, grammar, bench, report, releases=releases).explore(seconds, left_out)

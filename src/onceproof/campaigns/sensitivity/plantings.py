@@ -35,7 +35,7 @@ class Planting:
         """Parameters of the scenario, in addition to the variant's."""
         return self.claim.parameters if self.claim else {}
 
-    def shown_by(self, anomalies: Iterable[str], unexplained: Mapping[str, int]) -> bool:
+    def is_shown_by(self, anomalies: Iterable[str], unexplained: Mapping[str, int]) -> bool:
         """Whether some of the anomalies show it: those of the promises that it must break, or any if it cannot show.
 
         A red that an incidental known issue explains to its last witness does not count: `unexplained` are the
@@ -45,7 +45,7 @@ class Planting:
         return bool(self.claim.breaches(counted) if self.claim else counted)
 
 
-def planned(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) -> list[tuple[Planting, Trial]]:
+def plan_trials(run_id: str, plantings: Sequence[Planting], trials: int, seed: int) -> list[tuple[Planting, Trial]]:
     """The same number of trials of each planting; `seed` is that of its first, each further one takes the next."""
     return [
         (planting, Trial(run_id, planting.cell, number, seed + turn, planting.parameters, planting.plant.name))
@@ -94,7 +94,7 @@ def try_planned(
     try:
         for planting, trial in plan:
             if has_topics and _has_ended(planted, trial):
-                shown = _shown(planting, trial, planted.trial(trial))
+                shown = _describe_trial(planting, trial, planted.trial(trial))
             else:
                 planted.archive_attempt(trial)
                 shown = _try(planting, trial, planted.trial(trial), cluster)
@@ -121,10 +121,10 @@ def _try(planting: Planting, trial: Trial, folder: TrialFolder, cluster: Cluster
         error = run_trial(trial, folder, cluster=cluster).void
     except (HarnessError, UsageError) as failed:
         error = str(failed)
-    return _shown(planting, trial, folder, error)
+    return _describe_trial(planting, trial, folder, error)
 
 
-def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | None = None) -> PlantedTrial:
+def _describe_trial(planting: Planting, trial: Trial, folder: TrialFolder, error: str | None = None) -> PlantedTrial:
     """The result of a trial, by the files that it left."""
     outcome = Outcome.read(folder.outcome_file) if folder.outcome_file.is_file() else None
     found = Reading.read(folder.reader_file) if error is None else None
@@ -141,7 +141,7 @@ def _shown(planting: Planting, trial: Trial, folder: TrialFolder, error: str | N
         seed=trial.seed,
         fired=fired,
         exercised=fired > 0 and outcome is not None and outcome.exercised,
-        found=fired > 0 and found is not None and planting.shown_by(anomalies, found.unexplained),
+        found=fired > 0 and found is not None and planting.is_shown_by(anomalies, found.unexplained),
         anomalies=anomalies,
         seconds=outcome.seconds["total"] if outcome else None,
         error=error,

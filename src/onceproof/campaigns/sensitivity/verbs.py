@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from onceproof.campaigns.requests import SensitivityRequest
-from onceproof.model.cell import Cell, drawn_from
+from onceproof.model.cell import Cell, draw_seed
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import read_json, write_json
@@ -19,7 +19,7 @@ from onceproof.model.plants import Plant, plant, plants
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.sensitivity import PlantedTrial
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from onceproof.scenarios import scenario
 from onceproof.settings import get_settings
 
@@ -106,13 +106,13 @@ def _plantings(
     for name in planted.equivalent:
         if not scenarios or name in scenarios:
             cells = [Cell(name, variant, release, broker) for variant in scenario(name).variants]
-            quiet = next((cell for cell in cells if not registry().affecting(cell) and not _refused(cell)), None)
+            quiet = next((cell for cell in cells if not registry().affecting(cell) and not _is_refused(cell)), None)
             if quiet is not None:
                 plantings.append(Planting(planted, quiet, None))
     return plantings, masked
 
 
-def _refused(cell: Cell) -> bool:
+def _is_refused(cell: Cell) -> bool:
     return scenario(cell.scenario).refuse(cell) is not None
 
 
@@ -155,17 +155,17 @@ def _try_and_store(
     Each trial is stored as soon as it has ended, at first marked as not yet read by Spark. What the run tried before it
     was cut short is not tried again.
     """
-    from onceproof.campaigns.sensitivity.plantings import planned, try_planned
+    from onceproof.campaigns.sensitivity.plantings import plan_trials, try_planned
     from onceproof.harness import harness_version
-    from onceproof.results.sensitivity import planted_trials, store_planted
+    from onceproof.results.sensitivity import read_planted_trials, store_planted
 
     settings = get_settings()
     url = settings.database_url
-    plan = planned(run.run_id, plantings, trials, seed)
-    with ended_by_sigterm(), _lock(run):
+    plan = plan_trials(run.run_id, plantings, trials, seed)
+    with end_by_sigterm(), _lock(run):
         mine = [
             result
-            for result in planted_trials(url)
+            for result in read_planted_trials(url)
             if result.run == run.run_id and result.harness == harness_version(result.cell.scenario)
         ]
         judged = {result.trial: result for result in mine if not result.error}
@@ -178,7 +178,7 @@ def _try_and_store(
                 left,
                 broker,
                 report,
-                lambda result: store_planted([unread(result)], url),
+                lambda result: store_planted([store_unread(result)], url),
                 read,
             )
             both = read_by_both(run.planted, list(zip((planting for planting, _ in left), tried, strict=True)))
@@ -196,21 +196,21 @@ def _lock(run: RunFolder) -> FileLock:
     return FileLock(get_settings().artifacts / "locks" / run.run_id, blocking=False)
 
 
-def unfinished(asked: Sense, seed: int | None) -> tuple[RunFolder, Sense] | None:
+def find_unfinished(asked: Sense, seed: int | None) -> tuple[RunFolder, Sense] | None:
     """The newest call that asked the same of this harness and was cut short, with the seed that it had.
 
     Args:
         asked: what is asked for.
         seed: that it must have had; None for any.
     """
-    from onceproof.campaigns.sensitivity.plantings import planned, version_of
+    from onceproof.campaigns.sensitivity.plantings import plan_trials, version_of
 
     for file in sorted(get_settings().runs.glob("*/planted/run.json"), reverse=True):
         run, begun = RunFolder(file.parents[1]), read_json(file)
         if run.sensitivity_file.exists() or run.run_file.exists():
             continue
         first = begun["trials"][0]["seed"]
-        plan = planned(run.run_id, asked.plantings, asked.trials, first)
+        plan = plan_trials(run.run_id, asked.plantings, asked.trials, first)
         is_same = [trial.to_dict() for _, trial in plan] == begun["trials"] and begun["harness"] == version_of(plan)
         if seed in (None, first) and is_same and _is_free(run):
             return run, replace(asked, seed=first)
@@ -225,7 +225,7 @@ def _is_free(run: RunFolder) -> bool:
         return False
 
 
-def unread(trial: PlantedTrial) -> PlantedTrial:
+def store_unread(trial: PlantedTrial) -> PlantedTrial:
     """A trial as it is stored until Spark, too, has read it: it does not count yet."""
     if trial.error:
         return trial
@@ -234,11 +234,11 @@ def unread(trial: PlantedTrial) -> PlantedTrial:
 
 
 def _read_by_spark(planted: RunFolder, report: Callable[[str], None], cluster: "EmbeddedCluster") -> None:
-    from onceproof.spark import collect_and_check, compiled_for
+    from onceproof.spark import choose_compiler, collect_and_check
 
     report("Spark reads the same topics")
     write_json(planted.cluster_file(str(cluster.release)), cluster.to_dict())
-    collect_and_check(planted, env=compiled_for(sum(1 for _ in planted.trials())))
+    collect_and_check(planted, env=choose_compiler(sum(1 for _ in planted.trials())))
 
 
 def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTrial]]) -> list[PlantedTrial]:
@@ -263,7 +263,7 @@ def read_by_both(planted: RunFolder, tried: Sequence[tuple["Planting", PlantedTr
             return replace(trial, found=False, exercised=False, error=error)
         seen = {INDEPENDENT: reader.anomalies, SPARK: counts.anomalies}
         odd = reader.unexplained  # of Spark's witnesses, too: they are the same
-        found_by = [name for name, anomalies in seen.items() if trial.fired and planting.shown_by(anomalies, odd)]
+        found_by = [name for name, anomalies in seen.items() if trial.fired and planting.is_shown_by(anomalies, odd)]
         return replace(trial, found=len(found_by) == len(seen), found_by=tuple(found_by))
 
     return [both(planting, trial) for planting, trial in tried]
@@ -292,7 +292,7 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
     places = {(cell.scenario, cell.streams, cell.broker) for cell in ours if not registry().affecting(cell)}
     for name, streams, broker in sorted(places):
         waiting = []
-        for planting in _claimed(name, streams, broker):
+        for planting in _list_claimed(name, streams, broker):
             tried = [
                 before
                 for before in plants_in(planting.cell, harness_version(name), here, known)
@@ -309,7 +309,7 @@ def due(cells: Sequence[Cell], most: int, risk: float, run_id: str) -> list["Pla
     return found
 
 
-def _claimed(name: str, streams: Release, broker: Release) -> Iterator["Planting"]:
+def _list_claimed(name: str, streams: Release, broker: Release) -> Iterator["Planting"]:
     """The plants that a scenario must find on a release, with the parameters that cells have."""
     from onceproof.campaigns.sensitivity.plantings import Planting
 
@@ -335,7 +335,7 @@ def sense_due(run: RunFolder, report: Callable[[str], None] = print) -> None:
     if not by_broker:
         report("No plant is due: enough is known of each, or the matrix tries none.")
     for broker, plantings in by_broker.items():
-        _try_and_store(run, plantings, broker, 1, drawn_from(run.run_id), report)
+        _try_and_store(run, plantings, broker, 1, draw_seed(run.run_id), report)
 
 
 def row(planting: "Planting", trials: Sequence[PlantedTrial]) -> dict[str, Any]:

@@ -42,14 +42,14 @@ def smaller(candidate: Candidate) -> Iterator[Candidate]:
     size = max(1, len(program) // 2)
     while size:
         for at in range(len(program) - size + 1):
-            shorter = _renumbered((*program[:at], *program[at + size :]))
+            shorter = _renumber((*program[:at], *program[at + size :]))
             if shorter and shorter not in seen:
                 seen.add(shorter)
                 yield replace(candidate, program=shorter)
         size //= 2
     for dropped in sorted(set(program), reverse=True):  # what one instance did, another may do
         for kept in sorted(set(program) - {dropped}):
-            merged = _renumbered(tuple(kept if number == dropped else number for number in program))
+            merged = _renumber(tuple(kept if number == dropped else number for number in program))
             if merged not in seen:
                 seen.add(merged)
                 yield replace(candidate, program=merged)
@@ -60,7 +60,7 @@ def smaller(candidate: Candidate) -> Iterator[Candidate]:
                 yield replace(candidate, numbers=tuple({**dict(candidate.numbers), name: less}.items()))
 
 
-def _renumbered(program: tuple[int, ...]) -> tuple[int, ...]:
+def _renumber(program: tuple[int, ...]) -> tuple[int, ...]:
     """The same with instances numbered in the order in which they come."""
     numbers = {number: place for place, number in enumerate(dict.fromkeys(program), 1)}
     return tuple(numbers[number] for number in program)

@@ -9,7 +9,7 @@ from typing import Any
 from onceproof.campaigns.shrinking.reductions import Candidate, shrink, smaller
 from onceproof.installation import Installation
 from onceproof.lab.cluster import EmbeddedCluster
-from onceproof.lab.topics import Topics
+from onceproof.lab.topics import ApplicationTopics
 from onceproof.lab.trial import run_trial
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError
@@ -56,7 +56,7 @@ def shrink_program(
     number = tried = 0
     wanted: tuple[str, ...] = ()
 
-    def shown(candidate: Candidate) -> tuple[str, ...]:
+    def show(candidate: Candidate) -> tuple[str, ...]:
         """The anomalies that turn a trial red, of those that the first one was red for."""
         nonlocal number, wanted
         number += 1
@@ -69,7 +69,7 @@ def shrink_program(
             report(f"not counted: {error}")
             return ()
         finally:
-            topics = Topics(cluster, trial.application_id)
+            topics = ApplicationTopics(cluster, trial.application_id)
             topics.delete()
             topics.close()
         found = Reading.read(folder.reader_file)
@@ -85,7 +85,7 @@ def shrink_program(
         nonlocal tried
         tried += 1
         report(f"candidate {tried}: {candidate}")
-        return all(shown(candidate) for _ in range(trials))
+        return all(show(candidate) for _ in range(trials))
 
     try:
         start = Candidate.of(multirunner.program_of(first), multirunner.values(first).by_name)
@@ -93,7 +93,7 @@ def shrink_program(
             return _result(first, start, [()] * trials, tried, begin)
         smallest = shrink(start, is_red, lambda: time.monotonic() - begin < budget, smaller)
         report(f"smallest: {smallest}, its rate")
-        return _result(first, smallest, [shown(smallest) for _ in range(RATED)], tried, begin)
+        return _result(first, smallest, [show(smallest) for _ in range(RATED)], tried, begin)
     finally:
         cluster.stop()
 

@@ -40,7 +40,7 @@ def whole(proofs: list[Proof]) -> Proof:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedVariant:
     """The results of the trials of one variant before and after."""
 
     scenario: str
@@ -66,19 +66,19 @@ class FixAnswer(JsonFile):
     build: str
     broker: str
     proof: Proof
-    scenarios: tuple[Compared, ...]
+    scenarios: tuple[ComparedVariant, ...]
     risk: float
     seed: int
     command: str
     folder: str
 
 
-def compare(before: Cell, after: Cell, probe: Callable[[Cell], Probe], risk: float, budget: int) -> Compared:
+def compare(before: Cell, after: Cell, probe: Callable[[Cell], Probe], risk: float, budget: int) -> ComparedVariant:
     """Try a variant on both builds, `budget` times in all at most."""
     search = _Search(probe, budget)
     of = (before.scenario, before.variant)
     if not search.shows(before):
-        return Compared(*of, Proof.UNKNOWN, f"{before.streams} did not show it: {search.reason}")
+        return ComparedVariant(*of, Proof.UNKNOWN, f"{before.streams} did not show it: {search.reason}")
     planned = control_trials(risk, 1)
     rate = search.tally(before, planned)
     interval = wilson_interval(rate.red, rate.counted) if rate.counted else None
@@ -86,7 +86,7 @@ def compare(before: Cell, after: Cell, probe: Callable[[Cell], Probe], risk: flo
     is_within = needed is not None and needed <= search.left
     # If no number of greens would prove anything, one trial may still show that nothing is fixed.
     seen = search.tally(after, needed if is_within and needed else 1, until_red=True)
-    compared = Compared(*of, Proof.UNKNOWN, search.reason, rate, interval, seen, needed)
+    compared = ComparedVariant(*of, Proof.UNKNOWN, search.reason, rate, interval, seen, needed)
     if seen.red:
         return replace(compared, proof=Proof.NOT_FIXED, reason=f"{after.streams} shows it, too.")
     if seen.counted and rate.counted:

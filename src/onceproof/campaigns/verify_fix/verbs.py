@@ -16,7 +16,7 @@ from onceproof.settings import get_settings
 
 
 @dataclass(frozen=True)
-class Question:
+class FixQuestion:
     """Which cells are compared, for which issue; everything can be run."""
 
     issue: KnownIssue
@@ -84,7 +84,7 @@ def last_bad(issue: KnownIssue) -> str:
     return str(last)
 
 
-def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, seed: int) -> Question:
+def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, seed: int) -> FixQuestion:
     """The question, once everything in it exists and can be run here; `before` and `build` are names of releases or
     builds.
 
@@ -95,7 +95,7 @@ def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, se
     from onceproof.lab.java import require_java
 
     old, new, brokers = map(Release.parse, (before, build, broker))
-    question = Question(issue, old, new, brokers, trials, seed)
+    question = FixQuestion(issue, old, new, brokers, trials, seed)
     installation = get_settings().installation
     require_java(installation.java, question.broker.oldest_java, f"a broker of Kafka {broker}")
     check_published(installation, {question.before, question.build, question.broker})
@@ -105,7 +105,7 @@ def ask(issue: KnownIssue, before: str, build: str, broker: str, trials: int, se
     return question
 
 
-def verify(run: RunFolder, question: Question, report: Callable[[str], None] = print) -> FixAnswer:
+def verify(run: RunFolder, question: FixQuestion, report: Callable[[str], None] = print) -> FixAnswer:
     """Run the trials that the answer needs; `fix.json` in the run folder is what is returned.
 
     Raises:

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.page.archiving import make_archive, parts_of
 from onceproof.page.cell import timeline_json
-from onceproof.page.rendering import Links, render
+from onceproof.page.rendering import PageLinks, render
 from onceproof.settings import Settings
 
 READ = ["GET", "HEAD"]
@@ -45,13 +45,13 @@ class Tab(APIRouter):
         self.page(path)(timeline)
 
 
-def links_of(request: Request) -> Links:
+def links_of(request: Request) -> PageLinks:
     """The links of the page that was asked for."""
     root = request.scope.get("root_path", "")
-    return Links.of(request.url.path.removeprefix(root))
+    return PageLinks.of(request.url.path.removeprefix(root))
 
 
-def shown(request: Request, template: str, status: int = 200, /, **values: Any) -> Response:
+def show_page(request: Request, template: str, status: int = 200, /, **values: Any) -> Response:
     """A page."""
     return HTMLResponse(render(template, links_of(request), **values), status)
 

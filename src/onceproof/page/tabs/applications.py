@@ -6,7 +6,7 @@ from fastapi.responses import Response
 
 from onceproof.model.run_folder import TrialFolder
 from onceproof.page.applications import application_release, application_trial, application_view, applications_view
-from onceproof.page.tabs.answers import Home, Tab, archive, shown
+from onceproof.page.tabs.answers import Home, Tab, archive, show_page
 
 tab = Tab(prefix="/applications")
 
@@ -15,13 +15,13 @@ tab = Tab(prefix="/applications")
 def applications(request: Request, home: Home) -> Response:
     """User applications."""
     runs, damaged = applications_view(home.runs)
-    return shown(request, "applications.html", runs=runs, damaged=damaged)
+    return show_page(request, "applications.html", runs=runs, damaged=damaged)
 
 
 @tab.page("/{run}")
 def application(request: Request, home: Home, run: str) -> Response:
     """The result of an application."""
-    return shown(request, "application.html", view=application_view(home.runs, run))
+    return show_page(request, "application.html", view=application_view(home.runs, run))
 
 
 @tab.page("/{run}/releases/{cell}/evidence.zip")
@@ -35,7 +35,7 @@ async def evidence(request: Request, home: Home, run: str, cell: str) -> Respons
 def trial(request: Request, home: Home, run: str, trial: str) -> Response:
     """A trial of an application."""
     view, _ = application_trial(home.runs, run, trial)
-    return shown(request, "application_trial.html", run=run, trial=view)
+    return show_page(request, "application_trial.html", run=run, trial=view)
 
 
 def _trial_folder(home: Home, run: str, trial: str) -> TrialFolder:

@@ -20,15 +20,15 @@ from onceproof.page.runs import (
     check_plan,
     find_folder,
     find_trial,
+    find_unfinished,
     find_verdict,
     is_within,
     run_of_dag_run,
     trials_of,
-    unfinished,
     verdicts_in,
 )
-from onceproof.page.tabs.answers import Home, Tab, archive, shown
-from onceproof.results.matrix_query import Known, known_at, known_with, runs_stored, verdicts_of
+from onceproof.page.tabs.answers import Home, Tab, archive, show_page
+from onceproof.results.matrix_query import KnownVerdicts, read_known_at, read_known_with, runs_stored, verdicts_of
 from onceproof.settings import Settings
 
 RECENT, OVER_TIME = 30, 60  # runs in the list, verdicts of a cell
@@ -54,8 +54,8 @@ def matrix(
         run = run_of_dag_run(home.runs, dag_run)
     recent = runs_stored(home.database_url, RECENT)
     newest = recent[0].id if recent else None
-    later = unfinished(home.runs, newest, datetime.now(UTC))
-    known = _known(home, run or newest)
+    later = find_unfinished(home.runs, newest, datetime.now(UTC))
+    known = _find_known(home, run or newest)
     values = {
         "recent": [replace(row, created=minute(row.created), counts=worst_first(row.counts)) for row in recent],
         "going": [row for row in later if row.under_way],
@@ -65,17 +65,19 @@ def matrix(
     if known is None:
         if run and run not in {row.run for row in later}:
             raise NotThereError(f"There is no judged run {run!r}.")
-        return shown(request, "empty.html", run=run, **values)
+        return show_page(request, "empty.html", run=run, **values)
     filters = Filters(run, scenario, verdict, broker, only)
     has_docs = is_within(home.runs, RunFolder(home.runs / known.run).data_docs)
-    return shown(request, "matrix.html", matrix=matrix_of(known, filters), filters=filters, has_docs=has_docs, **values)
+    return show_page(
+        request, "matrix.html", matrix=matrix_of(known, filters), filters=filters, has_docs=has_docs, **values
+    )
 
 
-def _known(home: Settings, run: str | None) -> Known | None:
+def _find_known(home: Settings, run: str | None) -> KnownVerdicts | None:
     """The run, as it is stored or else as its folder has it."""
     if run is None:
         return None
-    known = known_at(home.database_url, run)
+    known = read_known_at(home.database_url, run)
     if known is None:
         try:
             folder = find_folder(home.runs, run)
@@ -84,11 +86,11 @@ def _known(home: Settings, run: str | None) -> Known | None:
         if folder.verdicts_file.exists():
             check_plan(folder)
             verdicts_in(folder)
-            return known_with(folder, home.database_url)
+            return read_known_with(folder, home.database_url)
     return known
 
 
-def _damage(home: Settings, known: Known | None) -> Iterator[str]:
+def _damage(home: Settings, known: KnownVerdicts | None) -> Iterator[str]:
     """Why the cells of a run cannot be opened, if they cannot."""
     if known is None:
         return
@@ -103,12 +105,12 @@ def _damage(home: Settings, known: Known | None) -> Iterator[str]:
 @tab.page("/runs/{run}/cells/{cell}")
 def cell(request: Request, home: Home, run: str, cell: str) -> Response:
     """A cell of a run."""
-    folder, verdict = _judged(home, run, cell)
+    folder, verdict = _find_judged(home, run, cell)
     view = cell_view(folder, verdict, verdicts_of(home.database_url, verdict.as_cell, OVER_TIME))
-    return shown(request, "cell.html", cell=view)
+    return show_page(request, "cell.html", cell=view)
 
 
-def _judged(home: Settings, run: str, cell: str) -> tuple[RunFolder, VerdictRow]:
+def _find_judged(home: Settings, run: str, cell: str) -> tuple[RunFolder, VerdictRow]:
     folder = find_folder(home.runs, run)
     verdict = find_verdict(folder, cell)
     if not trials_of(folder, cell):
@@ -119,18 +121,18 @@ def _judged(home: Settings, run: str, cell: str) -> tuple[RunFolder, VerdictRow]
 @tab.page("/runs/{run}/cells/{cell}/evidence.zip")
 async def evidence(request: Request, home: Home, run: str, cell: str) -> Response:
     """The archive of a cell."""
-    folder, _ = await run_sync(_judged, home, run, cell)
+    folder, _ = await run_sync(_find_judged, home, run, cell)
     return await archive(request, home, folder, cell)
 
 
 @tab.page("/runs/{run}/cells/{cell}/witnesses/{witness}")
 def records(request: Request, home: Home, run: str, cell: str, witness: str) -> Response:
     """The records around a witness."""
-    folder, verdict = _judged(home, run, cell)
+    folder, verdict = _find_judged(home, run, cell)
     view = records_view(folder, verdict, int(witness)) if witness.isdecimal() else None
     if view is None:
         raise NotThereError(f"{cell} of run {run} has no witness {witness!r}.")
-    return shown(request, "records.html", view=view)
+    return show_page(request, "records.html", view=view)
 
 
 @tab.page("/runs/{run}/trials/{trial}")
@@ -145,7 +147,7 @@ def trial(request: Request, home: Home, run: str, trial: str) -> Response:
     errors = verdict.errors if verdict else {}
     view = trial_view(folder, errors, found, docs.pages_by_trial(folder).get(found.title, ()))
     of_cell = {"key": found.cell.key, "title": found.cell.title, "is_judged": verdict is not None}
-    return shown(request, "trial.html", run=run, cell=of_cell, trial=view)
+    return show_page(request, "trial.html", run=run, cell=of_cell, trial=view)
 
 
 def _trial_folder(home: Home, run: str, trial: str) -> TrialFolder:

@@ -5,8 +5,8 @@ from fastapi.responses import Response
 
 from onceproof.model.run_folder import TrialFolder
 from onceproof.page import coverage
-from onceproof.page.exploring import explored_trial, find_search, finding_view, search_view, searches_view
-from onceproof.page.tabs.answers import JSON, Home, Tab, shown
+from onceproof.page.exploring import find_search, find_trial, finding_view, search_view, searches_view
+from onceproof.page.tabs.answers import JSON, Home, Tab, show_page
 
 tab = Tab(prefix="/explorations")
 
@@ -15,17 +15,17 @@ tab = Tab(prefix="/explorations")
 def searches(request: Request, home: Home) -> Response:
     """The page of all searches."""
     found, damaged = searches_view(home.explorations)
-    return shown(request, "searches.html", searches=found, damaged=damaged)
+    return show_page(request, "searches.html", searches=found, damaged=damaged)
 
 
 @tab.page("/{search}")
 def search(request: Request, home: Home, search: str, page: str = "1") -> Response:
     """A search, with a page of its trials."""
-    return shown(request, "search.html", search=search_view(find_search(home.explorations, search), page))
+    return show_page(request, "search.html", search=search_view(find_search(home.explorations, search), page))
 
 
 @tab.page("/{search}/coverage.json")
-def reached(home: Home, search: str, theme: str = "light") -> Response:
+def draw_coverage(home: Home, search: str, theme: str = "light") -> Response:
     """The coverage of a search over time, for Plotly to draw."""
     drawn = coverage.figure(find_search(home.explorations, search), dark=theme == "dark")
     return Response(drawn.to_json(), media_type=JSON)
@@ -34,18 +34,18 @@ def reached(home: Home, search: str, theme: str = "light") -> Response:
 @tab.page("/{search}/findings/{number}")
 def finding(request: Request, home: Home, search: str, number: str) -> Response:
     """A finding of a search."""
-    return shown(request, "finding.html", view=finding_view(find_search(home.explorations, search), number))
+    return show_page(request, "finding.html", view=finding_view(find_search(home.explorations, search), number))
 
 
 @tab.page("/{search}/trials/{number}")
 def trial(request: Request, home: Home, search: str, number: str) -> Response:
     """A trial of a search, of which the folder was kept."""
-    view, _ = explored_trial(find_search(home.explorations, search), number)
-    return shown(request, "explored_trial.html", run=search, trial=view)
+    view, _ = find_trial(find_search(home.explorations, search), number)
+    return show_page(request, "explored_trial.html", run=search, trial=view)
 
 
 def _trial_folder(home: Home, search: str, number: str) -> TrialFolder:
-    _, folder = explored_trial(find_search(home.explorations, search), number)
+    _, folder = find_trial(find_search(home.explorations, search), number)
     return folder
 
 

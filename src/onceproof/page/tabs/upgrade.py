@@ -3,7 +3,7 @@
 from fastapi import Request
 from fastapi.responses import Response
 
-from onceproof.page.tabs.answers import Home, Tab, shown
+from onceproof.page.tabs.answers import Home, Tab, show_page
 from onceproof.page.upgrade import upgrade_view
 
 tab = Tab()
@@ -13,4 +13,4 @@ tab = Tab()
 def upgrade(request: Request, home: Home, current: str = "", target: str = "") -> Response:
     """The knowledge about going from one release to another."""
     view = upgrade_view(home.database_url, current, target)
-    return shown(request, "upgrade.html", 200 if view["advice"] else 404, **view)
+    return show_page(request, "upgrade.html", 200 if view["advice"] else 404, **view)

@@ -148,7 +148,7 @@ def _with_records(bands: Sequence[Band], advances: Iterable[Advance]) -> list[Ba
     return [replace(band, records=count) for band, count in zip(bands, records, strict=True)]
 
 
-def chosen_rows(tasks: Sequence[Band], came_back: set[tuple[str, ...]], most: int = TASK_ROWS) -> list[Band]:
+def choose_rows(tasks: Sequence[Band], came_back: set[tuple[str, ...]], most: int = TASK_ROWS) -> list[Band]:
     """The bands of all tasks; if these have too many rows, of those that came back, else of those that moved.
 
     A task is shown with all its rows, as long as there is room.

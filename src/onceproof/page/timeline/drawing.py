@@ -15,7 +15,7 @@ from onceproof.model.promise import meaning
 from onceproof.model.timeline import Return
 from onceproof.page.timeline import bands
 from onceproof.page.timeline.bands import Band
-from onceproof.page.timeline.marks import grouped, staggered
+from onceproof.page.timeline.marks import group, stagger
 from onceproof.page.timeline.moments import WITNESSES
 from onceproof.page.timeline.story import Story
 
@@ -160,8 +160,8 @@ class Drawing:
                 self._shape("rect", band.begin, band.end, yref="paper", y0=0, y1=1, **look)
 
     def _draw_marks(self) -> None:
-        shown = grouped(self._story.marks, (self._story.end - self._story.begin) // 100)
-        placed = staggered(shown, self._story.begin, self._story.end)
+        shown = group(self._story.marks, (self._story.end - self._story.begin) // 100)
+        placed = stagger(shown, self._story.begin, self._story.end)
         levels = 1 + max((level for level, _ in placed), default=0)
         axis = self._panel("", 17 * levels + 4, range=[levels - 0.4, -0.6], tickvals=[], showgrid=False)
         self._plot.add_scatter(
@@ -182,9 +182,7 @@ class Drawing:
                 "color": [RED if mark.kind in FAILURES else self._ink for mark in shown],
                 "line": {"width": 1.5, "color": [RED if mark.kind in FAILURES else self._ink for mark in shown]},
             },
-            hovertext=[
-                f"<b>{_plain(mark.label)}</b><br>{self._when(mark.t)}<br>{wrapped(mark.text)}" for mark in shown
-            ],
+            hovertext=[f"<b>{_plain(mark.label)}</b><br>{self._when(mark.t)}<br>{wrap(mark.text)}" for mark in shown],
             hovertemplate="%{hovertext}<extra></extra>",
             name="what was done, what failed",
             showlegend=False,
@@ -278,7 +276,7 @@ class Drawing:
                     ],
                     text=[_state_text(words, band, several) for band in shown],
                     textfont={"size": 11, "color": "white" if state == bands.KILLED and not self._dark else "black"},
-                    marker=_hatched(color or self._ink, pattern, self._ink if color else RED),
+                    marker=_hatch(color or self._ink, pattern, self._ink if color else RED),
                     name=words,
                 )
 
@@ -349,7 +347,7 @@ class Drawing:
             [f"Records of <b>{_plain(b.row[0])}</b> waited, and none was committed<br>{self._span(b)}" for b in shown],
             text=[f"{(band.end - band.begin) / 1000:.1f} s" for band in shown],
             textfont={"size": 11, "color": "black"},
-            marker=_hatched(ORANGE, "/", self._ink),
+            marker=_hatch(ORANGE, "/", self._ink),
             name="records waited",
         )
 
@@ -455,7 +453,7 @@ def _state_text(words: str, band: Band, several: bool) -> str:
     return band.release if several and band.release and band.kind == "RUNNING" else words
 
 
-def _hatched(color: str, pattern: str, ink: str) -> dict[str, object]:
+def _hatch(color: str, pattern: str, ink: str) -> dict[str, object]:
     return {
         "color": color,
         "line": {"color": color, "width": 1},
@@ -468,13 +466,13 @@ def _anomaly_hover(kind: str, seen: Sequence[Witness], when: str) -> str:
     for witness in seen[:3]:
         key = "" if witness.key is None else f", key {witness.key}"
         line = f"{' '.join(witness.offsets)}{key}: expected {witness.expected}, observed {witness.observed}"
-        lines.append(wrapped(line))
+        lines.append(wrap(line))
     if len(seen) > 3:
         lines.append(f"and {len(seen) - 3} more at this moment")
     return "<br>".join(lines)
 
 
-def wrapped(text: str) -> str:
+def wrap(text: str) -> str:
     """In lines that a hover label can show."""
     return "<br>".join(_plain(part) for line in text.splitlines() for part in textwrap.wrap(line, 90))
 

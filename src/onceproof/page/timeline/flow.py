@@ -85,7 +85,7 @@ def _in_vain(events: Sequence[Event], produced: int) -> Iterator[tuple[int, int]
         yield worked[0], again
 
 
-def thinned(points: Sequence[Flow], most: int = 600) -> list[Flow]:
+def thin_out(points: Sequence[Flow], most: int = 600) -> list[Flow]:
     """The last point of each of this many equal spans of time: as many as a screen can show."""
     if not points:
         return []
@@ -94,7 +94,7 @@ def thinned(points: Sequence[Flow], most: int = 600) -> list[Flow]:
     return list(last.values())
 
 
-def processed_at(events: Sequence[Event], task: str, offset: int, end: int) -> tuple[int, int] | None:
+def time_processed(events: Sequence[Event], task: str, offset: int, end: int) -> tuple[int, int] | None:
     """When the record of a task's input at this offset was processed: the first and the last time.
 
     The last is counted backwards from the end, for what came twice was processed before.
@@ -109,12 +109,12 @@ def processed_at(events: Sequence[Event], task: str, offset: int, end: int) -> t
         None if no instance reported that many records.
     """
     advances = [advance for advance in advances_of(events) if advance.row[0] == task]
-    first = _passed(advances, offset + 1)
-    last = _passed(advances, sum(advance.records for advance in advances) - end + offset + 1)
+    first = _find_passed(advances, offset + 1)
+    last = _find_passed(advances, sum(advance.records for advance in advances) - end + offset + 1)
     return None if first is None or last is None else (first, max(first, last))
 
 
-def _passed(advances: Sequence[Advance], records: int) -> int | None:
+def _find_passed(advances: Sequence[Advance], records: int) -> int | None:
     total = 0
     for advance in advances:
         total += advance.records

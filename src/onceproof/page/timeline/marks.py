@@ -118,7 +118,7 @@ def _fields(event: Event) -> str:
     return ", ".join(f"{k.replace('_', ' ')}: {v}" for k, v in event.items() if k not in ("t", "source", "event"))
 
 
-def grouped(marks: Sequence[Mark], near: int) -> list[Mark]:
+def group(marks: Sequence[Mark], near: int) -> list[Mark]:
     """Marks of one kind and label that follow each other within `near` milliseconds, as one."""
     groups: list[list[Mark]] = []
     last: dict[tuple[str, str], list[Mark]] = {}
@@ -140,7 +140,7 @@ def grouped(marks: Sequence[Mark], near: int) -> list[Mark]:
     ]
 
 
-def staggered(marks: Sequence[Mark], begin: int, end: int) -> list[tuple[int, str]]:
+def stagger(marks: Sequence[Mark], begin: int, end: int) -> list[tuple[int, str]]:
     """For each mark the level of its label, 0 at the top, and its side, so that none hides another.
 
     From each mark a stem goes down, which must not cross a label. The side is `right` or, near the end, `left`; empty

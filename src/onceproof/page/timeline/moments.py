@@ -8,10 +8,10 @@ from typing import Any
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import Trial
 from onceproof.model.place import Place
-from onceproof.model.promise import dated_by
+from onceproof.model.promise import find_dating
 from onceproof.model.run_folder import RunFolder, TrialFolder
 from onceproof.model.timeline import Event
-from onceproof.page.timeline.flow import processed_at
+from onceproof.page.timeline.flow import time_processed
 from onceproof.results.spark_tables import rows_of_trial
 
 WITNESSES = 20  # of each anomaly
@@ -46,14 +46,14 @@ def _place(witness: Witness) -> Place | None:
 def _moment(witness: Witness, events: Sequence[Event], inputs: Mapping[Place, tuple[int, int]]) -> int | None:
     """From what was seen immediately if there is such an event, else from when the record was processed."""
     anomaly, place = witness.anomaly, _place(witness)
-    dated = dated_by(anomaly, place.role if place else None)
+    dated = find_dating(anomaly, place.role if place else None)
     if dated is not None:
         times = [_time(event) for event in events if event["event"] in dated.by]
         return (max if dated.last else min)(times, default=None)
     if place is None or place not in inputs:
         return None
     offset, end = inputs[place]
-    between = processed_at(events, f"0_{place.partition}", offset, end)
+    between = time_processed(events, f"0_{place.partition}", offset, end)
     # A transaction that was aborted was tried again; all else is wrong with what was processed last.
     return None if between is None else between[0 if anomaly == "aborted-by-throttle" else 1]
 

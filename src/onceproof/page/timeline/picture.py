@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from onceproof.model.timeline import Event
 from onceproof.page.timeline.bands import FROZEN, KILLED, Band
-from onceproof.page.timeline.marks import WIDTH, Mark, grouped, staggered
+from onceproof.page.timeline.marks import WIDTH, Mark, group, stagger
 from onceproof.page.timeline.story import Story
 
 LEFT, RIGHT = 230, 30  # pixels to the left and right of the plot, of which the left ones have the labels of rows
@@ -76,7 +76,7 @@ class _Layout:
         """All of it."""
         story = self._story
         self._panel([("phase",)], story.phases, lambda _: "phase")
-        shown = grouped(story.marks, (story.end - story.begin) // NEAR)
+        shown = group(story.marks, (story.end - story.begin) // NEAR)
         marks = list(self._marks(shown))
         self._panel(_rows_of(story.instances), story.instances, lambda band: _state(band.kind))
         held_from = self._y
@@ -104,18 +104,18 @@ class _Layout:
         if not bands:
             return
         for number, row in enumerate(rows):
-            self._rows.append(Label(LEFT - 8, self._y + number * ROW + BAR - 4, _named(row), "left"))
+            self._rows.append(Label(LEFT - 8, self._y + number * ROW + BAR - 4, _name_row(row), "left"))
         for band in bands:
             x = self._x(band.begin)
             width = round(self._x(band.end) - x, 1)
             text = _words(band.kind)
             label = text if len(text) * LETTER + 6 < width else ""
-            title = f"{_named(band.row)}: {text}, {self._seconds(band.begin)} to {self._seconds(band.end)} s"
+            title = f"{_name_row(band.row)}: {text}, {self._seconds(band.begin)} to {self._seconds(band.end)} s"
             self._bars.append(Bar(x, self._y + rows.index(band.row) * ROW, width, look(band), label, title))
         self._y += len(rows) * ROW + GAP
 
     def _marks(self, marks: Sequence[Mark]) -> Iterator[Label]:
-        places = staggered(marks, self._story.begin, self._story.end)
+        places = stagger(marks, self._story.begin, self._story.end)
         for mark, (level, side) in zip(marks, places, strict=True):
             y = self._y + (level + 1) * LEVEL - 4
             yield Label(self._x(mark.t), y, mark.label, side, f"{self._seconds(mark.t)} s: {mark.text}")
@@ -135,7 +135,7 @@ def _rows_of(bands: Sequence[Band]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(band.row for band in bands))
 
 
-def _named(row: tuple[str, ...]) -> str:
+def _name_row(row: tuple[str, ...]) -> str:
     return " · ".join(row)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from onceproof.model.timeline import Event, Return, returns
 from onceproof.page.timeline import bands
 from onceproof.page.timeline.bands import Band
-from onceproof.page.timeline.flow import Flow, flow, short_thread, thinned
+from onceproof.page.timeline.flow import Flow, flow, short_thread, thin_out
 from onceproof.page.timeline.marks import Mark, marks
 from onceproof.page.timeline.moments import Moment
 
@@ -35,14 +35,14 @@ class Story:
         all_tasks = bands.task_bands(events)
         all_rows = {band.row for band in all_tasks}
         came_back = [(row, r) for r in returns(events) for row in all_rows if _is_of(r, row)]
-        tasks = bands.chosen_rows(all_tasks, {row for row, _ in came_back})
+        tasks = bands.choose_rows(all_tasks, {row for row, _ in came_back})
         rows = {band.row for band in tasks}
         return cls(
             events[0]["t"],
             max(events[-1]["t"], events[0]["t"] + 1),
             bands.phases(events),
             marks(events),
-            thinned(flow(events, preloaded)),
+            thin_out(flow(events, preloaded)),
             [(event["t"], event["records"]) for event in events if event["event"] == "lag"],
             [(event["t"], event["committed"]) for event in events if event["event"] == "drained"],
             bands.instance_bands(events),

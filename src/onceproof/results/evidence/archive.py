@@ -28,15 +28,15 @@ from pathlib import Path
 from typing import Any
 
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.model.json_file import encoded, replacing
+from onceproof.model.json_file import encode, replacing
 from onceproof.model.plain import plain
 from onceproof.model.run_folder import RunFolder
-from onceproof.results.evidence.case import Case, find_case
+from onceproof.results.evidence.case import EvidenceCase, find_case
 from onceproof.results.evidence.closing_look import ClosingLook
-from onceproof.results.evidence.lines import MARGIN, Line, blocks_of, lines_of, shown_of
+from onceproof.results.evidence.lines import MARGIN, Line, blocks_of, lines_of, shorten
 from onceproof.results.evidence.readme import doubtful, readme
 from onceproof.results.evidence.records import findings, records_near
-from onceproof.results.evidence.text import as_csv, escaped, moment
+from onceproof.results.evidence.text import as_csv, escape, moment
 from onceproof.results.evidence.window import Window, cut, window_of
 from onceproof.results.redaction import Redaction
 
@@ -52,7 +52,7 @@ class Member:
     content: Any
     is_json: bool = False
 
-    def known(self) -> Iterator[Any]:
+    def list_texts(self) -> Iterator[Any]:
         """The content in which secrets are looked for."""
         yield self.content
 
@@ -65,21 +65,21 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Stream:
+class ArchiveStream:
     """One file of the archive that may be large, of lines that are read at each call."""
 
     name: str
     lines: Callable[[], Iterator[Line]]
     is_jsonl: bool = False
 
-    def known(self) -> Iterator[Any]:
+    def list_texts(self) -> Iterator[Any]:
         """The content in which secrets are looked for."""
         lines = self.lines()
         yield from map(_value, lines) if self.is_jsonl else (block.text for block in blocks_of(lines))
 
     def redact(self, redaction: Redaction) -> Iterator[str]:
         """The text that is written, in parts: nothing that must not leave the machine."""
-        shown = shown_of(self.lines)
+        shown = shorten(self.lines)
         for part in shown if self.is_jsonl else blocks_of(shown):
             if part.note:
                 cut = plain(redaction.text(part.text))[:-MARGIN] + part.note
@@ -119,12 +119,12 @@ def write_evidence(run: RunFolder, cell: str, target: Path | None = None) -> Pat
 
     def write_redacted(text: str) -> str:
         """As Markdown; redacted before, since with backslashes in it no path and no secret would be known."""
-        return escaped(redaction.text(text))
+        return escape(redaction.text(text))
 
     try:
-        members: list[Member | Stream] = list(_members(case))
+        members: list[Member | ArchiveStream] = list(_members(case))
         for member in members:
-            for content in member.known():
+            for content in member.list_texts():
                 redaction.learn(content)
         tables = any(member.name.startswith("tables/") for member in members)
         first_page = readme(case, window_of(case.events), tables, write_redacted)
@@ -145,7 +145,7 @@ def _unreadable(run: RunFolder, error: Exception) -> HarnessError:
     return HarnessError(f"A file of run {run.run_id} could not be read ({error}): it is incomplete or damaged.")
 
 
-def _parts(run: RunFolder, member: Member | Stream, redaction: Redaction) -> Iterator[str]:
+def _parts(run: RunFolder, member: Member | ArchiveStream, redaction: Redaction) -> Iterator[str]:
     try:
         yield from member.redact(redaction)
     except (OSError, ValueError) as error:
@@ -169,15 +169,15 @@ def _write(target: Path, members: Iterable[tuple[str, Iterable[str]]]) -> None:
                     written.write(part.encode(errors="replace"))
 
 
-def _members(case: Case) -> Iterator[Member | Stream]:
+def _members(case: EvidenceCase) -> Iterator[Member | ArchiveStream]:
     """All files of the archive, not yet redacted."""
     folder = case.folder
-    yield Member("verdict.json", encoded(case.verdict), is_json=True)
+    yield Member("verdict.json", encode(case.verdict), is_json=True)
     for file in (folder.trial_file, folder.outcome_file, folder.reader_file, folder.observations_file):
         yield from _json_member(file, f"trial/{file.name}")
     for file in (folder.timeline, folder.preload, folder.path / "seed.jsonl"):  # the last is what older runs have
         if file.exists():
-            yield Stream(f"trial/{file.name}", partial(lines_of, file), is_jsonl=True)
+            yield ArchiveStream(f"trial/{file.name}", partial(lines_of, file), is_jsonl=True)
     for file in sorted(folder.contents.glob("*.csv")):
         yield _stream(f"trial/contents/{file.name}", file)
     for dump in (*folder.dumps(), *folder.entry_dumps()):
@@ -191,7 +191,7 @@ def _members(case: Case) -> Iterator[Member | Stream]:
     for log in sorted(folder.instances.glob("*.log")):
         yield _stream(f"logs/whole/{log.name}", log)
         if window is not None:
-            yield Stream(f"logs/window/{log.name}", partial(_cut, log, window))
+            yield ArchiveStream(f"logs/window/{log.name}", partial(_cut, log, window))
     for threads in sorted(folder.threads.glob("*.txt")):
         yield _stream(f"logs/threads/{threads.name}", threads)
     for trial in case.trials:
@@ -210,8 +210,8 @@ def _json_member(file: Path, name: str) -> Iterator[Member]:
             yield Member(name, text)
 
 
-def _stream(name: str, file: Path) -> Stream:
-    return Stream(name, partial(lines_of, file))
+def _stream(name: str, file: Path) -> ArchiveStream:
+    return ArchiveStream(name, partial(lines_of, file))
 
 
 def _cut(log: Path, window: Window) -> Iterator[Line]:
@@ -222,7 +222,7 @@ def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace")
 
 
-def _state(folder: Path) -> Iterator[Member | Stream]:
+def _state(folder: Path) -> Iterator[Member | ArchiveStream]:
     """The state directories that a failed trial left: names, sizes, times, and the checkpoints themselves."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     if not files:

@@ -17,7 +17,7 @@ WITNESSES = 20  # of each anomaly
 
 
 @dataclass(frozen=True)
-class Case:
+class EvidenceCase:
     """All that is reported about a cell, with one trial that represents the others."""
 
     run: RunFolder
@@ -50,7 +50,7 @@ class Case:
 
     def reader(self, trial: Trial) -> Reading | None:
         """The findings of the independent reader; None if it did not get that far."""
-        return Reading.known(self.run.trial(trial).reader_file)
+        return Reading.read_known(self.run.trial(trial).reader_file)
 
     @property
     def witnesses(self) -> list[Witness]:
@@ -111,7 +111,7 @@ def _find_key(run: RunFolder, cells: Sequence[str], wanted: str) -> str:
     raise UsageError(f"Run {run.run_id} has no cell {wanted!r}; it has {_some(cells, len(cells))}.")
 
 
-def find_case(run: RunFolder, wanted: str) -> Case:
+def find_case(run: RunFolder, wanted: str) -> EvidenceCase:
     """The cell with this key, or this part of it, with the trial that shows most; of an application's run, a release.
 
     Raises:
@@ -126,7 +126,7 @@ def find_case(run: RunFolder, wanted: str) -> Case:
 
 def cell_of(run: RunFolder, result: OnRelease) -> Cell | None:
     """The cell in which an application was run on a release; None if what one of its trials left was removed."""
-    plans = [TrialPlan.known(run.trial(key).trial_file) for key in trials_of(result)]
+    plans = [TrialPlan.read_known(run.trial(key).trial_file) for key in trials_of(result)]
     judged_by = plans[len(result.folders) - 1]
     return judged_by.trial.cell if judged_by and all(plans) else None
 
@@ -136,10 +136,10 @@ def trials_of(result: OnRelease) -> list[str]:
     return [Path(folder).name for folder in (*result.folders, *(control.folder for control in result.controls))]
 
 
-def _case_of_application(run: RunFolder, result: OnRelease) -> Case:
+def _case_of_application(run: RunFolder, result: OnRelease) -> EvidenceCase:
     """A release with the trial that it is judged by: the last of them, without the controls."""
     trials = [TrialPlan.read(run.trial(key).trial_file).trial for key in trials_of(result)]
-    return Case(run, result, trials, trials[len(result.folders) - 1])
+    return EvidenceCase(run, result, trials, trials[len(result.folders) - 1])
 
 
 def _some(names: Sequence[str], limit: int = 5) -> str:
@@ -147,17 +147,17 @@ def _some(names: Sequence[str], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
-def case_of(run: RunFolder, verdict: VerdictRow) -> Case:
+def case_of(run: RunFolder, verdict: VerdictRow) -> EvidenceCase:
     """The cell with the trial that shows most: a red one, else one that ended well, else any."""
     trials = [trial for trial in run.trials() if trial.cell.key == verdict.cell]
     if not trials:
         raise HarnessError(f"{run.run_file} has no trial of {verdict.cell}: the run is incomplete or damaged.")
 
     def worth(trial: Trial) -> tuple[bool, bool, bool]:
-        reader = Reading.known(run.trial(trial).reader_file)
+        reader = Reading.read_known(run.trial(trial).reader_file)
         red = reader is not None and bool(reader.anomalies)
         sound = trial.key not in verdict.errors
         return red and sound, sound, run.trial(trial).path.exists()
 
     shown = max(trials, key=worth)  # the first of equals
-    return Case(run, verdict, trials, shown)
+    return EvidenceCase(run, verdict, trials, shown)

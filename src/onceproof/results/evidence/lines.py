@@ -31,7 +31,7 @@ def lines_of(file: Path) -> Iterator[Line]:
             yield Line(start.decode(errors="replace"), note)
 
 
-def shown_of(lines: Callable[[], Iterable[Line]], largest: int = LARGEST) -> Iterator[Line]:
+def shorten(lines: Callable[[], Iterable[Line]], largest: int = LARGEST) -> Iterator[Line]:
     """All lines, or the first and the last of those that are too many, with a sentence between them.
 
     After the sentence comes a line that begins with a time: it continues no secret whose key is left out.

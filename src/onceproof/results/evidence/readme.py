@@ -12,8 +12,8 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, TrialPlan, VerdictRow, read_observations
 from onceproof.model.run_folder import TrialFolder
 from onceproof.model.timeline import Event
-from onceproof.results.evidence.case import WITNESSES, Case
-from onceproof.results.evidence.text import escaped, fenced, joined, moment
+from onceproof.results.evidence.case import WITNESSES, EvidenceCase
+from onceproof.results.evidence.text import escape, fence, join, moment
 from onceproof.results.evidence.window import Window
 
 DOUBTS = 30  # places of words that may be secrets
@@ -22,19 +22,19 @@ OF_INSTANCES = {"state", "restore", "restored", "contents", "stale-read", "excep
 Redact = Callable[[str], str]  # a text that may be of others, as Markdown
 
 
-def readme(case: Case, window: Window | None, tables: bool, redacted: Redact) -> str:
+def readme(case: EvidenceCase, window: Window | None, tables: bool, redacted: Redact) -> str:
     """The first page: what it is and how to repeat it, in a minute.
 
     What stands in a fence is not passed through `redacted`.
     """
     folder = case.folder
-    plan, outcome = TrialPlan.known(folder.trial_file), Outcome.known(folder.outcome_file)
+    plan, outcome = TrialPlan.read_known(folder.trial_file), Outcome.read_known(folder.outcome_file)
     parts = [
-        *_judged(case, redacted),
+        *_describe_judged(case, redacted),
         *([f"What the variant is: {redacted(plan.description)}"] if plan and plan.description else []),
         *([f"What happened: {redacted(outcome.reason)}"] if outcome and outcome.reason else []),
         "## Repeat it",
-        fenced([case.shown.command]),
+        fence([case.shown.command]),
         "The seed gives the same schedule of records and steps; the threads and brokers stay free, so expect the rate "
         "above and not every trial to be red.",
         "## What really ran",
@@ -44,7 +44,7 @@ def readme(case: Case, window: Window | None, tables: bool, redacted: Redact) ->
         "## Witnesses",
         _witnesses(case, tables, redacted),
         "## State directories and promises",
-        _observed(folder, redacted),
+        _describe_observed(folder, redacted),
         "## Timeline",
         _timeline(case.events, window),
     ]
@@ -59,14 +59,14 @@ def doubtful(places: Sequence[str]) -> str:
     lines = ["", "## Before you publish it", ""]
     if places:
         lines += ["Here are words that look random. They may be ids: take out what is a password or a key.", ""]
-        lines += [f"- {escaped(place)}" for place in places[:DOUBTS]]
+        lines += [f"- {escape(place)}" for place in places[:DOUBTS]]
         lines += [f"- and {len(places) - DOUBTS:,} more places"] if len(places) > DOUBTS else []
     else:
         lines.append("No word in these files looks random.")
     return "\n".join(lines) + "\n"
 
 
-def _judged(case: Case, redacted: Redact) -> Iterator[str]:
+def _describe_judged(case: EvidenceCase, redacted: Redact) -> Iterator[str]:
     """The subject of the judgement, and the rule that judged it."""
     verdict, shown = case.verdict, f"Shown here: trial {case.shown.number}, seed {case.shown.seed}."
     if isinstance(verdict, VerdictRow):
@@ -112,7 +112,7 @@ loopback addresses stay."""
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], redacted: Redact) -> str:
-    lines = [header, ["---"] * len(header), *([redacted(joined(cell)) for cell in row] for row in rows)]
+    lines = [header, ["---"] * len(header), *([redacted(join(cell)) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -128,10 +128,10 @@ def _versions(outcome: Outcome | None, cell: Cell, redacted: Redact) -> str:
 
 
 def _config(config: Mapping[str, str]) -> str:
-    return fenced(f"{name}={value}" for name, value in sorted(config.items()))
+    return fence(f"{name}={value}" for name, value in sorted(config.items()))
 
 
-def _witnesses(case: Case, tables: bool, redacted: Redact) -> str:
+def _witnesses(case: EvidenceCase, tables: bool, redacted: Redact) -> str:
     reader = case.reader(case.shown)
     if reader is None:
         return "The independent reader did not come to read this trial."
@@ -148,7 +148,7 @@ def _witnesses(case: Case, tables: bool, redacted: Redact) -> str:
     return f"{counts} The first {WITNESSES} of each; {around}\n\n{_table(header, rows, redacted)}"
 
 
-def _observed(folder: TrialFolder, redacted: Redact) -> str:
+def _describe_observed(folder: TrialFolder, redacted: Redact) -> str:
     """The comparisons with the timeline, those that are wrong first."""
     file = folder.observations_file
     try:
@@ -164,10 +164,10 @@ def _observed(folder: TrialFolder, redacted: Redact) -> str:
     return f"{table}\n\n{more:,} more are in `trial/observations.json`." if more else table
 
 
-def _trials(case: Case, redacted: Redact) -> str:
+def _trials(case: EvidenceCase, redacted: Redact) -> str:
     rows = []
     for trial in case.trials:
-        outcome, reader = Outcome.known(case.run.trial(trial).outcome_file), case.reader(trial)
+        outcome, reader = Outcome.read_known(case.run.trial(trial).outcome_file), case.reader(trial)
         seen = ", ".join(f"{count:,} {name}" for name, count in reader.anomalies.items()) if reader else ""
         error = case.errors.get(trial.key)
         exercised = "yes" if outcome and outcome.exercised else "no"
@@ -198,7 +198,7 @@ def _timeline(events: Sequence[Event], window: Window | None) -> str:
         begin, end = window
         until = f"to {(end - zero) / 1000:.1f} s" if end is not None else "to their end"
         note += f" The logs are cut from {max(0, begin - zero) / 1000:.1f} s {until}."
-    return f"{note}\n\n{fenced(shown)}"
+    return f"{note}\n\n{fence(shown)}"
 
 
 def _line(name: str, events: Sequence[Event]) -> str:

@@ -9,21 +9,21 @@ from onceproof.model.anomaly import Witness
 from onceproof.model.cell import Trial
 from onceproof.model.place import Place
 from onceproof.model.run_folder import RunFolder
-from onceproof.results.evidence.case import Case
-from onceproof.results.evidence.text import as_csv, joined
+from onceproof.results.evidence.case import EvidenceCase
+from onceproof.results.evidence.text import as_csv, join
 from onceproof.results.spark_tables import rows_of_trial, witnesses_in
 
 NEAR = 5  # offsets before and after a place
 RECORD = ("role", "partition", "offset", "timestamp", "key", "value")  # columns of the table
 
 
-def findings(case: Case) -> str | None:
+def findings(case: EvidenceCase) -> str | None:
     """All that Spark found in the trial that is shown, as CSV; None if it has not read it."""
     found = witnesses_in(case.run, case.shown)
     if found is None:
         return None
     columns = [column.name for column in fields(Witness)]
-    lines = sorted((_place_order(witness), [joined(getattr(witness, name)) for name in columns]) for witness in found)
+    lines = sorted((_place_order(witness), [join(getattr(witness, name)) for name in columns]) for witness in found)
     return as_csv(columns, (line for _, line in lines))
 
 
@@ -32,7 +32,7 @@ def _place_order(witness: Witness) -> tuple[str, list[Place], int]:
     return witness.anomaly, witness.places, -1 if witness.key is None else witness.key
 
 
-def records_near(case: Case) -> str | None:
+def records_near(case: EvidenceCase) -> str | None:
     """The records around all witnesses as CSV, each once, the last column with their numbers and why.
 
     None if there are none.
@@ -44,8 +44,8 @@ def records_near(case: Case) -> str | None:
         [
             *(row[name] for name in ("role", "partition", "offset")),
             "" if row["timestamp"] is None else row["timestamp"].strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
-            joined(row["key"]),
-            joined(row["value"]),
+            join(row["key"]),
+            join(row["value"]),
             " ".join(f"{number}:{why}" for number, why in row["witnesses"].items()),
         ]
         for row in rows

@@ -27,19 +27,19 @@ def moment(milliseconds: float) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A text in a sentence or a cell of a Markdown table, as it is."""
     return _START.sub(r"\1\\\2", " ".join(_MARKDOWN.sub(r"\\\1", plain(text)).split()))
 
 
-def fenced(lines: Iterable[str]) -> str:
+def fence(lines: Iterable[str]) -> str:
     """Lines as they are, in a fence of Markdown that none of them ends."""
     text = "\n".join(lines)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
     return f"{fence}\n{text}\n{fence}"
 
 
-def joined(value: Any) -> str:
+def join(value: Any) -> str:
     """A value as one text: several with spaces between, nothing for None."""
     if isinstance(value, tuple):
         return " ".join(map(str, value))
