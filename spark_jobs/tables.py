@@ -167,7 +167,7 @@ def read(spark: SparkSession, run_folder: RunFolder, name: str) -> DataFrame:
 
 
 def read_segments(spark: SparkSession, run_folder: RunFolder, trials: Sequence[str]) -> DataFrame:
-    """The entries of the log segments of these trials: `onceproof.model.segments.Entry`, and the column `name`."""
+    """The entries of the log segments of these trials: `onceproof.model.segments.LogEntry`, and the column `name`."""
     files = [str(run_folder.trial(trial).segments_file) for trial in trials]
     name = f.regexp_extract(f.input_file_name(), "^.*/trials/([^/]+)/", 1)  # the last: a home may lie below another
     return spark.read.schema(SEGMENTS).parquet(*files).withColumn("name", name)

@@ -13,7 +13,7 @@ RESULT = ("trial", "key", "value")
 def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
     """One comparison for each result that the input gives, and for each that it does not.
 
-    A record that comes too late, by more than the grace, may find its matches or not, and come out alone or not.
+    A record that comes too late, by more than the grace, may find its matches or not, and be emitted alone or not.
     Results are distinguished by their key and value: no two records of an input have the same. What comes again is a
     breach under exactly-once only. Out: as the table `comparisons`.
     """

@@ -1,8 +1,8 @@
 """The promises `atomicity`, `isolation`, `fencing` and `ownership`: transactions, from the brokers' log segments.
 
-In: entries, the columns of `onceproof.model.segments.Entry` with the number of the trial; records of the trials' topics
-(trial, role, partition, offset, timestamp, key, value), as a read_committed reader saw them; a record that it could
-not decode has no key.
+In: entries, the columns of `onceproof.model.segments.LogEntry` with the number of the trial; records of the trials'
+topics (trial, role, partition, offset, timestamp, key, value), as a read_committed reader saw them; a record that it
+could not decode has no key.
 """
 
 from dataclasses import dataclass

@@ -353,7 +353,7 @@ def test_brokers_that_die_after_a_trial_take_nothing_of_it_along(tmp_path, monke
 
     given: Any = object()  # nobody asks it for anything
     bench, stopped = SharedBrokers(HERE, Release.parse("3.9.1"), tmp_path), []
-    monkeypatch.setattr("onceproof.campaigns.search.explorer.Topics", Dead)
+    monkeypatch.setattr("onceproof.campaigns.search.explorer.ApplicationTopics", Dead)
     monkeypatch.setattr(bench, "_serving", lambda: given)
     monkeypatch.setattr(bench, "stop", lambda: stopped.append(True))
     with bench._lend(a_trial("4.3.1")) as brokers:

@@ -435,7 +435,7 @@ def test_the_request_whose_answer_was_lost_is_told(tmp_path: Path) -> None:
 def test_an_answer_that_is_not_late_or_not_survived_was_not_exercised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, became: dict[str, int], goes_on: bool, missing: str
 ) -> None:
-    monkeypatch.setattr(FakeLinks, "lost_answer", lambda _: LostAnswer(1, 12, 4, 77, None, 0, **became))
+    monkeypatch.setattr(FakeLinks, "report_lost_answer", lambda _: LostAnswer(1, 12, 4, 77, None, 0, **became))
     monkeypatch.setattr(lost_answer, "goes_on", lambda *_: goes_on)
     parameters: dict[str, Any] = {"fault": "lost-answer", "lost-answer_kind": "delay"}
     driver = fake_driver(a_trial("4.3.1", **parameters), tmp_path)
@@ -443,7 +443,7 @@ def test_an_answer_that_is_not_late_or_not_survived_was_not_exercised(
     driver.stop()
     assert fault_outcome is not None
     assert not fault_outcome.bit
-    assert fault_outcome.summary == f"The fault lost-answer did not bite: {missing}."
+    assert fault_outcome.summary == f"The fault lost-answer did not take effect: {missing}."
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from pathlib import Path
 from onceproof.campaigns.application import verbs
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.pipeline.application_service import serve
-from onceproof.processes.signals import ended_by_sigterm
+from onceproof.processes.signals import end_by_sigterm
 from tests.specimens.files import an_app_answer
 
 def app_run(run, folder, request, seed):
@@ -45,7 +45,7 @@ def apply(wanted, report):
     report(f"{folder}: \\x1b]0;title\\x07 begins")
     (run.path / "log").write_text(folder)
     (run.path / "link").symlink_to("/etc/passwd")
-    with ended_by_sigterm():
+    with end_by_sigterm():
         try:
             while folder == "endless" or (folder == "slow" and not Path("go").exists()):
                 time.sleep(0.05)

@@ -294,7 +294,10 @@ def test_of_a_command_the_release_that_it_brings_must_be_known(tmp_path):
 @pytest.mark.parametrize(("seen", "committed", "done"), [(5, 3, 5), (5, 8, 8), (0, 0, 0)])
 def test_a_record_that_is_skipped_is_done_with_once_it_is_committed(seen, committed, done):
     running = {"instance-1": SimpleNamespace(reports=True, processed=seen)}
-    assert _count_done(SimpleNamespace(instances=SimpleNamespace(running=running), committed=lambda: committed)) == done
+    assert (
+        _count_done(SimpleNamespace(instances=SimpleNamespace(running=running), count_committed=lambda: committed))
+        == done
+    )
 
 
 def test_a_second_fault_has_its_configuration_in_all_runs_and_an_instance_of_its_own(tmp_path):

@@ -205,14 +205,14 @@ WAYS = [
         "enumerator",
         "an answer is dropped",
         True,
-        r"^The answer of node 1 to Heartbeat 77 of a was dropped, and given up after 3,000 ms; instance-1 went on\.",
+        r"^The answer of node 1 to Heartbeat 77 of a was dropped, and given up after 3,000 ms; instance-1 continued\.",
         parameters=LOSE,
     ),
     Way(
         "enumerator",
         "an answer is late",
         True,
-        r"^The answer of node 1 to EndTxn 77 of a came 2,000 ms late; instance-1 went on\.",
+        r"^The answer of node 1 to EndTxn 77 of a came 2,000 ms late; instance-1 continued\.",
         parameters={**LOSE, "lost-answer_kind": "delay", "lost-answer_to": "EndTxn", "lost-answer_at_start": False},
     ),
     *(

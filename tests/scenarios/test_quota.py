@@ -161,7 +161,7 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text("[2026-11-21T08:45:00.123+0000] INFO [main] started (m)\n")
     events = [THROTTLE]
-    lab = SimpleNamespace(events=events, committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
+    lab = SimpleNamespace(events=events, count_committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
     watch = Watch(lab, GrowingLog(log))
     assert not watch.look(9)
     assert (watch.failures, watch.lag) == ([], 2)
@@ -176,7 +176,7 @@ def test_the_log_is_read_again_when_it_has_grown(tmp_path):
 def test_a_failure_before_the_throttle_accuses_nobody(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text(LOG)
-    lab = SimpleNamespace(events=[], committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
+    lab = SimpleNamespace(events=[], count_committed=lambda: 7, note=lambda *_, **__: None, now=time.time)
     watch = Watch(lab, GrowingLog(log))
     assert not watch.look(9)
     assert (watch.failures, watch.early) == ([], 3)

@@ -654,6 +654,13 @@ CASES = (
         observed=_died("java.lang.IllegalStateException: Stream task 0_0 does not know the partition: idle-0"),
         unlike=({"observed": _died("java.lang.IllegalStateException: null")},),
     ),
+    Case(
+        "apache/kafka#23542 (no JIRA)",
+        "thread-died",
+        faults="lost-answer",
+        observed=_died("org.apache.kafka.common.errors.UnreleasedInstanceIdException: the instance id is in use"),
+        unlike=(NULL_POINTER,),
+    ),
     Case("KIP-328, held again (no JIRA)", "wrong-value duplicate-output", given="limit", task="restored"),
     Case("KAFKA-20099 (documented)", "duplicate-output unexpected-record", given="late", task="restored"),
     # --- endings ---

@@ -29,7 +29,7 @@ from onceproof.model.capability import Capability
 from onceproof.model.parameter import BaseParameters, name_parameters
 
 NAME = "lost-answer"
-PATIENCE = 30.0  # seconds that the answer has to come by, and the instance to go on
+PATIENCE = 30.0  # seconds that the answer has to come by, and the instance to continue
 REQUEST_MS = 3_000  # after which a client gives up on a request
 # The keys of Kafka's APIs, by the name that stands for them here.
 Asked = Literal["Heartbeat", "OffsetFetch", "ListOffsets", "EndTxn"]
@@ -77,7 +77,7 @@ class AnswerLoss(FaultRun):
         return is_at_rest(self.lab)
 
     def apply(self) -> str:
-        """Have the proxy lose the next answer; unless the instance is to go on, it is closed before and started."""
+        """Have the proxy lose the next answer; unless the instance is to continue, it is closed before and started."""
         instance = self.lab.instances.running.get(self.lab.links.instance or "")
         if instance is None or not instance.tasks("active"):
             raise NoTargetError("it takes an instance with an active task that goes through the proxy, but none did")

@@ -1,6 +1,6 @@
 """Reads the log segments of embedded brokers, by Kafka's own `DumpLogSegments`: no consumer, no broker involved.
 
-Written once for each trial into a Parquet file, whose rows are `onceproof.model.segments.Entry`.
+Written once for each trial into a Parquet file, whose rows are `onceproof.model.segments.LogEntry`.
 """
 
 from collections import Counter

@@ -25,7 +25,7 @@ class Given(NamedTuple):
 def compare_matches(inputs: Sequence[Record], outputs: Sequence[Record], facts: Facts) -> Iterator[Comparison]:
     """Each result that the input gives, and each that it does not.
 
-    A record that comes too late, by more than the grace, may find its matches or not, and come out alone or not.
+    A record that comes too late, by more than the grace, may find its matches or not, and be emitted alone or not.
 
     Args:
         inputs: of the topology `stream-join`: the left stream has values above 0, the right one below.

@@ -88,7 +88,7 @@ class Parameters(Group, StoreHeaders):
     before: int = Field(0, ge=0, description="ms that one of the right stream may be the older one; 0: as window")
     grace: int = Field(20, ge=1, description="ms for which a window waits for late records")
     lead: int = Field(60_000, ge=1, description="ms that all tasks but the first are ahead in the second half")
-    out_of_order: Share = Field(0.0, description="share of the records that come out of order, within the grace")
+    out_of_order: Share = Field(0.0, description="share of the records that are out of order, within the grace")
     late: Share = Field(0.0, description="share of the records that come too late: by more than the grace")
     join: Literal["inner", "left", "outer"] = Field("outer", description="kind of the join")
     partitions: int = Field(2, ge=1, description="partitions of the input")
@@ -132,7 +132,7 @@ VARIANTS = variants_of(
     Variant("OUT_OF_ORDER_LEFT", "As OUT_OF_ORDER, to the left.", {**DISORDERED, "join": "left"}),
     Variant("LONG_GRACE", "As OUT_OF_ORDER, with a grace that is longer than the window (KAFKA-19536).", LONG_GRACE),
     Variant("LONG_GRACE_LEFT", "As LONG_GRACE, to the left.", {**LONG_GRACE, "join": "left"}),
-    Variant("LONG_GRACE_INNER", "As LONG_GRACE, inner: no record comes out alone.", {**LONG_GRACE, "join": "inner"}),
+    Variant("LONG_GRACE_INNER", "As LONG_GRACE, inner: no record is emitted alone.", {**LONG_GRACE, "join": "inner"}),
     replace(ROLLING, parameters={**ROLLING.parameters, "records": FLOWING}),
     replace(ROLLING_HEADERS, parameters={**ROLLING_HEADERS.parameters, **LONG_WINDOWS}),
 )
