@@ -56,8 +56,8 @@ class WindowHistory:
         grown: a record of its key came within the gap of this session when this had closed. If the store still finds
             it, it goes, with a record that says so, and a longer one takes its place.
 
-        overtaken: when the record that was emitted alone came, the task was older than its window, though perhaps not by
-            the grace. So Kafka Streams did not have it wait.
+        overtaken: when the record that was emitted alone came, the task was older than its window, though perhaps not
+            by the grace. So Kafka Streams did not have it wait.
 
         A witness that names no window, or no record that is alone, is of none.
         """
