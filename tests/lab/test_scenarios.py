@@ -164,7 +164,7 @@ def test_an_instance_does_not_hear_that_its_transaction_has_ended_and_nothing_co
     proof = fault_of(tmp_path).observed
     [lost] = [event for event in read_timeline(tmp_path / "timeline.jsonl") if event["event"] == "answer"]
     assert (proof["request"]["api"], lost["api"], lost["instance"]) == ("EndTxn", 26, proof["instance"])
-    assert trial.application_id in proof["request"]["client"]
+    assert f"{trial.key}-{proof['instance']}-" in proof["request"]["client"]  # each attempt has a run of its own
     assert proof["gave_up_ms"] > 0
     assert proof["passed_ms"] is None
 
