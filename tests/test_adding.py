@@ -93,13 +93,13 @@ open_at = "cold"
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Request
 from onceproof.readers.checks import CHECKS
-from spark_jobs.transforms.checks import stated
+from spark_jobs.transforms.checks import state_trial
 from tests.published import expanded
 
 affected, fixed = expanded(Request("nightly", scenarios=("toy",))).cells
 assert [issue.key for issue in registry().affecting(affected)] == ["KAFKA-1"]
 assert not registry().affecting(fixed)
-assert [log["promise"] for log in stated("t", 1, "toy", 2, {})["logs"]] == ["output-order", "changelog"]
+assert [log["promise"] for log in state_trial("t", 1, "toy", 2, {})["logs"]] == ["output-order", "changelog"]
 assert CHECKS["toy"]({role: [] for role in ("input", "output", "records-changelog")}, {"exactly_once": 1}).records == 0
 tests("tests/test_docs.py", "tests/scenarios/test_drives.py", only="toy")
 tests("tests/system/test_each_scenario.py", only="has_its_trial")
@@ -135,12 +135,12 @@ ANOMALY = Toy(
         ],
     },
     """
-from onceproof.model.promise import meaning, seen_by_suite
+from onceproof.model.promise import meaning, map_suites
 from onceproof.scenarios.liveness import compare_liveness
 
 [seen] = compare_liveness([{"t": 1, "source": "instance-1", "event": "toy"}])
 assert (seen.anomaly, meaning(seen.anomaly)) == ("toy-breach", "A toy is broken.")
-assert [suite for suite, names in seen_by_suite().items() if "toy-breach" in names] == ["liveness"]
+assert [suite for suite, names in map_suites().items() if "toy-breach" in names] == ["liveness"]
 tests("tests/test_docs.py", only="every_anomaly")
 """,
     registered="src/onceproof/model/promise.py",

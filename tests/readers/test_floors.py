@@ -109,7 +109,7 @@ def test_a_changelog_that_lacks_records_is_told_with_what_was_compared_less_ofte
     for way in LOSE:
         found = CHECKS[clean.check](lose(clean, "seen-changelog", way), clean.facts)
         assert found.anomalies.keys() & {"lost-record", "wrong-value"}
-        assert judged(clean, plan, found).reason.startswith("- Apart from what was found,  state was compared "), way
+        assert judged(clean, plan, found).reason.startswith("- Apart from what was found, state was compared "), way
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.trial.cell.scenario)
