@@ -183,7 +183,7 @@ def test_a_person_finds_a_release_an_issue_and_an_upgrade(site, tab):
     tab.get_by_role("row", name="KAFKA-14172").get_by_role("link").click()
     expect(tab.get_by_text("see it yourself")).to_be_visible()
     tab.get_by_role("link", name="enumerator DEFAULT_CONFIG").first.click()
-    tab.get_by_text("Evidence").first.click()
+    tab.get_by_text("Evidence", exact=True).first.click()
     expect(tab.get_by_text("one key").first).to_be_visible()
     tab.get_by_role("link", name="Onceproof atlas").click()
     tab.get_by_label("Search releases, issues and upgrades").fill("3.4.1 to 4.4.0")
