@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onceproof.lab.artifacts import streams_class_path
 from onceproof.lab.java import FAST_START, LOG4J
-from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
+from onceproof.lab.maven import DEPENDENCY_PLUGIN, run_maven
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.processes.process import open_pipes, spawn, tail
@@ -59,7 +59,7 @@ def class_path(release: Release) -> str:
         out = Path(folder, "class-path")
         profile = ["-Pown-artifacts"] if release.since(OWN_ARTIFACTS) else []
         options = [f"-Dkafka={release}", f"-Dmdep.outputFile={out}", *profile]
-        answer = maven(
+        answer = run_maven(
             get_settings().maven,
             POM,
             f"{DEPENDENCY_PLUGIN}:build-classpath",

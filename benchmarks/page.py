@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/page.py [RUNS]
 
 Fills a throw-away database with nightly runs of 20 cells, and asks the page for its matrix as a browser would. The
-peer is the same matrix from `history.stored_runs`, which reads every run.
+peer is the same matrix from `history.read_runs`, which reads every run.
 """
 
 import random

@@ -27,7 +27,7 @@ from xml.etree import ElementTree
 
 from onceproof.lab.artifacts import read_remembered, replay_class_path
 from onceproof.lab.java import FAST_START
-from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
+from onceproof.lab.maven import DEPENDENCY_PLUGIN, run_maven
 from onceproof.model.errors import HarnessError
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -144,7 +144,7 @@ def tools(profile: str = "pytest") -> list[Path]:
     if jars := read_remembered(out):
         return jars
     options = (f"-Dkafka={NEWEST if profile == 'kafka' else AFFECTED}", f"-P{profile}", f"-Dmdep.outputFile={out}")
-    answer = maven(
+    answer = run_maven(
         HERE.maven, pom, f"{DEPENDENCY_PLUGIN}:build-classpath", *options, to="resolve the tests of findings"
     )
     if not answer.succeeded:

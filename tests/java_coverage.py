@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from onceproof.lab.artifacts import streams_class_path
-from onceproof.lab.maven import DEPENDENCY_PLUGIN, maven
+from onceproof.lab.maven import DEPENDENCY_PLUGIN, run_maven
 from onceproof.model.errors import HarnessError
 from onceproof.settings import get_settings
 from tests.published import NEWEST, OF_EACH_CHANGE
@@ -105,7 +105,7 @@ def measure(folder: Path) -> list[Covered]:
 def _artifact(folder: Path, part: str, classifier: str) -> Path:
     artifact = f"org.jacoco:org.jacoco.{part}:{JACOCO}:jar:{classifier}"
     pom, options = ROOT / "streams_app/pom.xml", (f"-Dartifact={artifact}", f"-DoutputDirectory={folder}")
-    answer = maven("mvn", pom, f"{DEPENDENCY_PLUGIN}:copy", *options, to=f"resolve {artifact}")
+    answer = run_maven("mvn", pom, f"{DEPENDENCY_PLUGIN}:copy", *options, to=f"resolve {artifact}")
     if not answer.succeeded:
         raise HarnessError(f"Maven could not resolve {artifact}: {answer.reason}")
     return folder / f"org.jacoco.{part}-{JACOCO}-{classifier}.jar"

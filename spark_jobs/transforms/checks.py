@@ -136,8 +136,8 @@ CHECKS = {
     "windows": Check(("windows", "entries"), lambda _: []),
 }
 
-# Each promise compares the records (see `numbered`) of all trials that make it, whatever their topology: what takes
-# time in a run of a few trials is not their records but the number of queries.
+# Each promise compares the records (see `number_trials`) of all trials that make it, whatever their topology: what
+# takes time in a run of a few trials is not their records but the number of queries.
 PROMISES: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
     "matches": compare_matches,
     "punctuations": compare_punctuations,

@@ -168,7 +168,7 @@ def begin() -> Column:
 
 
 def versions(said: DataFrame, begins: DataFrame) -> DataFrame:
-    """The history of the keys of stores of versions. In: as `changes` and `begin` give it. Out: as `known`."""
+    """The history of the keys of stores of versions. In: as `changes` and `begin` give it. Out: as `fold_known`."""
     before = Window.partitionBy(*CHANGELOG).orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     oldest = f.max("timestamp").over(before) - f.col("retention")
     in_time = f.coalesce(f.col("timestamp") >= oldest, f.lit(True))

@@ -35,7 +35,7 @@ def compare_matches(records: DataFrame, trials: DataFrame) -> DataFrame:
         has_ended().alias("is_over"),
     )
     lost, unasked = f.col("there").isNull(), f.col("source").isNull()
-    alone = (_is_left(f.col("value")) == 0) | (_right(f.col("value")) == 0)
+    alone = (_take_left(f.col("value")) == 0) | (_take_right(f.col("value")) == 0)
     both = find_given(records, trials).join(found, list(RESULT), "full").join(f.broadcast(known), "trial")
     both = both.where(~lost | (f.col("is_due") & (~alone | f.col("is_over"))))
     astray = partition_of(f.col("first")) != partition_of(f.col("source"))
@@ -130,14 +130,15 @@ def find_given(records: DataFrame, trials: DataFrame) -> DataFrame:
     ).unionByName(alone.select("trial", "key", f.col("gives").alias("value"), "at", "source", "is_due"))
 
 
-def _is_left(value: Column) -> Column:
+def _take_left(value: Column) -> Column:
     return f.shiftright(value, 32)
 
 
-def _right(value: Column) -> Column:
+def _take_right(value: Column) -> Column:
     return value.bitwiseAND(f.lit(2**32 - 1))
 
 
 def _text(value: Column) -> Column:
-    numbers = [f.when(n == 0, f.lit("nothing")).otherwise(n.cast("string")) for n in (_is_left(value), _right(value))]
+    sides = _take_left(value), _take_right(value)
+    numbers = [f.when(n == 0, f.lit("nothing")).otherwise(n.cast("string")) for n in sides]
     return f.concat_ws(" with ", *numbers)

@@ -55,13 +55,13 @@ NONE = ""  # while there is no decision
 
 
 def transactions(
-    batches: DataFrame, parts: DataFrame, seen: DataFrame, tallied: DataFrame, records: DataFrame, trials: DataFrame
+    positions: DataFrame, parts: DataFrame, seen: DataFrame, tallied: DataFrame, records: DataFrame, trials: DataFrame
 ) -> tuple[DataFrame, DataFrame]:
     """Each transaction in each log that it belongs to: how it ended there, and what is due to the inputs it commits.
 
-    In: what `numbered` gives of the entries, `seen_in` of the records, and `tally` of that; trials (trial INT, check
-    STRING). Out: the table `transactions` of `spark_jobs.tables`; and the frame that it uses twice: what is due, and
-    what was written.
+    In: the committed positions (`_positions`), what `number_parts` gives of the entries, `assign_parts` of the records,
+    and `tally` of that; trials (trial INT, check STRING). Out: the table `transactions` of `spark_jobs.tables`; and the
+    frame that it uses twice: what is due, and what was written.
     """
     effects = parts.sparkSession.createDataFrame(_OF_TOPOLOGY, EFFECTS)
     stated = [f.coalesce(fact(name) == 1, f.lit(False)).alias(name) for name in ("punctuated", "queue", "waits")]
@@ -72,7 +72,6 @@ def transactions(
         .where(~f.col("waits") | (f.col("role") != "output"))  # which comes later than its input is committed
         .select("trial", "role", "when", "once", "fixed_key", "judged", "punctuated")
     )
-    positions = _positions(batches, parts)
     pairs = _pairs(_due(positions, records, wanted), _count_written(seen, parts, wanted))
     judged = f.broadcast(wanted.select("trial", "role").distinct().withColumn("judged", f.lit(True)))
     of_parts = (
@@ -92,7 +91,7 @@ COUNTS = ("due", "written", "missing", "foreign")
 _PLACED = (*TRANSACTION, "decided", *LOG[1:], "place", "first_offset", "marker_offset", "outcome", "records", "visible")
 
 
-def see_in(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataFrame:
+def assign_parts(entries: DataFrame, batches: DataFrame, records: DataFrame) -> DataFrame:
     """The records, each with the part of a transaction (see `PART`) that it belongs to: number -1 if to none.
 
     Producer and number are null if no batch of the log holds the record.
@@ -441,12 +440,12 @@ def compare_fencing(entries: DataFrame) -> DataFrame:
     return _comparisons("fencing", chosen.select("trial", "partition", f.lit(None).alias("key"), "row.*"))
 
 
-def compare_positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
+def compare_positions(positions: DataFrame) -> DataFrame:
     """One comparison for each partition of the input: the positions that are committed never fall.
 
-    In: what `numbered` gives of the entries. Out: as the table `comparisons`.
+    In: as of `_positions`. Out: as the table `comparisons`.
     """
-    positions = _positions(batches, parts).withColumn("position", f.col("last") + 1)
+    positions = positions.withColumn("position", f.col("last") + 1)
     falls = f.col("position") < f.col("first")  # which is the highest one before
     reported = f.struct(
         f.when(falls, f.lit("fencing-breach")).alias("anomaly"),
@@ -461,7 +460,7 @@ def compare_positions(batches: DataFrame, parts: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class Segments:
-    """The tables derived from the log segments: the table `transactions`, and the comparisons of the three promises.
+    """The tables derived from the log segments: the table `transactions`, and the comparisons of the promises.
 
     `shared` are frames from which both are made: worth keeping while those are written.
     """
@@ -477,14 +476,15 @@ def check_segments(entries: DataFrame, records: DataFrame, trials: DataFrame) ->
     In: see the module; trials (trial INT, check STRING, facts MAP<STRING, LONG>).
     """
     batches, numbers = number_parts(entries)
-    seen = see_in(entries, batches, records)
+    seen = assign_parts(entries, batches, records)
     tallied = tally(seen)
-    parts, pairs = transactions(batches, numbers, seen, tallied, records, trials)
+    positions = _positions(batches, numbers)
+    parts, pairs = transactions(positions, numbers, seen, tallied, records, trials)
     compared = (
         compare_atomicity(parts, entries, trials),
         compare_isolation(parts, entries, tallied),
         compare_fencing(entries),
-        compare_positions(batches, numbers),
-        compare_ownership(_positions(batches, numbers), records, trials),
+        compare_positions(positions),
+        compare_ownership(positions, records, trials),
     )
     return Segments(parts, reduce(DataFrame.unionByName, compared), (batches, numbers, tallied, pairs, parts))

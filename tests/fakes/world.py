@@ -203,7 +203,7 @@ class FakeLinks:
     late: float = 0.0  # seconds
     lost: int = 0
     loses: tuple[int, int | None, float] | None = None  # the key of an API, the delay in ms, and since when
-    told: bool = False  # of that
+    is_noted: bool = False  # that it was lost
 
     def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
         """The first instance goes through them."""
@@ -241,7 +241,7 @@ class FakeLinks:
 
     def lose_answer(self, apis: Collection[int], delay_ms: int | None) -> None:
         """The first API is that which the instance asks, a second later."""
-        self.loses, self.told = (min(apis), delay_ms, self.group.clock.now() + 1.0), False
+        self.loses, self.is_noted = (min(apis), delay_ms, self.group.clock.now() + 1.0), False
 
     def report_lost_answer(self) -> LostAnswer | None:
         """The client that feels it gives up after 3 s; else it gets what is late."""
@@ -252,8 +252,8 @@ class FakeLinks:
         if lasts < 0:
             return None
         lost = LostAnswer(1, api, 4, 77, "a", round(at * 1_000))
-        if not self.told:
-            self.told = True
+        if not self.is_noted:
+            self.is_noted = True
             self.note("answer", instance=self.instance, **lost.request)
         if delay is not None and lasts >= delay:
             return replace(lost, passed_ms=delay)

@@ -413,30 +413,30 @@ def test_a_release_that_cannot_be_paused_is_refused() -> None:
         SCENARIOS["enumerator"].validate(a_trial("3.2.3", fault="topology-pause"))
 
 
-def test_the_request_whose_answer_was_lost_is_told(tmp_path: Path) -> None:
+def test_the_request_whose_answer_was_lost_is_named(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("4.3.1", fault="lost-answer"), tmp_path)
     proof = driver.outcome(driver.drive()).fault
     [seen] = [event for event in driver.context.events if event["event"] == "answer"]
     driver.stop()
     assert proof is not None
-    told = {"node": 1, "version": 4, "correlation": 77, "client": "a", "at": seen["at"]}
-    assert {**told, "instance": "instance-1", "api": 12}.items() <= seen.items()
-    assert proof.observed["request"] == {**told, "api": "Heartbeat"}
+    reported = {"node": 1, "version": 4, "correlation": 77, "client": "a", "at": seen["at"]}
+    assert {**reported, "instance": "instance-1", "api": 12}.items() <= seen.items()
+    assert proof.observed["request"] == {**reported, "api": "Heartbeat"}
     assert (proof.observed["started_again"], proof.observed["gave_up_ms"]) == (True, 3_000)
 
 
 @pytest.mark.parametrize(
-    ("became", "goes_on", "missing"),
+    ("became", "continues", "missing"),
     [
         ({"ended_ms": 900}, True, "instance-1 had given the request up before its answer was due"),
         ({"passed_ms": 2_000}, False, "instance-1 did not process records again after it was over"),
     ],
 )
 def test_an_answer_that_is_not_late_or_not_survived_was_not_exercised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, became: dict[str, int], goes_on: bool, missing: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, became: dict[str, int], continues: bool, missing: str
 ) -> None:
     monkeypatch.setattr(FakeLinks, "report_lost_answer", lambda _: LostAnswer(1, 12, 4, 77, None, 0, **became))
-    monkeypatch.setattr(lost_answer, "goes_on", lambda *_: goes_on)
+    monkeypatch.setattr(lost_answer, "continues", lambda *_: continues)
     parameters: dict[str, Any] = {"fault": "lost-answer", "lost-answer_kind": "delay"}
     driver = fake_driver(a_trial("4.3.1", **parameters), tmp_path)
     fault_outcome = driver.outcome(driver.drive()).fault

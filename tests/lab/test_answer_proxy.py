@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onceproof.lab.answer_proxy import AnswerProxy
-from onceproof.lab.frame_proxy import Connection, Proxy, Request, read_frame
+from onceproof.lab.frame_proxy import Connection, Proxy, RequestHeader, read_frame
 from onceproof.lab.links import LabLinks
 from onceproof.model.errors import HarnessError
 from tests.lab.test_toxiproxy import ANSWERS, SILENT, connected
@@ -132,12 +132,12 @@ def test_all_frames_but_the_lost_one_pass_as_they_came_wherever_they_are_split(
         assert present(found)["ended_ms"] is not None
     if lost is not None:
         api, client, _ = asked[lost]
-        told = {"api": api, "version": 4, "correlation": ids[lost], "client": client, "name": "node-1"}
-        assert told.items() <= present(found).items()
+        reported = {"api": api, "version": 4, "correlation": ids[lost], "client": client, "name": "node-1"}
+        assert reported.items() <= present(found).items()
 
 
 def test_a_frame_that_is_too_short_asks_nothing() -> None:
-    assert Request.of(framed(b"\0\1\0\4\0")) is None
+    assert RequestHeader.of(framed(b"\0\1\0\4\0")) is None
 
 
 def test_a_connection_that_is_reset_has_no_further_frame() -> None:
@@ -263,12 +263,12 @@ def test_when_no_answer_is_to_be_lost_any_more_the_connection_that_lacks_one_end
     assert of_instance.report_lost_answer() is None
 
 
-def test_a_connection_to_nobody_ends(proxy: AnswerProxy) -> None:
+def test_a_connection_without_a_broker_ends(proxy: AnswerProxy) -> None:
     with connected(proxy.add("node-1", "127.0.0.1:1")) as client:
         assert client.recv(10) == b""
 
 
-def test_a_proxy_that_ended_is_told_with_its_log(tmp_path: Path) -> None:
+def test_a_proxy_that_ended_is_named_with_its_log(tmp_path: Path) -> None:
     proxy = AnswerProxy.start(tmp_path / "answer-proxy.log")
     proxy.check_alive()
     proxy.add("node-1", "127.0.0.1:1")  # so it is there

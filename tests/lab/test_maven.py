@@ -3,7 +3,7 @@
 import pytest
 
 from onceproof.lab import maven as module
-from onceproof.lab.maven import MavenOutput, maven
+from onceproof.lab.maven import MavenOutput, run_maven
 from onceproof.model.errors import HarnessError, UsageError
 
 
@@ -19,7 +19,7 @@ def command(tmp_path):
 
 
 def ask(tmp_path):
-    return maven(str(tmp_path / "mvn"), tmp_path / "pom.xml", "some:goal", "-Dsome=option", to="do it")
+    return run_maven(str(tmp_path / "mvn"), tmp_path / "pom.xml", "some:goal", "-Dsome=option", to="do it")
 
 
 def test_it_is_asked_in_batch_mode_and_its_exit_code_is_told(command, tmp_path):

@@ -219,7 +219,7 @@ WAYS = [
         Way("enumerator", name, False, LOST_NOT + why, parameters=LOSE, nature=nature)
         for name, why, nature in (
             ("no answer comes by", "no answer to Heartbeat of instance-1 came by within 30 s", Nature(disturbs=False)),
-            ("nobody misses an answer", "instance-1 did not give the request up", Nature(feels=False)),
+            ("the client misses no answer", "instance-1 did not give the request up", Nature(feels=False)),
         )
     ),
     Way("multirunner", "a link is cut", True, "^The link of instance-1 to node 1", parameters={**CUT, **ONE_TWO}),

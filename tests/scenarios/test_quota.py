@@ -24,7 +24,7 @@ from onceproof.scenarios.quota import (
     GrowingLog,
     Requests,
     Watch,
-    _explain_lag,
+    _bound_lag,
     _longest_stall,
     config,
     failures,
@@ -259,7 +259,7 @@ def test_throttle_and_lag_are_held_against_what_the_quota_explains(measured, ano
     ("variant", "seconds", "lag"), [("SLEEP_25", 40, 313), ("SLEEP_30", 45, 52), ("DEFAULT_CONFIG", 0, 0)]
 )
 def test_the_lag_that_load_and_quota_explain(variant, seconds, lag):
-    assert _explain_lag(values(trial(variant)), seconds) == lag
+    assert _bound_lag(values(trial(variant)), seconds) == lag
 
 
 def test_exceptions_are_told_of_by_class_with_the_first_of_each():

@@ -295,7 +295,7 @@ def _to_do(
 def _alternative(question: UpgradeQuestion, other: Release) -> Said:
     """A release that may be better than the target: the issues that only one of them has."""
     target = question.target
-    (has, gains), (target_has, target_gains) = _burden(question, other), _burden(question, target)
+    (has, gains), (target_has, target_gains) = _count_burden(question, other), _count_burden(question, target)
     only, only_target = _find_gained(question, other, target), _find_gained(question, target, other)
     numbers = f"It has {has} known issues, {gains} of them new; {target} has {target_has}, {target_gains} of them new."
     differ = [
@@ -322,15 +322,17 @@ def better_targets(question: UpgradeQuestion) -> list[Release]:
     """
     current, target = question.current, question.target
     lowest, highest = (target, current) if question.is_back else (current, LATER)
-    burden = _burden(question, target)
+    burden = _count_burden(question, target)
     on_the_way = (release for release in question.releases if not release.is_candidate and lowest < release < highest)
-    better = sorted((release for release in on_the_way if _burden(question, release) < burden), reverse=True)
+    better = sorted((release for release in on_the_way if _count_burden(question, release) < burden), reverse=True)
     of_line = [release for release in better if release.line == target.line][:1]
-    best = [min(better, key=lambda release: _burden(question, release))] if better else []  # the newest of several
+    best = (
+        [min(better, key=lambda release: _count_burden(question, release))] if better else []
+    )  # the newest of several
     return list(dict.fromkeys([*of_line, *best]))
 
 
-def _burden(question: UpgradeQuestion, release: Release) -> tuple[int, int]:
+def _count_burden(question: UpgradeQuestion, release: Release) -> tuple[int, int]:
     """How many known issues a release has, and how many of them the current one has not."""
     return sum(issue.is_in(release) for issue in question.issues), len(_find_gained(question, release))
 

@@ -85,7 +85,7 @@ class Measurement:
 
 
 def merge(*parts: Iterable[Measurement]) -> tuple[Measurement, ...]:
-    """All measurements of several atlases, in order, those that say nothing more left out (`thinned`).
+    """All measurements of several atlases, in order, those that say nothing more left out (`thin_out`).
 
     Raises:
         UsageError: two of them contradict each other about one cell of one run.

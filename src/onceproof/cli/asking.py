@@ -86,7 +86,7 @@ def resolve_streams(texts: Iterable[str], repositories: Sequence[str]) -> tuple[
 
 
 def resolve_brokers(texts: Iterable[str], repositories: Sequence[str]) -> tuple[str, ...]:
-    """As `named_streams`, of brokers."""
+    """As `resolve_streams`, of brokers."""
     from onceproof.lab.artifacts import BROKER
     from onceproof.lab.builds import name_release
 

@@ -412,7 +412,7 @@ def count_processed(lab: FaultContext) -> int:
     )
 
 
-def goes_on(lab: FaultContext, instance: Instance, by_all: int, by_it: int) -> bool:
+def continues(lab: FaultContext, instance: Instance, by_all: int, by_it: int) -> bool:
     """Whether an instance runs, and more records are processed than these: by itself, if it has tasks."""
     works = instance.processed > by_it or not instance.tasks("active")
     return instance.state == "RUNNING" and works and count_processed(lab) > by_all

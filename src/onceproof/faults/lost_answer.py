@@ -20,8 +20,8 @@ from onceproof.faults.base import (
     FaultRun,
     LostAnswer,
     NoTargetError,
+    continues,
     count_processed,
-    goes_on,
     is_at_rest,
     tasks_come_back,
 )
@@ -109,7 +109,7 @@ class AnswerLoss(FaultRun):
     def has_recovered(self) -> bool:
         """Whether the instance runs, and records are processed: by itself, if it has tasks."""
         instance = self.lab.instances.running.get(self._name)
-        self._went_on = instance is not None and goes_on(self.lab, instance, *self._processed)
+        self._went_on = instance is not None and continues(self.lab, instance, *self._processed)
         return self._went_on
 
     def report_observed(self) -> tuple[Mapping[str, Any], Sequence[str], str]:

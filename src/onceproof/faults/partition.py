@@ -25,8 +25,8 @@ from onceproof.faults.base import (
     Instance,
     LinkFault,
     NoTargetError,
+    continues,
     count_processed,
-    goes_on,
     log_lines,
 )
 from onceproof.faults.leader import GROUP, Led, partition_led
@@ -125,7 +125,7 @@ class LinkFailure(FaultRun):
         """Whether the instance runs, and records are processed: by itself, if it has tasks."""
         if self._instance is None:
             return False
-        self._went_on = goes_on(self.lab, self._instance, *self._processed)
+        self._went_on = continues(self.lab, self._instance, *self._processed)
         return self._went_on
 
     @abstractmethod

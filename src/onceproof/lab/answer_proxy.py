@@ -34,10 +34,7 @@ class AnswerProxy:
     def check_alive(self) -> None:
         """Raise a HarnessError if it has ended."""
         if not self.process.alive():
-            raise HarnessError(
-                f"The proxy before the brokers ended (exit code {self.process.poll()}); its log {self.process.log} "
-                f"ends with:\n{tail(self.process.log)}"
-            )
+            raise HarnessError(f"The proxy before the brokers {self.process.describe_end()}")
 
     def add(self, name: str, upstream: str) -> str:
         """Put it before a broker; returns the address where it listens.

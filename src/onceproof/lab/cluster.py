@@ -402,10 +402,7 @@ def _start_node(jvm: Jvm, file: Path, owner: int | None, *, records: bool) -> Pr
 
 def _check_node(node: Process, release: Release) -> None:
     if not node.alive():
-        raise HarnessError(
-            f"A broker of Kafka {release} ended (exit code {node.poll()}); its log {node.log} ends with:\n"
-            f"{tail(node.log)}"
-        )
+        raise HarnessError(f"A broker of Kafka {release} {node.describe_end()}")
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:

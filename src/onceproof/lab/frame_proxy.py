@@ -26,7 +26,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PATIENCE = 5.0  # seconds that a broker has to take a connection
 
 
-class Request(NamedTuple):
+class RequestHeader(NamedTuple):
     """The header of a request."""
 
     api: int
@@ -35,7 +35,7 @@ class Request(NamedTuple):
     client: str | None
 
     @classmethod
-    def of(cls, frame: bytes) -> "Request | None":
+    def of(cls, frame: bytes) -> "RequestHeader | None":
         """That of a frame with its length in front; None if it is too short to have one."""
         if len(frame) < LENGTH.size + HEADER.size:
             return None
@@ -64,7 +64,7 @@ class Connection:
         """Nothing has passed yet."""
         self.name = name
         self.client, self.broker = client, broker
-        self.waiting: dict[int, Request] = {}  # requests without an answer, by their correlation id
+        self.waiting: dict[int, RequestHeader] = {}  # requests without an answer, by their correlation id
         self.ended = asyncio.Event()  # by the client
 
     async def pass_requests(self) -> None:
@@ -72,7 +72,7 @@ class Connection:
         (reader, _), (_, writer) = self.client, self.broker
         try:
             while frame := await read_frame(reader):
-                if request := Request.of(frame):
+                if request := RequestHeader.of(frame):
                     self.waiting[request.correlation] = request
                 writer.write(frame)
                 await writer.drain()
@@ -80,7 +80,7 @@ class Connection:
             self.ended.set()
             _end_writing(writer)
 
-    def request_of(self, frame: bytes) -> Request | None:
+    def request_of(self, frame: bytes) -> RequestHeader | None:
         """The request that a frame of the broker answers."""
         if len(frame) < LENGTH.size + CORRELATION.size:
             return None
@@ -95,7 +95,7 @@ class Connection:
 class Lost:
     """An answer that is kept from its client, for a time or for good."""
 
-    def __init__(self, connection: Connection, request: Request, delay: float | None) -> None:
+    def __init__(self, connection: Connection, request: RequestHeader, delay: float | None) -> None:
         """It has just come from the broker."""
         self._began = time.monotonic()
         self._connection, self._delay = connection, delay
@@ -203,7 +203,7 @@ class Proxy:
         finally:
             _end_writing(writer)
 
-    def _loses(self, connection: Connection, request: Request | None) -> Lost | None:
+    def _loses(self, connection: Connection, request: RequestHeader | None) -> Lost | None:
         """The answer to this request, if it is the one that is to be lost; no other is."""
         if request is None or request.api not in self._apis:
             return None

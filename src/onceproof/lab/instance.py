@@ -24,7 +24,7 @@ from onceproof.model.phrases import NO_ACCESS, NO_LIBRARY, UNEQUAL
 from onceproof.model.release import Release
 from onceproof.model.timeline import Event, Timeline
 from onceproof.processes.cpu import CpuTime, check_not_starved
-from onceproof.processes.process import Process, open_pipes, spawn, tail
+from onceproof.processes.process import Process, open_pipes, spawn
 from onceproof.processes.waiting import await_condition
 from onceproof.scenarios.base import HALTS
 from onceproof.scenarios.declared import HEAP, PHASE
@@ -182,10 +182,7 @@ class InstanceProcess:
             raise HarnessError(f"{self.name} (Kafka Streams {self.release}) failed: {said} Its log is {self.log}.")
         self._check_threads()
         if not self.process.alive():
-            raise HarnessError(
-                f"{self.name} (Kafka Streams {self.release}) ended (exit code {self.process.poll()}); "
-                f"its log {self.log} ends with:\n{tail(self.log)}"
-            )
+            raise HarnessError(f"{self.name} (Kafka Streams {self.release}) {self.process.describe_end()}")
 
     def _check_threads(self) -> None:
         """Check that no thread of it died, other than those that are replaced or may die."""

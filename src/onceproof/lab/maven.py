@@ -43,7 +43,7 @@ class MavenOutput:
         return _without_hosts(line.strip(), set(re.findall(r"https?://(?:[^\s/@]*@)?([\w.\-]+)", self.output)))
 
 
-def maven(command: str, pom: Path, goal: str, *options: str, to: str) -> MavenOutput:
+def run_maven(command: str, pom: Path, goal: str, *options: str, to: str) -> MavenOutput:
     """Run a goal of Maven; what was missing before is looked for again. A wrong checksum fails it (`-C`).
 
     Args:
@@ -81,7 +81,7 @@ def resolve_pom(installation: Installation, pom: Path, goal: str, *options: str,
     """
     jar = installation.resolver_jar
     if installation.maven != MAVEN or shutil.which(MAVEN) is not None or not jar.is_file():
-        return maven(installation.maven, pom, f"{DEPENDENCY_PLUGIN}:{goal}", *options, to=to)
+        return run_maven(installation.maven, pom, f"{DEPENDENCY_PLUGIN}:{goal}", *options, to=to)
     try:
         return _answer([installation.java, *FAST_START, "-jar", str(jar), "-f", str(pom), goal, *options], to)
     except OSError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from onceproof.model.errors import HarnessError, UsageError
-from onceproof.processes.process import Process, spawn, tail
+from onceproof.processes.process import Process, spawn
 from onceproof.processes.waiting import await_condition
 
 MODULE = "github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0"
@@ -66,10 +66,7 @@ class Toxiproxy:
     def check_alive(self) -> None:
         """Raise a HarnessError if it has ended."""
         if not self.process.alive():
-            raise HarnessError(
-                f"Toxiproxy ended (exit code {self.process.poll()}); its log {self.process.log} ends with:\n"
-                f"{tail(self.process.log)}"
-            )
+            raise HarnessError(f"Toxiproxy {self.process.describe_end()}")
 
     def add(self, name: str, upstream: str) -> str:
         """Add a proxy; returns the address where it listens.

@@ -200,7 +200,7 @@ def run_alone(
 ) -> Outcome:
     """One whole trial, with brokers that are started before it and cleaned up after it.
 
-    `external_brokers` gives such brokers (`own_cluster`, `lent`). Those of a user are assumed to allow it: the caller
+    `external_brokers` gives such brokers (`own_cluster`, `lend`). Those of a user are assumed to allow it: the caller
     checks that (`check_access`).
 
     Raises:

@@ -57,7 +57,7 @@ def decode(kind: Any, data: object) -> Any:
 
 
 def from_json(kind: Any, text: str | bytes) -> Any:
-    """The value of this type in a text of JSON; raises as `decoded`, also if it is no JSON."""
+    """The value of this type in a text of JSON; raises as `decode`, also if it is no JSON."""
     try:
         [made] = _decoder(kind).validate_json(b"[%b]" % (text.encode() if isinstance(text, str) else text))
     except ValidationError as error:

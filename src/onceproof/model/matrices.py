@@ -77,7 +77,7 @@ class Block:
     """Cells of one scenario: every variant on every release, and on every pair of releases with a restart between.
 
     With each of the brokers; if none are given, those of the matrix. A release may be a word (`model.published`), or
-    one of blocks (`OF_BLOCKS`): `model.matrix.resolved` puts exact releases in their place.
+    one of blocks (`OF_BLOCKS`): `model.matrix.resolve` puts exact releases in their place.
     """
 
     scenario: str

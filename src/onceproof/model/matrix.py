@@ -206,7 +206,7 @@ def expand(request: Request, catalogue: Mapping[str, Offer]) -> Expansion:
     """Make the cells of a request, scenario by scenario, releases in order.
 
     Args:
-        request: the axes, without words (`resolved`).
+        request: the axes, without words (`resolve`).
         catalogue: what can be asked of each scenario (`onceproof.scenarios.CATALOGUE`).
 
     Raises:

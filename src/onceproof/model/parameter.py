@@ -1,8 +1,8 @@
 """The parameters of a scenario or a fault: a class declares them, and all else that knows of them reads it there.
 
 A field has a type with its bounds (a `Literal`, `Field(ge=1)`), a default and a description. In commands, variants and
-results its name has dots for underscores; that of a fault begins with the fault's name (`named`). A search tries what a
-`Literal` allows, both truth values, and the `examples` of numbers and texts.
+results its name has dots for underscores; that of a fault begins with the fault's name (`name_parameters`). A search
+tries what a `Literal` allows, both truth values, and the `examples` of numbers and texts.
 """
 
 from collections.abc import Mapping

@@ -20,7 +20,7 @@ of its files.
                                    what a store held at the end, and the changelog offset that it claimed
     dumps/<the same>.entries       the same as bytes, with timestamps, of stores whose entries are compared
     segments.parquet               what the brokers' log segments hold of its transactions, a row for each
-                                   `model.segments.Entry`; of embedded brokers under exactly-once
+                                   `model.segments.LogEntry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
     outputs.json                   what a user application emitted
     replay.jsonl                   its input in the order in which it is replayed, if that is asked for
@@ -169,7 +169,7 @@ class TrialFolder:
 
     @property
     def segments_file(self) -> Path:
-        """The entries of the brokers' log segments of its transactions, as Parquet: `model.segments.Entry`."""
+        """The entries of the brokers' log segments of its transactions, as Parquet: `model.segments.LogEntry`."""
         return self.path / "segments.parquet"
 
     @property

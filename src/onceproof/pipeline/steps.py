@@ -97,7 +97,7 @@ def is_late(dag_run: Any) -> bool:
 
 
 def read_published_here() -> Published:
-    """The published releases, as Maven says here; raises as `lab.releases.published` does."""
+    """The published releases, as Maven says here; raises as `lab.releases.read_published` does."""
     from onceproof.lab.releases import read_published
 
     return read_published(get_settings().installation)
@@ -160,7 +160,7 @@ def check_request(request: Request, ask: Ask = read_published_here) -> Expansion
         UsageError: the request names something that does not exist, a release is not published, Java is too old, or
             the disk is nearly full.
         SchemaError: the results database has another schema, so the verdicts could not be stored.
-        HarnessError: as `requested`.
+        HarnessError: as `expand_request`.
     """
     from onceproof.lab.artifacts import check_published
     from onceproof.lab.java import require_javas

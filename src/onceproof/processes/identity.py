@@ -17,12 +17,12 @@ def read_start(pid: int) -> float:
 
 
 def boot_id() -> str:
-    """Since when the machine runs, as a name: with each start of it process ids and `started_at` begin again."""
+    """Since when the machine runs, as a name: with each start of it process ids and `read_start` begin again."""
     return BOOT_ID.read_text().strip()
 
 
 def is_alive(pid: int, started: float, boot: str | None = None) -> bool:
-    """Whether the process that started then (`started_at`) runs: not a zombie, nor another one under a reused id.
+    """Whether the process that started then (`read_start`) runs: not a zombie, nor another one under a reused id.
 
     `boot` is the `boot_id` of then; None if it is not known.
     """

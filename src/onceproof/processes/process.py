@@ -25,7 +25,7 @@ REAPER = Path(__file__).with_name("reaper.py")
 
 @dataclass
 class Process:
-    """A process below a reaper; `pid` and `started` (`started_at`) are the reaper's, the command's only parent.
+    """A process below a reaper; `pid` and `started` (`read_start`) are the reaper's, the command's only parent.
 
     `boot` is the `boot_id` by which both count; None if an older version of ours wrote them down.
     """
@@ -109,6 +109,10 @@ class Process:
         if self.alive():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
+
+    def describe_end(self) -> str:
+        """How the command ended, and what its log says last, as the end of a sentence."""
+        return f"ended (exit code {self.poll()}); its log {self.log} ends with:\n{tail(self.log)}"
 
     def terminate(self, timeout: float = 10) -> None:
         """Ask it to stop, and kill it if it has not after `timeout` seconds."""

@@ -3,7 +3,7 @@
 First *plants*: bugs planted into the very release that the cell is about, in its scenario, on its brokers and with its
 restart; their trials are in the results database. Else a *positive control*: a cell of the run on another release,
 which the registry says is affected. Of either, only exercised trials whose number was fixed before the first of them
-count, and only those of one place (`model.sensitivity.Place`): the same release and commit, variant, brokers, harness
+count, and only those of one place (`model.sensitivity.Stratum`): the same release and commit, variant, brokers, harness
 and machine. Nothing is averaged over plants, releases or variants: a claim is about a bug as visible as each of those
 that support it.
 

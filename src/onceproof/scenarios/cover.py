@@ -28,7 +28,7 @@ def exact(
         catalogue: what can be asked of each scenario.
 
     Raises:
-        UsageError: as `resolved` and `check_all_but_releases` do.
+        UsageError: as `resolve` and `check_all_but_releases` do.
     """
     check_all_but_releases(request, catalogue)
     found = resolve(request, ask, known)

@@ -15,7 +15,7 @@ For a rebalance in progress, a third instance joins while the one that stays sta
 session: the group waits for it, and the other one closes when it has asked to join again.
 
 Where an instance lives on, each partition has an owner again as soon as the group can know that the former one is gone:
-for how long its records waited is held against what the ending allows (`ownership`).
+for how long its records waited is compared with what the ending allows (`ownership`).
 
 A trial is *exercised* when the ending met what it is about, while records flowed: tasks that others could take, an
 exception, stores on disk, or a restoration that had not ended; and the rebalance had not ended either, if it was to be
@@ -626,13 +626,13 @@ SYSTEM = System(
     promises=(PROMISE, READINESS, OWNERSHIP, *multirunner.SYSTEM.promises),
 )
 # Promises that do not apply: an instance that is killed was not asked to end; when all have ended, none can take over.
-BESIDE = {"kill": PROMISE, "SHUTDOWN_APPLICATION": OWNERSHIP}
+NOT_PROMISED = {"kill": PROMISE, "SHUTDOWN_APPLICATION": OWNERSHIP}
 
 
 def system(trial: Trial) -> System:
     """The topology `counting`, and what its ending promises."""
-    beside = BESIDE.get(values(trial).ending)
-    return replace(SYSTEM, promises=tuple(promise for promise in SYSTEM.promises if promise != beside))
+    left_out = NOT_PROMISED.get(values(trial).ending)
+    return replace(SYSTEM, promises=tuple(promise for promise in SYSTEM.promises if promise != left_out))
 
 
 SCENARIO = Scenario(

@@ -198,7 +198,7 @@ def drive(lab: ScenarioContext) -> Exercise:
             "load",
             **throttled,
             lag=watch.lag,
-            explained=_explain_lag(parameters, seconds),
+            explained=_bound_lag(parameters, seconds),
             generator_throttle_ms=round(load.throttled * 1_000),
             stall_ms=_longest_stall(lab.events),
             waited_ms=round(longest_wait(before, lab.instances.cpu_times()) * 1_000),
@@ -240,13 +240,13 @@ def _require_pace(events: Sequence[Event], rate: float) -> None:
         )
 
 
-def _explain_lag(parameters: Parameters, seconds: float) -> int:
+def _bound_lag(parameters: Parameters, seconds: float) -> int:
     """Records of lag that a load of this many seconds leaves, if the quota lets through what it promises."""
     bytes_each = parameters.record_bytes + OVERHEAD
     return max(0, int(seconds * 1_000 / parameters.sleep_ms - seconds * parameters.rate / bytes_each))
 
 
-def _explain_throttle(parameters: Parameters) -> float:
+def _bound_throttle(parameters: Parameters) -> float:
     """The longest throttle in ms that one request can ask for: the broker reads the next one only after it."""
     seconds: float = max(BATCH, parameters.record_bytes + OVERHEAD) / parameters.rate
     return 1_000 * (WINDOW_STEP + seconds)
@@ -414,7 +414,7 @@ def observe(trial: Trial, events: Sequence[Event]) -> list[Comparison]:
 
 def _compare_slowdown(load: Event, parameters: Parameters) -> Iterator[Comparison]:
     """Throttle and lag of a load, compared with what the parameters explain."""
-    longest, explained = load["max"], _explain_throttle(parameters)
+    longest, explained = load["max"], _bound_throttle(parameters)
     slight = f"throttled for {explained:,.0f} ms at most, which the quota explains, or twice that"
     yield _comparison(
         "long-throttle" if longest > 2 * explained else None,

@@ -52,8 +52,7 @@ application must run again: at the second start at the latest (variant `HALTED`,
 and is started once more if it dies of that. It is exercised when half a segment was left.
 
 A trial is *exercised* when the fault took effect while some of the records that flowed were committed and others were
-still to
-come: the youngest window of a task is always open, and it was closed afterwards.
+still to come: the youngest window of a task is always open, and it was closed afterwards.
 """
 
 import random

@@ -70,7 +70,7 @@ def _check(without: Collection[str]) -> tuple[str, ...]:
 
 
 def resume(name: str) -> Fuzzed:
-    """The fuzzing of this name, or the `last` one; raises as `begun` does."""
+    """The fuzzing of this name, or the `last` one; raises as `read_begun` does."""
     return read_begun(get_settings().fuzzings, name, fuzz_version())
 
 

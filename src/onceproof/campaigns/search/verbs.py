@@ -68,7 +68,7 @@ def search_of(
     there is none, or it is to begin `anew`, it is a search of its own, `run`.
 
     Raises:
-        UsageError, HarnessError: as `asked_for` and `begun` do.
+        UsageError, HarnessError: as `ask_for` and `read_request` do.
     """
     from onceproof.campaigns.search.explorer import read_request
 
