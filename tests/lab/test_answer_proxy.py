@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import socketserver
 import struct
@@ -261,6 +262,37 @@ def test_when_no_answer_is_to_be_lost_any_more_the_connection_that_lacks_one_end
     with connected(address) as client:
         assert exchange(client, HEARTBEAT, 2) == answer(2, b"a-clientbody")
     assert of_instance.report_lost_answer() is None
+
+
+def test_a_connection_whose_client_has_ended_its_side_is_kept_until_the_broker_ends_it() -> None:
+    complaints: list[dict[str, Any]] = []
+
+    async def carry() -> bytes:
+        asyncio.get_running_loop().set_exception_handler(lambda _, complaint: complaints.append(complaint))
+        proxy, told = Proxy(), asyncio.Event()
+
+        async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            assert await reader.read() == request(FETCH, 1)
+            told.set()
+            await collected.wait()
+            writer.write(answer(1))
+            writer.close()
+
+        collected = asyncio.Event()
+        async with await asyncio.start_server(answer_late, "127.0.0.1") as broker:
+            port = broker.sockets[0].getsockname()[1]
+            added = await proxy.obey({"do": "add", "name": "node-1", "host": "127.0.0.1", "port": port})
+            reader, writer = await asyncio.open_connection("127.0.0.1", added["port"])
+            writer.write(request(FETCH, 1))
+            writer.write_eof()
+            await asyncio.wait_for(told.wait(), ANSWERS)
+            for _ in range(3):
+                gc.collect()
+                await settle()
+            collected.set()
+            return await asyncio.wait_for(reader.read(), ANSWERS)
+
+    assert (asyncio.run(carry()), complaints) == (answer(1), [])
 
 
 def test_a_connection_without_a_broker_ends(proxy: AnswerProxy) -> None:

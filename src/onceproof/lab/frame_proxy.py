@@ -148,6 +148,7 @@ class Proxy:
     def __init__(self) -> None:
         """Before none yet."""
         self._servers: list[asyncio.Server] = []
+        self._serving: set[asyncio.Task[None] | None] = set()  # asyncio keeps none whose client has ended its side
         self._apis: Collection[int] = ()  # of which the next answer is lost
         self._delay: float | None = None  # seconds; None: for good
         self._lost: Lost | None = None
@@ -178,11 +179,19 @@ class Proxy:
     async def _serve(
         self, behind: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        task = asyncio.current_task()
+        self._serving.add(task)
+        try:
+            await self._serve_connection(behind, (reader, writer))
+        finally:
+            self._serving.discard(task)
+
+    async def _serve_connection(self, behind: Mapping[str, Any], client: Streams) -> None:
         try:
             opened = asyncio.open_connection(behind["host"], behind["port"])
-            connection = Connection(behind["name"], (reader, writer), await asyncio.wait_for(opened, PATIENCE))
+            connection = Connection(behind["name"], client, await asyncio.wait_for(opened, PATIENCE))
         except OSError:  # it could not be reached in time
-            writer.close()
+            client[1].close()
             return
         try:
             with contextlib.suppress(ConnectionError):
