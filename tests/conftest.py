@@ -25,6 +25,7 @@ from tests.durations import FILE as DURATIONS
 from tests.durations import Durations
 from tests.durations import read as durations
 from tests.lanes import Lanes, places, unit_of
+from tests.net import NetRecord
 from tests.skips import refused_if_skipped
 from tests.tools import TOOLS, left_out, unavailable
 from tests.tools import chromium as chromium_found
@@ -113,8 +114,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The process that schedules measures, or the only one."""
-    if config.getoption("keep_durations") and not hasattr(config, "workerinput"):
+    """The process that schedules keeps records, or the only one."""
+    if hasattr(config, "workerinput"):
+        return
+    config.pluginmanager.register(NetRecord())
+    if config.getoption("keep_durations"):
         config.pluginmanager.register(Durations())
 
 

@@ -29,6 +29,7 @@ from onceproof.model.published import NEWEST
 from onceproof.results.nights import NightStep, note_step
 from onceproof.settings import get_settings
 from tests.docker.inputs import PASSED
+from tests.net import RECORD
 from tests.tools import left_out, unavailable
 
 ROOT = Path(__file__).parents[1]
@@ -103,7 +104,7 @@ def version_of(project: Path) -> str:
             [shutil.which("git") or "git", *words], cwd=project, capture_output=True, check=True
         ).stdout
 
-    but = ("--", ".", f":!{PASSED.relative_to(ROOT)}")  # which a step writes
+    but = ("--", ".", *(f":!{file.relative_to(ROOT)}" for file in (PASSED, RECORD)))  # which steps write
     added = git("ls-files", "-z", "--others", "--exclude-standard", *but).decode().split("\0")
     changed = git("diff", "HEAD", *but) + b"".join((project / name).read_bytes() for name in added if name)
     commit = git("rev-parse", "--short=12", "HEAD").decode().strip()

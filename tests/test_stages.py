@@ -193,7 +193,8 @@ def test_results_are_those_of_one_version_of_the_code(tmp_path):
     git("commit", "-qm", "1")
     versions = [night.version_of(tmp_path)]
     (tmp_path / "tests" / "docker").mkdir(parents=True)
-    (tmp_path / "tests" / "docker" / "passed.txt").write_text("written by a step of the night")
+    for file in ("docker/passed.txt", "net.json"):
+        (tmp_path / "tests" / file).write_text("written by a step of the night")
     assert night.version_of(tmp_path) == versions[0]
     for file in ("code", "new"):
         (tmp_path / file).write_text("2")

@@ -1,4 +1,6 @@
-"""The net of each night: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
+"""The net: every scenario on the newest Kafka Streams and the newest brokers, by the steps of a run.
+
+A trial is a part of each change that could alter what it shows, and of each night (`tests.net`).
 
 One small trial of each, two at once, next to one that mostly waits. One Spark application with the settings of
 production reads them all, and so does the independent reader. What the registry explains is asserted by its key.
@@ -7,9 +9,10 @@ readers must see.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from multiprocessing import get_context
 from typing import Any
 
@@ -29,10 +32,11 @@ from onceproof.scenarios import SCENARIOS, app
 from onceproof.scenarios.explaining import find_concerned_in
 from onceproof.spark import choose_compiler, collect_and_check
 from tests.conftest import HERE, UNDISTURBED, a_run_id
+from tests.net import NOTED, digest_of, is_due
 from tests.present import present
 from tests.published import PUBLISHED
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.night, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(1800)]
 
 RELEASE = PUBLISHED.resolve(NEWEST)
 THREE = "three"  # the brokers of faults of one of several
@@ -68,6 +72,11 @@ class Small:
         """As one of a run."""
         cell = Cell(self.scenario, self.variant, RELEASE, RELEASE)
         return Trial(run, cell, number, 1, self.parameters, self.planted)
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of what could alter how it ends."""
+        return digest_of(self.scenario, f"{RELEASE} {self!r}")
 
     def __str__(self) -> str:
         return "-".join(filter(None, (self.scenario, self.variant, self.planted)))
@@ -118,6 +127,14 @@ FAULTS = {  # of these trials
     "bounce", "broker-pause", "instance-kill", "leader-election", "read-only", "state-lost", "state-restored",
     "thread-removed", "topology-pause",
 }  # fmt: skip
+
+
+def gate(trials: Iterable[Small]) -> list[Any]:
+    """Trials as cases of a test: those that are not due are for the night."""
+    return [
+        pytest.param(small, id=str(small), marks=() if is_due(str(small), small.digest) else pytest.mark.night)
+        for small in trials
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -219,8 +236,9 @@ def test_each_scenario_has_its_trial():
     assert {small.fault for small in NET} - {"none"} == FAULTS
 
 
-@pytest.mark.parametrize("small", GREEN_OR_KNOWN, ids=str)
-def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net, small):
+@pytest.mark.parametrize("small", gate(GREEN_OR_KNOWN))
+def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net, small, record_property):
+    record_property(NOTED, f"{small} {small.digest}")
     trial = last(net, small)
     outcome, reading = read(net, trial)
     assert outcome.exercised, outcome.reason
@@ -232,8 +250,9 @@ def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net
     )
 
 
-@pytest.mark.parametrize("small", PLANTED, ids=str)
-def test_both_readers_see_a_bug_that_is_planted_into_the_newest(net, small):
+@pytest.mark.parametrize("small", gate(PLANTED))
+def test_both_readers_see_a_bug_that_is_planted_into_the_newest(net, small, record_property):
+    record_property(NOTED, f"{small} {small.digest}")
     trial = last(net, small)
     outcome, reading = read(net, trial)
     assert present(outcome.plant).fired > 0

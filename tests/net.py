@@ -1,0 +1,88 @@
+"""The net: which of its trials have passed with the sources as they are.
+
+A trial of the net is a part of each change that could alter what it shows, and it drives real brokers, which takes
+minutes. So a trial that passes is noted in `net.json`, which is committed, with a digest of the sources behind it. The
+next change runs it if the digest is another one, or after some days; else the night does.
+
+The digest is of what drives and reads trials of the scenario (`onceproof.harness`), of our Spark application, and of the
+trial. Comments and docstrings do not count. Nor do the tests: who corrects one need not drive all trials again.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from onceproof.harness import PACKAGE, Sources
+from onceproof.installation import PROJECT
+from onceproof.model.json_file import read_json, write_json
+from onceproof.model.source_text import without_prose
+from tests.track_record import MOST_DAYS
+
+RECORD = Path(__file__).with_name("net.json")
+NOTED = "net"  # a property of a test: its trial, and the digest of the sources when it began
+
+
+def digest_of(scenario: str, trial: str, sources: Sources | None = None) -> str:
+    """Twelve digits that change with what could alter how a trial of the net ends.
+
+    Args:
+        scenario: its scenario.
+        trial: all that tells it from others, the release and the brokers among it.
+        sources: those behind trials; ours by default.
+    """
+    sources = sources or Sources(PACKAGE, PROJECT)
+    parts = (sources.digest(sources.of_scenario(scenario)), _digest_spark(sources.project, sources.package), trial)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+@cache
+def _digest_spark(project: Path, package: Path) -> str:
+    """A digest of our Spark application."""
+    files = [*sorted((project / "spark_jobs").rglob("*.py")), package / "spark.py"]
+    texts = (f"{file.relative_to(project)}\0{without_prose(file.read_text(), file.suffix)}" for file in files)
+    settings = (project / "spark_jobs" / "spark.conf").read_text()
+    return hashlib.sha256("\0".join([*texts, settings]).encode()).hexdigest()
+
+
+def is_due(name: str, digest: str, record: Path = RECORD, now: datetime | None = None) -> bool:
+    """Whether a trial of the net is a part of this change.
+
+    Args:
+        name: of the trial.
+        digest: of the sources behind it.
+        record: the trials that passed.
+        now: the time; of the clock by default.
+    """
+    noted = _read(record).get(name)
+    if noted is None or noted["digest"] != digest:
+        return True
+    return (now or datetime.now(UTC)) - datetime.fromisoformat(noted["passed"]) > timedelta(days=MOST_DAYS)
+
+
+def _read(record: Path) -> dict[str, Mapping[str, str]]:
+    """By trial the digest with which it passed, and when."""
+    return dict(read_json(record)) if record.exists() else {}
+
+
+class NetRecord:
+    """A plugin of pytest that notes the trials of the net that have passed."""
+
+    def __init__(self, record: Path = RECORD) -> None:
+        self._record = record
+        self._passed: dict[str, Mapping[str, str]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """See what became of a test, whichever worker ran it."""
+        noted = dict(report.user_properties).get(NOTED)
+        if noted is not None and report.when == "call" and report.passed:
+            name, digest = str(noted).split()
+            self._passed[name] = {"digest": digest, "passed": datetime.now(UTC).isoformat(timespec="seconds")}
+
+    def pytest_sessionfinish(self) -> None:
+        """Write it down."""
+        if self._passed:
+            write_json(self._record, dict(sorted((_read(self._record) | self._passed).items())))
