@@ -135,6 +135,7 @@ def test_headers_are_replayed_and_a_topology_that_throws_is_said(tmp_path, strea
     write_input(folder.replay_file, roles, {"lines": lines})
     found = replay(HERE, plan, folder, plan.trial.cell.streams)
     assert [value for _, _, value in found.bytes_of("counts")] == [b"a=b2", b"none1", b"1"]
+    assert found.attributes["counts"] == tuple((EPOCH + n, of) for n, of in enumerate(headers))
     write_input(folder.replay_file, roles, {"lines": [*lines, record(0, 3, "k", "throws", EPOCH + 9)]})
     thrown = replay(HERE, plan, folder, plan.trial.cell.streams)
     assert thrown.records == {}

@@ -150,6 +150,75 @@ def test_a_witness_shows_the_key_and_its_values_as_people_write_them():
     assert witness.key == token(b"a")
 
 
+# --- timestamps and headers -----------------------------------------------------------------------------------
+
+STAMPED = replace(OUT, compare_also=("timestamp", "headers"))
+
+
+def stamped(*rows):
+    """Records of the keys, values, timestamps and headers."""
+    return [
+        record._replace(timestamp=timestamp, headers=headers)
+        for record, (_, _, timestamp, headers) in zip(records([row[:2] for row in rows]), rows, strict=True)
+    ]
+
+
+RUN = [("a", "1", 10, "h=01"), ("a", "2", 20, ""), ("b", "1", 10, "")]
+
+
+@pytest.mark.parametrize(
+    ("agreed", "row", "anomaly", "texts"),
+    [
+        ("records", ("a", "1", 11, "h=01"), "wrong-timestamp", ("'a': '1' at 10, '2' at 20", "'a': '1' at 11, '2' at 20")),
+        ("records", ("a", "1", 10, ""), "wrong-header", None),
+        ("records", ("a", "1", 11, ""), "wrong-timestamp", None),  # each key is one witness
+        ("records", ("a", "3", 11, ""), "wrong-value", None),
+        ("final", ("a", "1", 11, ""), None, None),  # not its last one
+        ("keys", ("a", "1", 11, ""), None, None),
+    ],
+)
+def test_timestamps_and_headers_are_compared_where_the_application_says_so(agreed, row, anomaly, texts):
+    topics = {"out": stamped(row, *RUN[1:]), "out-oracle": stamped(*RUN)}
+    seen = [
+        [one for one in compare_output("out", replace(declared, agreed=agreed), topics, at_least=at_least) if one.anomaly]
+        for declared, at_least in ((STAMPED, False), (OUT, False), (STAMPED, True))
+    ]
+    assert [one.anomaly for one in seen[0]] == ([anomaly] if anomaly else [])
+    if texts:
+        assert [(one.expected, one.observed) for one in seen[0]] == [texts]
+    if anomaly != "wrong-value":
+        assert seen[1:] == [[], []]
+
+
+def test_of_final_values_the_last_timestamp_counts_unless_it_is_null():
+    declared = replace(STAMPED, agreed="final")
+    for observed, anomaly in (("2", "wrong-timestamp"), (None, None)):
+        topics = {"out": stamped(("a", observed, 21, "")), "out-oracle": stamped(("a", observed, 20, ""))}
+        [one] = compare_output("out", declared, topics, at_least=False)
+        assert one.anomaly == anomaly
+
+
+@pytest.mark.parametrize(
+    ("second", "also", "differ"),
+    [
+        (RUN[::-1], ("timestamp", "headers"), ()),
+        ([("a", "1", 11, "h=01"), *RUN[1:]], ("headers",), ("timestamp",)),
+        ([("a", "1", 10, "h=02"), *RUN[1:]], ("timestamp",), ("headers",)),
+        ([("a", "1", 10, "h=02"), ("b", "1", 9, ""), RUN[1]], (), ("timestamp", "headers")),
+        ([("a", "7", 11, "")], (), ("timestamp", "headers")),  # no value is the same
+    ],
+)
+def test_runs_agree_on_timestamps_and_headers_or_it_is_said_that_they_differ(second, also, differ):
+    one, other = (Outputs.of({"out": stamped(*run)}) for run in (RUN, second))
+    oracle = oracle_of(one, other, {"out": STAMPED})
+    assert (oracle.compare_also["out"], oracle.differ["out"]) == (also, differ)
+
+
+def test_outputs_of_an_earlier_onceproof_have_neither():
+    [record] = records_of(Outputs({"out": ((0, None, None),)}), "out", OUT)
+    assert (record.timestamp, record.headers) == (0, "")
+
+
 # --- the oracle ----------------------------------------------------------------------------------------------
 
 PAIRS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123") | st.none()), max_size=12)

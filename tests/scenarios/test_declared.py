@@ -90,6 +90,11 @@ def test_what_is_not_said_has_its_default(tmp_path):
         (WHOLE.replace('"out"', '"in"'), "the topic in is there twice"),
         (WHOLE + 'key = "avro"\n', r'output\.1\.key = "avro": must be one of string, integer'),
         (WHOLE + 'promises = ["fast"]\n', r"output\.1\.promises\.1 must be 'differential', .*, not \"fast\""),
+        (WHOLE + 'compare = "keys"\ncompare_also = ["headers"]\n', "compare_also takes compare = records or final"),
+        (
+            WHOLE + 'compare_also = ["timestamp"]\nconfig = { "message.timestamp.type" = "LogAppendTime" }\n',
+            "with message.timestamp.type = LogAppendTime a timestamp is different in each run",
+        ),
         (WHOLE + 'of = "elsewhere"\n', "out is of elsewhere, which is no input"),
         (WHOLE.replace(INPUT, '[properties]\n"application.id" = "x"\n' + INPUT), "application.id is set for each"),
         (WHOLE.replace(INPUT, '[properties]\n"main.consumer.sasl.jaas.config" = "x"\n' + INPUT), "belongs into the file"),

@@ -256,7 +256,9 @@ def _print(release: OnRelease) -> None:
         out.print(f"  not seen, and known there of such a topology: {keys}", markup=False, soft_wrap=True)
     for topic, output in release.outputs.items():
         ignored = f", without the fields {', '.join(output.ignored)}" if output.ignored else ""
-        out.print(f"  {topic}: runs without a fault agree on {output.agreed}{ignored}", markup=False, soft_wrap=True)
+        differ = f", and differ in {' and '.join(output.differ)}" if output.differ else ""
+        text = f"  {topic}: runs without a fault agree on {output.agreed}{ignored}{differ}"
+        out.print(text, markup=False, soft_wrap=True)
     if release.witnesses:
         table = Table("anomaly", "expected", "observed", "where", box=None, pad_edge=True)
         for witness in release.witnesses:

@@ -143,9 +143,14 @@ class AnswerLoss(FaultRun):
 
 
 def config(_values: Mapping[str, Any]) -> dict[str, str]:
-    """Clients that give up a request soon, and tasks that come back at once."""
+    """Clients that give up a request soon, and tasks that come back at once.
+
+    Kafka's admin client sleeps until a call must end (`KafkaAdminClient`, whose `NetworkClient` has a request timeout
+    of one hour), so it does not notice that a request has timed out before.
+    """
     clients = ("consumer", "producer", "admin")
-    return {**{f"{client}.request.timeout.ms": str(REQUEST_MS) for client in clients}, **tasks_come_back()}
+    requests = {f"{client}.request.timeout.ms": str(REQUEST_MS) for client in clients}
+    return {**requests, "admin.default.api.timeout.ms": str(2 * REQUEST_MS), **tasks_come_back()}
 
 
 FAULT = Fault(

@@ -127,7 +127,7 @@ def replay(
     application = plan.app.get("application")
     user_jars = application_class_path(installation, application, release) if application else []
     beside = [*user_jars, *replay_class_path(installation, release)]
-    of_topic: dict[str, list[tuple[int, str | None, str | None]]] = defaultdict(list)
+    of_topic: dict[str, list[tuple[str | None, str | None, int, str]]] = defaultdict(list)
     with TemporaryDirectory(prefix=f"{SCRATCH}{os.getpid()}-", dir=scratch_within(folder.path)) as scratch:
         out = Path(scratch, "outputs.jsonl")
         main = (PROGRAM, str(folder.replay_file), str(out), *topics.values())
@@ -136,6 +136,9 @@ def replay(
         if ended.get("event") == "threw":
             return Outputs({}, failed=str(ended["message"]))
         with out.open() as lines:
-            for topic, key, value in map(json.loads, lines):
-                of_topic[topic].append((0, key, value))
-    return Outputs({role: tuple(of_topic[topic]) for role, topic in topics.items()})
+            for topic, *record in map(json.loads, lines):
+                of_topic[topic].append(tuple(record))
+    return Outputs(
+        {role: tuple((0, key, value) for key, value, *_ in of_topic[topic]) for role, topic in topics.items()},
+        attributes={role: tuple((at, headers) for *_, at, headers in of_topic[topic]) for role, topic in topics.items()},
+    )

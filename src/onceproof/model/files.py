@@ -178,6 +178,7 @@ class Declared:
     as_replayed: str | None = None
     ignored: tuple[str, ...] = ()  # fields of its JSON on which runs without a fault do not agree
     compare: str = "records"  # no more than that of an output: all `records` of a key, its `final` value, or the `keys`
+    compare_also: tuple[str, ...] = ()  # of these records: `timestamp`, `headers`, as far as runs agree on them
     partitions: int | None = None  # None: as many as the trial says
     config: Mapping[str, str] = field(default_factory=dict)  # of the topic
 

@@ -39,6 +39,7 @@ class Output:
 
     agreed: str
     ignored: tuple[str, ...] = ()
+    differ: tuple[str, ...] = ()  # attributes that were to be compared, and on which they do not agree
 
 
 @dataclass(frozen=True)

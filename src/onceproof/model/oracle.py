@@ -17,6 +17,8 @@ class Outputs(JsonFile):
 
     records: Mapping[str, tuple[Written, ...]]
     offsets: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of these records, where they are in topics
+    # Of these records, timestamp (epoch ms) and headers (as of `Record`); runs of an earlier Onceproof have none.
+    attributes: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     failed: str | None = None  # why nothing could be replayed
 
     @classmethod
@@ -25,6 +27,7 @@ class Outputs(JsonFile):
         return cls(
             {role: tuple(_describe_written(record) for record in records) for role, records in topics.items()},
             {role: tuple(record.offset for record in records) for role, records in topics.items()},
+            {role: tuple((record.timestamp, record.headers) for record in records) for role, records in topics.items()},
         )
 
     def bytes_of(self, role: str) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -39,6 +42,8 @@ class Oracle(JsonFile):
     outputs: Outputs
     agreed: Mapping[str, str]  # by role
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compare_also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by role, see `Declared`
+    differ: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # those on which the runs do not agree
     replayed: Outputs | None = None  # what TopologyTestDriver makes of the same input, if that was asked for
     replayed_on_newest: Outputs | None = None  # the same of the newest release
     as_replayed: Mapping[str, str] = field(default_factory=dict)  # by role, see `Declared`

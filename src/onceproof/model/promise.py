@@ -340,6 +340,8 @@ _CONTENTS = (
     "wrong-partition",
     "wrong-header",
 )
+# Breaches of the output of a user application; the last two where its timestamps and headers are compared.
+_OUTPUTS = ("lost-record", "duplicate-output", "unexpected-record", "wrong-value", "wrong-timestamp", "wrong-header")
 PROMISES = {
     promise.name: promise
     for promise in (
@@ -684,7 +686,7 @@ PROMISES = {
             "differential",
             "The output of a user application is, key by key, its output in a run without a fault.",
             "Every key of an output was compared with a run without a fault.",
-            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value", "unstable-final"),
+            (*_OUTPUTS, "unstable-final"),
             OF_APPLICATIONS,
             1,
         ),
@@ -692,7 +694,7 @@ PROMISES = {
             "replay",
             "The output of a user application is, key by key, the output of TopologyTestDriver for its input.",
             "Every key of an output was compared with a replay without brokers.",
-            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
+            _OUTPUTS,
             OF_APPLICATIONS,
             1,
         ),
@@ -700,7 +702,7 @@ PROMISES = {
             "replay-newest",
             "Its output is, key by key, the output of TopologyTestDriver of the newest release for its input.",
             "Every key of an output was compared with a replay on the newest release.",
-            ("lost-record", "duplicate-output", "unexpected-record", "wrong-value"),
+            _OUTPUTS,
             OF_APPLICATIONS,
             1,
         ),

@@ -8,6 +8,9 @@ What they do not agree on is no promise. Under at-least-once a key may be emitte
 far as the application says (`compare`), whatever runs agree on.
 `replay-newest`: the same of that of the newest release, so that what a release always does wrong is seen, too.
 
+Where the application says so (`compare_also`), timestamps and headers are compared as well, as far as runs without a
+fault agree on them. Under at-least-once a key may be emitted again with others, so they are not.
+
 The final values of an output are a table: a key whose last value is null is the same as one that was never emitted.
 """
 
@@ -15,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from onceproof.model.anomaly import Comparison, Findings
@@ -33,7 +37,10 @@ COMPARED = ("records", "final", "keys")  # of an output, the finest first
 DIFFERENTIAL = "differential"
 ORACLES = {DIFFERENTIAL: "oracle", "replay": "replay", "replay-newest": "replay-newest"}
 SHOWN = 3  # values of a key that are shown
-Values = Sequence[int | None]  # of a key, in their order
+OfKey = Sequence[Record]  # in their order
+ByKey = Mapping[int | None, OfKey]
+# What differs where values are the same, by the name of the attribute.
+DIFFERS = {"timestamp": "wrong-timestamp", "headers": "wrong-header"}
 Raw = Sequence[tuple[int, bytes | None, bytes | None]]  # partition, key, value
 
 
@@ -96,7 +103,8 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
         oracle = topics.get(f"{role}-{suffix}")
         level = declared.agreed if promise == DIFFERENTIAL else declared.as_replayed
         if promise in declared.promises and level and oracle is not None:
-            yield from compare_with(oracle, topics[role], promise, role, level, at_least=at_least)
+            also = declared.compare_also
+            yield from compare_with(oracle, topics[role], promise, role, level, also, at_least=at_least)
     if "unique" in declared.promises and not at_least:
         yield from compare_unique(role, topics[role])
     if declared.of is not None:
@@ -106,29 +114,39 @@ def compare_output(role: str, declared: Declared, topics: Topics, *, at_least: b
 
 
 def compare_with(
-    expected: Sequence[Record], observed: Sequence[Record], promise: str, role: str, agreed: str, *, at_least: bool
+    expected: Sequence[Record],
+    observed: Sequence[Record],
+    promise: str,
+    role: str,
+    agreed: str,
+    also: Collection[str] = (),
+    *,
+    at_least: bool,
 ) -> Iterator[Comparison]:
-    """For each key, its output compared with what an oracle says, as far as is `agreed`."""
+    """For each key, its output compared with what an oracle says, as far as is `agreed`, and these attributes `also`."""
     if agreed == "nothing":
         return
     wanted, found = _by_key(expected), _by_key(observed)
     places = {record.key: record for record in sorted(observed, key=by_place)}
     for key in wanted.keys() | found.keys():
         anomaly = _anomaly(agreed, wanted[key], found[key], at_least=at_least)
+        if anomaly is None and not at_least:
+            anomaly = _anomaly_of_attributes(agreed, also, wanted[key], found[key])
         record = places.get(key)
         place = str(Place(role, record.partition, record.offset)) if record else f"{role}, {key} is not there"
-        texts = [f"{key}: {_text(agreed, values)}" for values in (wanted[key], found[key])]
+        shown = next((name for name in also if DIFFERS[name] == anomaly), None)
+        texts = [f"{key}: {_text(agreed, records, shown)}" for records in (wanted[key], found[key])]
         yield Comparison(promise, anomaly, record.partition if record else 0, key, place, texts[0], texts[1])
 
 
-def _by_key(records: Iterable[Record]) -> dict[int | None, list[int | None]]:
-    values: dict[int | None, list[int | None]] = defaultdict(list)
+def _by_key(records: Iterable[Record]) -> dict[int | None, list[Record]]:
+    of: dict[int | None, list[Record]] = defaultdict(list)
     for record in sorted(records, key=by_place):
-        values[record.key].append(record.value)
-    return values
+        of[record.key].append(record)
+    return of
 
 
-def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool) -> str | None:
+def _anomaly(agreed: str, expected: OfKey, observed: OfKey, *, at_least: bool) -> str | None:
     """The anomaly of the records of a key, as far as runs without a fault agree on them."""
     if agreed == "final":
         return _anomaly_of_table(expected, observed, at_least=at_least)
@@ -138,19 +156,20 @@ def _anomaly(agreed: str, expected: Values, observed: Values, *, at_least: bool)
         return None
     if at_least:
         return "lost-record" if len(observed) < len(expected) else None
-    missing, foreign = Counter(expected) - Counter(observed), Counter(observed) - Counter(expected)
+    wanted, found = (Counter(record.value for record in records) for records in (expected, observed))
+    missing, foreign = wanted - found, found - wanted
     if missing and foreign:
         return "wrong-value"
     if missing:
         return "lost-record"
     if foreign:
-        return "duplicate-output" if foreign.keys() <= set(expected) else "unexpected-record"
+        return "duplicate-output" if foreign.keys() <= wanted.keys() else "unexpected-record"
     return None
 
 
-def _anomaly_of_table(expected: Values, observed: Values, *, at_least: bool) -> str | None:
+def _anomaly_of_table(expected: OfKey, observed: OfKey, *, at_least: bool) -> str | None:
     """The anomaly of the last value of a key: a table has no difference between null and no value."""
-    wanted, found = (values[-1] if values else None for values in (expected, observed))
+    wanted, found = (records[-1].value if records else None for records in (expected, observed))
     if wanted == found:
         return None
     if not observed or not expected:
@@ -158,14 +177,40 @@ def _anomaly_of_table(expected: Values, observed: Values, *, at_least: bool) -> 
     return None if at_least else "wrong-value"
 
 
-def _text(agreed: str, values: Values) -> str:
-    if not values:
+def _anomaly_of_attributes(agreed: str, also: Collection[str], expected: OfKey, observed: OfKey) -> str | None:
+    """The anomaly of records, or of final values, that are the same but for an attribute."""
+    if agreed == "final":
+        expected, observed = (_last_of_table(records) for records in (expected, observed))
+    elif agreed != "records":
+        return None
+    for name in also:
+        compared = attrgetter("value", name)
+        if Counter(map(compared, expected)) != Counter(map(compared, observed)):
+            return DIFFERS[name]
+    return None
+
+
+def _last_of_table(records: OfKey) -> OfKey:
+    """The record that a table has of a key, if its value is not null."""
+    return [record for record in records[-1:] if record.value is not None]
+
+
+def _text(agreed: str, records: OfKey, attribute: str | None) -> str:
+    """The records of a key for people, with the attribute that differs."""
+    if not records:
         return "nothing"
     if agreed == "keys":
-        return records_text(len(values))
-    shown = values[-1:] if agreed == "final" else values[:SHOWN]
-    more = f" and {len(values) - SHOWN} more" if agreed == "records" and len(values) > SHOWN else ""
-    return ", ".join("null" if value is None else str(value) for value in shown) + more
+        return records_text(len(records))
+    shown = records[-1:] if agreed == "final" else records[:SHOWN]
+    more = f" and {len(records) - SHOWN} more" if agreed == "records" and len(records) > SHOWN else ""
+    return ", ".join(_value_text(record, attribute) for record in shown) + more
+
+
+def _value_text(record: Record, attribute: str | None) -> str:
+    value = "null" if record.value is None else str(record.value)
+    if attribute == "timestamp":
+        return f"{value} at {record.timestamp}"
+    return f"{value} with {record.headers or 'no headers'}" if attribute else value
 
 
 def compare_unique(role: str, outputs: Sequence[Record]) -> Iterator[Comparison]:
@@ -195,10 +240,14 @@ def oracle_of(first: Outputs, second: Outputs, roles: Mapping[str, Declared]) ->
     Raises:
         ValueError: some output is not of the serde.
     """
-    agreed, ignored = {}, {}
+    agreed, ignored, also, differ = {}, {}, {}, {}
     for role, declared in roles.items():
         agreed[role], ignored[role] = _agreement(first.bytes_of(role), second.bytes_of(role), declared)
-    return Oracle(first, agreed, ignored)
+        compared = replace(declared, ignored=ignored[role])
+        one, other = (_by_key(records_of(run, role, compared)) for run in (first, second))
+        also[role] = _agreed_attributes(one, other, agreed[role], declared.compare_also)
+        differ[role] = tuple(name for name in declared.compare_also if name not in also[role])
+    return Oracle(first, agreed, ignored, also, differ)
 
 
 def as_far_as_replayed(oracle: Oracle) -> Oracle:
@@ -265,10 +314,23 @@ def oracle_records(oracle: Oracle, roles: Mapping[str, Declared]) -> dict[str, l
 def records_of(outputs: Outputs, role: str, declared: Declared) -> list[Record]:
     """The records of an output, as a reader would read them."""
     written = outputs.bytes_of(role)
+    offsets = outputs.offsets.get(role, range(len(written)))
+    attributes = outputs.attributes.get(role, [(0, "")] * len(written))
     return [
-        token_record(partition, offset, key, value, declared)
-        for offset, (partition, key, value) in zip(outputs.offsets.get(role, range(len(written))), written, strict=True)
+        token_record(partition, offset, key, value, declared)._replace(timestamp=timestamp, headers=headers)
+        for offset, (partition, key, value), (timestamp, headers) in zip(offsets, written, attributes, strict=True)
     ]
+
+
+def _agreed_attributes(first: ByKey, second: ByKey, agreed: str, asked: Sequence[str]) -> tuple[str, ...]:
+    """The attributes, of those that are to be compared, on which two runs agree."""
+    if agreed not in ("records", "final"):
+        return ()
+    return tuple(
+        name
+        for name in asked
+        if all(_anomaly_of_attributes(agreed, (name,), first[key], second[key]) is None for key in first)
+    )
 
 
 def _agreement(first: Raw, second: Raw, declared: Declared) -> tuple[str, tuple[str, ...]]:

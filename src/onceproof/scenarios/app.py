@@ -226,6 +226,7 @@ def _declare_written(
         oracle.as_replayed.get(topic.topic) if oracle else None,
         tuple(oracle.ignored.get(topic.topic, ())) if oracle else (),
         topic.compare,
+        tuple(oracle.compare_also.get(topic.topic, ())) if oracle else topic.compare_also,
         topic.partitions or declares.partitions,
         topic.written_config,
     )

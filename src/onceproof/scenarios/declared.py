@@ -37,6 +37,7 @@ LEAST_HEAP = 32  # MB with which an instance starts
 HEAP, PHASE = "onceproof.heap", "onceproof.phase"
 # The configuration that a topic can have: what values look like, and that for people.
 CLEANUP, COMPACT = "cleanup.policy", "compact"
+TIMESTAMP_TYPE, LOG_APPEND_TIME = "message.timestamp.type", "LogAppendTime"
 NUMBER = (r"[1-9]\d{0,9}", "a whole number of bytes")
 TOPIC_CONFIG = {
     CLEANUP: ("delete|compact|compact, ?delete|delete, ?compact", "delete, compact, or both with a comma"),
@@ -45,7 +46,7 @@ TOPIC_CONFIG = {
         "uncompressed, gzip, snappy, lz4, zstd, producer",
     ),
     "max.message.bytes": NUMBER,
-    "message.timestamp.type": ("CreateTime|LogAppendTime", "CreateTime or LogAppendTime"),
+    TIMESTAMP_TYPE: (f"CreateTime|{LOG_APPEND_TIME}", "CreateTime or LogAppendTime"),
 }
 # By these brokers delete or compact records, which are judged when all are there.
 REMOVING = ("retention.", "local.retention.", "segment.", "delete.retention.", "max.compaction.", "min.cleanable.")
@@ -170,6 +171,15 @@ class OutputTopic(_Topic):
     )
     of: Topic | None = None  # the input of `each-input-once`, if there are several
     compare: Literal["records", "final", "keys"] = "records"  # key by key, as far as runs without a fault agree
+    compare_also: tuple[Literal["timestamp", "headers"], ...] = ()  # of the records, or final values, that are compared
+
+    @model_validator(mode="after")
+    def _has_what_is_compared(self) -> "OutputTopic":
+        if self.compare_also and self.compare == "keys":
+            raise ValueError("compare_also takes compare = records or final, since keys alone have nothing else")
+        if "timestamp" in self.compare_also and self.written_config.get(TIMESTAMP_TYPE) == LOG_APPEND_TIME:
+            raise ValueError(f"with {TIMESTAMP_TYPE} = {LOG_APPEND_TIME} a timestamp is different in each run")
+        return self
 
 
 class Query(_Table):

@@ -97,7 +97,8 @@ def _compare_restarted(folder: TrialFolder, oracle: Oracle) -> Iterator[Comparis
     for role, level in _compare_restart(folder, oracle).items():
         agreed = max(level, oracle.agreed[role], key=(*COMPARED, "nothing").index)
         records = records_of(outputs, role, declared[role])
-        yield from compare_with(known[f"{role}-oracle"], records, DIFFERENTIAL, role, agreed, at_least=at_least)
+        expected, also = known[f"{role}-oracle"], declared[role].compare_also
+        yield from compare_with(expected, records, DIFFERENTIAL, role, agreed, also, at_least=at_least)
 
 
 def _with_more(trial: Trial, folder: TrialFolder, comparisons: Sequence[Comparison]) -> Reading:
@@ -111,7 +112,12 @@ def _outputs(folder: TrialFolder, oracle: Oracle) -> dict[str, Declared]:
     """The declarations of the outputs of a trial, with what was found out since it ran."""
     declared = select_declared("output", TrialPlan.read(folder.trial_file).roles)
     return {
-        role: replace(output, as_replayed=oracle.as_replayed.get(role), ignored=tuple(oracle.ignored.get(role, ())))
+        role: replace(
+            output,
+            as_replayed=oracle.as_replayed.get(role),
+            ignored=tuple(oracle.ignored.get(role, ())),
+            compare_also=tuple(oracle.compare_also.get(role, ())),
+        )
         for role, output in declared.items()
     }
 

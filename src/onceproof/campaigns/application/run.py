@@ -169,7 +169,10 @@ def _run_on(installation: Installation, asked: ReleaseTrials, clusters: Sequence
     if any(done.found.anomalies for done in trials):
         return _on_release(asked, _worst_last(trials), "without any fault", {}, oracle.unreplayed)
     trials.append(_run(asked, asked.make_disturbed(file), clusters[0], agenda))
-    outputs = {role: Output(agreed, oracle.ignored.get(role, ())) for role, agreed in oracle.agreed.items()}
+    outputs = {
+        role: Output(agreed, oracle.ignored.get(role, ()), oracle.differ.get(role, ()))
+        for role, agreed in oracle.agreed.items()
+    }
     result = _on_release(asked, trials, "under the fault", outputs, oracle.unreplayed)
     if why := find_excuse(asked.run.trial(trials[0].trial), oracle):
         result = replace(result, reason=f"{result.reason} {why}")

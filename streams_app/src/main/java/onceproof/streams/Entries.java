@@ -228,7 +228,8 @@ final class Entries {
         }
     }
 
-    private static String text(Headers headers) {
+    /** Headers as {@code name=hex}, one after the other; of one without a value the name alone. */
+    static String text(Headers headers) {
         return Arrays.stream(headers.toArray())
                 .map(header -> header.key() + (header.value() == null ? "" : "=" + hex(header.value())))
                 .collect(Collectors.joining(" "));

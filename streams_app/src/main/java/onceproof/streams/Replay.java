@@ -33,9 +33,9 @@ import org.apache.kafka.streams.test.TestRecord;
  * brokers, and writes down its output.
  *
  * <p>Arguments: a file of the input in its order, a file for the output, the output's topics. A line of the input is
- * {@code [topic, partition, timestamp, key, value, headers]}, one of the output {@code [topic, key, value]}, keys and
- * values in Base64 or null, headers as {@code name=hex} one after the other. Records of partition -1 are for global
- * tables.
+ * {@code [topic, partition, timestamp, key, value, headers]}, one of the output {@code [topic, key, value, timestamp,
+ * headers]}, keys and values in Base64 or null, headers as {@code name=hex} one after the other. Records of partition
+ * -1 are for global tables.
  *
  * <p>Each partition has a driver of its own, as it has tasks of its own; unless the topology repartitions, or makes a
  * global table of its output, which a driver does within itself.
@@ -139,7 +139,8 @@ public final class Replay {
                 for (TestRecord<byte[], byte[]> record :
                         driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer())
                                 .readRecordsToList()) {
-                    out.write(JSON.writeValueAsString(Arrays.asList(topic, record.getKey(), record.getValue())));
+                    out.write(JSON.writeValueAsString(Arrays.asList(topic, record.getKey(), record.getValue(),
+                            record.timestamp(), Entries.text(record.headers()))));
                     out.newLine();
                 }
             }
