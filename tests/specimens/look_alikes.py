@@ -174,6 +174,10 @@ def _died(of: str) -> str:
     return f"StreamThread-1 died of X: y, caused by {of}"
 
 
+def _died_at_commit(of: str) -> str:
+    return f"StreamThread-1 died of X: Error encountered trying to commit a transaction [t], caused by {of}"
+
+
 def _of_window(start: int, end: int) -> str:
     return f"1 record of the window from {start} to {end}"
 
@@ -660,6 +664,17 @@ CASES = (
         faults="lost-answer",
         observed=_died("org.apache.kafka.common.errors.UnreleasedInstanceIdException: the instance id is in use"),
         unlike=(NULL_POINTER,),
+    ),
+    Case(
+        "KAFKA-20785",
+        "thread-died",
+        variants="REBALANCING_FENCED",
+        given="held",
+        observed=_died_at_commit("org.apache.kafka.common.errors.InvalidTxnStateException: in an invalid state"),
+        unlike=(
+            {"observed": _died("org.apache.kafka.common.errors.InvalidTxnStateException: in an invalid state")},
+            {"observed": _died_at_commit("org.apache.kafka.common.errors.TimeoutException: null")},
+        ),
     ),
     Case("KIP-328, held again (no JIRA)", "wrong-value duplicate-output", given="limit", task="restored"),
     Case("KAFKA-20099 (documented)", "duplicate-output unexpected-record", given="late", task="restored"),
