@@ -169,7 +169,12 @@ RUN = [("a", "1", 10, "h=01"), ("a", "2", 20, ""), ("b", "1", 10, "")]
 @pytest.mark.parametrize(
     ("agreed", "row", "anomaly", "texts"),
     [
-        ("records", ("a", "1", 11, "h=01"), "wrong-timestamp", ("'a': '1' at 10, '2' at 20", "'a': '1' at 11, '2' at 20")),
+        (
+            "records",
+            ("a", "1", 11, "h=01"),
+            "wrong-timestamp",
+            ("'a': '1' at 10, '2' at 20", "'a': '1' at 11, '2' at 20"),
+        ),
         ("records", ("a", "1", 10, ""), "wrong-header", None),
         ("records", ("a", "1", 11, ""), "wrong-timestamp", None),  # each key is one witness
         ("records", ("a", "3", 11, ""), "wrong-value", None),
@@ -180,7 +185,11 @@ RUN = [("a", "1", 10, "h=01"), ("a", "2", 20, ""), ("b", "1", 10, "")]
 def test_timestamps_and_headers_are_compared_where_the_application_says_so(agreed, row, anomaly, texts):
     topics = {"out": stamped(row, *RUN[1:]), "out-oracle": stamped(*RUN)}
     seen = [
-        [one for one in compare_output("out", replace(declared, agreed=agreed), topics, at_least=at_least) if one.anomaly]
+        [
+            one
+            for one in compare_output("out", replace(declared, agreed=agreed), topics, at_least=at_least)
+            if one.anomaly
+        ]
         for declared, at_least in ((STAMPED, False), (OUT, False), (STAMPED, True))
     ]
     assert [one.anomaly for one in seen[0]] == ([anomaly] if anomaly else [])

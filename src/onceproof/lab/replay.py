@@ -138,7 +138,8 @@ def replay(
         with out.open() as lines:
             for topic, *record in map(json.loads, lines):
                 of_topic[topic].append(tuple(record))
+    records = {role: of_topic[topic] for role, topic in topics.items()}
     return Outputs(
-        {role: tuple((0, key, value) for key, value, *_ in of_topic[topic]) for role, topic in topics.items()},
-        attributes={role: tuple((at, headers) for *_, at, headers in of_topic[topic]) for role, topic in topics.items()},
+        {role: tuple((0, key, value) for key, value, *_ in of_role) for role, of_role in records.items()},
+        attributes={role: tuple((at, headers) for *_, at, headers in of_role) for role, of_role in records.items()},
     )

@@ -123,7 +123,7 @@ def compare_with(
     *,
     at_least: bool,
 ) -> Iterator[Comparison]:
-    """For each key, its output compared with what an oracle says, as far as is `agreed`, and these attributes `also`."""
+    """For each key, its output compared with what an oracle says, as far as is `agreed`, with these attributes."""
     if agreed == "nothing":
         return
     wanted, found = _by_key(expected), _by_key(observed)
