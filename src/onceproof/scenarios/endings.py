@@ -266,8 +266,7 @@ def drive(lab: ScenarioContext) -> Exercise:
         before = lab.instances.cpu_times()
         bulk = lab.produce("flow", second[: len(second) - afterwards], RATE)
         other = lab.instances.running[OTHER]
-        lab.holds_within(WITHIN, lambda: other.processed >= WORKED)
-        bulk.make_last(LASTS)
+        _holds_within(lab, bulk, WITHIN, lambda: other.processed >= WORKED)
         met, reason = _ENDINGS.get(ending, _answer_exception)(lab, bulk)
         flowed = not bulk.is_done()
     with lab.phase("drain"):
