@@ -31,7 +31,7 @@ def digest_of(scenario: str, trial: str, sources: Sources | None = None) -> str:
 
     Args:
         scenario: its scenario.
-        trial: all that tells it from others, the release and the brokers among it.
+        trial: all that distinguishes it from others, with the release and the brokers.
         sources: those behind trials; ours by default.
     """
     sources = sources or Sources(PACKAGE, PROJECT)

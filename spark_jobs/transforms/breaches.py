@@ -253,7 +253,7 @@ where anomaly <> 'lost-record' or not exists (
 def unite_sides(wanted: DataFrame, found: DataFrame, beside: DataFrame) -> DataFrame:
     """The records that are wanted and those that were found, in one frame, with what is known of the role `beside`.
 
-    In: `find_causes` and `find_written` of `contents`; beside: log, key, value LONG. Out: `SIDES`, in any order.
+    In: `find_causes` and `find_written` of `contents`; `beside`: log, key, value LONG. Out: `SIDES`, in any order.
     """
     rest = f.unix_millis("timestamp").alias("timestamp"), "headers"
     sides = {

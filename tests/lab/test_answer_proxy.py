@@ -269,11 +269,11 @@ def test_a_connection_whose_client_has_ended_its_side_is_kept_until_the_broker_e
 
     async def carry() -> bytes:
         asyncio.get_running_loop().set_exception_handler(lambda _, complaint: complaints.append(complaint))
-        proxy, told = Proxy(), asyncio.Event()
+        proxy, has_asked = Proxy(), asyncio.Event()
 
         async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             assert await reader.read() == request(FETCH, 1)
-            told.set()
+            has_asked.set()
             await collected.wait()
             writer.write(answer(1))
             writer.close()
@@ -285,7 +285,7 @@ def test_a_connection_whose_client_has_ended_its_side_is_kept_until_the_broker_e
             reader, writer = await asyncio.open_connection("127.0.0.1", added["port"])
             writer.write(request(FETCH, 1))
             writer.write_eof()
-            await asyncio.wait_for(told.wait(), ANSWERS)
+            await asyncio.wait_for(has_asked.wait(), ANSWERS)
             for _ in range(3):
                 gc.collect()
                 await settle()

@@ -326,9 +326,8 @@ def better_targets(question: UpgradeQuestion) -> list[Release]:
     on_the_way = (release for release in question.releases if not release.is_candidate and lowest < release < highest)
     better = sorted((release for release in on_the_way if _count_burden(question, release) < burden), reverse=True)
     of_line = [release for release in better if release.line == target.line][:1]
-    best = (
-        [min(better, key=lambda release: _count_burden(question, release))] if better else []
-    )  # the newest of several
+    # Of several that are equally good the newest, with which `better` begins.
+    best = [min(better, key=lambda release: _count_burden(question, release))] if better else []
     return list(dict.fromkeys([*of_line, *best]))
 
 
