@@ -6,9 +6,13 @@ next change runs it if the digest is another one, or after some days; else the n
 
 The digest is of what drives and reads trials of the scenario (`onceproof.harness`), of our Spark application, and of the
 trial. Comments and docstrings do not count. Nor do the tests: who corrects one need not drive all trials again.
+
+Each process that runs tests decides for itself which trials are due, and all must decide alike: so nothing that differs
+between two processes is part of a digest (no order of a set), and the time is that of the process that schedules.
 """
 
 import hashlib
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -23,6 +27,7 @@ from onceproof.model.source_text import without_prose
 from tests.track_record import MOST_DAYS
 
 RECORD = Path(__file__).with_name("net.json")
+BEGAN = "ONCEPROOF_TESTS_BEGAN"  # in the environment: when the process that schedules began, for those that it starts
 NOTED = "net"  # a property of a test: its trial, and the digest of the sources when it began
 
 
@@ -55,12 +60,17 @@ def is_due(name: str, digest: str, record: Path = RECORD, now: datetime | None =
         name: of the trial.
         digest: of the sources behind it.
         record: the trials that passed.
-        now: the time; of the clock by default.
+        now: the time; by default when the tests began.
     """
     noted = _read(record).get(name)
     if noted is None or noted["digest"] != digest:
         return True
-    return (now or datetime.now(UTC)) - datetime.fromisoformat(noted["passed"]) > timedelta(days=MOST_DAYS)
+    return (now or _began()) - datetime.fromisoformat(noted["passed"]) > timedelta(days=MOST_DAYS)
+
+
+def _began() -> datetime:
+    """When the tests began: `NetRecord` is made before other processes are started, which inherit it."""
+    return datetime.fromisoformat(os.environ.setdefault(BEGAN, datetime.now(UTC).isoformat()))
 
 
 def _read(record: Path) -> dict[str, Mapping[str, str]]:
@@ -73,6 +83,7 @@ class NetRecord:
 
     def __init__(self, record: Path = RECORD) -> None:
         self._record = record
+        _began()
         self._passed: dict[str, Mapping[str, str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -1,6 +1,10 @@
 """Which trials of the net are a part of a change."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -58,6 +62,30 @@ def test_a_digest_changes_with_what_could_alter_how_the_trial_ends(sources, firs
 
 def test_a_digest_is_of_one_trial(sources, first):
     assert digest(sources, trial="it, with a fault") != first
+
+
+DIGESTS = """
+import json
+from tests.net import _began
+from tests.system.test_each_scenario import NET
+print(json.dumps([*((str(small), small.digest) for small in NET), _began().isoformat()]))
+"""
+
+
+def test_all_processes_agree_on_which_trials_are_due():
+    net.NetRecord()  # as before they are started
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert len(json.loads(printed[0])) > 1
+    assert printed == printed[:1] * 3
 
 
 def passed(name, digest, *, outcome="passed", when="call"):
