@@ -1,16 +1,17 @@
 """Read every topic of a run's trials into the table `records`.
 
 One batch read per cluster, read_committed, so that aborted records are absent; a second one for topics where they are
-wanted. What stores held, as written by the instances, is added. Records that are anything but integers are listed in
-`corrupt.json`. A trial whose topics are missing is left out and gets its sentence in `errors.json`, unless Kafka ended
-its drive before the application created them; so do the trials of a cluster that does not answer. Running it again
-replaces the table.
+wanted. Of trials that are judged again, what their independent reader kept of these topics is read instead. What stores
+held, as written by the instances, is added. Records that are anything but integers are listed in `corrupt.json`. A
+trial whose topics are missing is left out and gets its sentence in `errors.json`, unless Kafka ended its drive before
+the application created them; so do the trials of a cluster that does not answer. Running it again replaces the table.
 """
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +33,8 @@ from spark_jobs import tables
 from spark_jobs.transforms.kafka import decode_messages, faults
 
 ANSWER_SECONDS = 15
+# What the independent reader kept of topics (`onceproof.lab.messages`); `timestamp` in ms, `headers` as JSON.
+KEPT = "topic string, partition int, offset long, timestamp long, key binary, value binary, headers string"
 # What stores held: `tables.RECORDS` without the role, which is the name of the folder.
 HELD = pa.schema(
     [
@@ -60,18 +63,24 @@ class Topic:
     form: str | None  # of the store, if it is a changelog that is compared as bytes
 
 
-def collect(spark: SparkSession, run_folder: RunFolder, external: ClientProperties | None = None) -> dict[str, str]:
+def collect(
+    spark: SparkSession, run_folder: RunFolder, external: ClientProperties | None = None, *, kept: bool = False
+) -> dict[str, str]:
     """Write `records` and `errors.json`; returns the latter's content.
 
     Args:
         spark: the session.
         run_folder: the run.
         external: how to reach the brokers whose release is claimed, if the run has such brokers.
+        kept: whether to read what was kept of the topics, not brokers.
     """
     tables.drop(run_folder, "records", *tables.CHECKED)
     draft = tables.draft(run_folder, "records")
     empty_table(spark, draft)
-    errors, corrupt = copy_clusters(spark, run_folder, external, draft)
+    if kept:
+        errors, corrupt = copy_kept(spark, run_folder, draft)
+    else:
+        errors, corrupt = copy_clusters(spark, run_folder, external, draft)
     copy_contents(run_folder, draft)
     copy_dumps(run_folder, draft)
     tables.write_errors(run_folder, errors)
@@ -108,6 +117,45 @@ def copy_clusters(
     return errors, corrupt
 
 
+def copy_kept(spark: SparkSession, run_folder: RunFolder, draft: Path) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Append to the draft what was kept of the topics of all trials.
+
+    Returns a sentence for each trial that kept nothing, and the records that cannot be decoded.
+    """
+    errors: dict[str, str] = {}
+    corrupt: list[dict[str, Any]] = []
+    trials = [(trial, run_folder.trial(trial)) for trial in run_folder.list_driven()]
+    for committed in (True, False):
+        wanted: list[Topic] = []
+        files: list[Path] = []
+        for trial, folder in trials:
+            topics = topics_of(trial, TrialPlan.read(folder.trial_file))
+            file = folder.messages_file(committed=committed)
+            if of_trial := [topic for topic in topics if topic.committed == committed]:
+                if file.exists():
+                    wanted += of_trial
+                    files.append(file)
+                else:
+                    errors[trial.key] = "the messages of its topics were not kept"
+        if wanted:
+            corrupt += copy_topics(spark, partial(read_kept, spark, files), wanted, draft)
+    return errors, corrupt
+
+
+def read_kept(spark: SparkSession, files: Sequence[Path], _topics: Sequence[str]) -> DataFrame:
+    """Messages that were kept, in the form of those that Spark reads from brokers (`decode_messages`)."""
+    headers = f.from_json("headers", "array<struct<key string, value string>>")
+    return (
+        spark.read.schema(KEPT)
+        .parquet(*map(str, files))
+        .withColumn("timestamp", f.timestamp_millis("timestamp"))
+        .withColumn(
+            "headers",
+            f.transform(headers, lambda of: f.struct(of["key"].alias("key"), f.unhex(of["value"]).alias("value"))),
+        )
+    )
+
+
 def collect_cluster(
     spark: SparkSession,
     run_folder: RunFolder,
@@ -126,7 +174,8 @@ def collect_cluster(
         for committed in (True, False):
             wanted = [topic for topic in topics if topic.committed == committed]
             if wanted:
-                corrupt += copy_topics(spark, brokers, wanted, draft)
+                isolation = "read_committed" if committed else "read_uncommitted"
+                corrupt += copy_topics(spark, partial(read_topics, spark, brokers, isolation), wanted, draft)
     except (KafkaException, PySparkException) as error:
         reason = str(error).strip().splitlines()[0]
         message = f"the brokers at {brokers.bootstrap_servers} could not be read: {reason}"
@@ -157,18 +206,7 @@ def present_topics(
     for trial in trials:
         folder = run_folder.trial(trial)
         plan = TrialPlan.read(folder.trial_file)
-        of_trial = [
-            Topic(
-                trial.topic(planned.topic),
-                trial.key,
-                role,
-                planned.value_bytes,
-                planned.committed,
-                planned.keys,
-                planned.store.form if planned.store else None,
-            )
-            for role, planned in plan.roles.items()
-        ]
+        of_trial = topics_of(trial, plan)
         if Outcome.read(folder.outcome_file).failed is not None:
             of_trial = [topic for topic in of_trial if topic.name in partitions]
         for topic in of_trial:
@@ -183,10 +221,26 @@ def present_topics(
     return topics, errors
 
 
+def topics_of(trial: Trial, plan: TrialPlan) -> list[Topic]:
+    """The topics of a trial, by the roles that they play."""
+    return [
+        Topic(
+            trial.topic(planned.topic),
+            trial.key,
+            role,
+            planned.value_bytes,
+            planned.committed,
+            planned.keys,
+            planned.store.form if planned.store else None,
+        )
+        for role, planned in plan.roles.items()
+    ]
+
+
 def copy_topics(
-    spark: SparkSession, brokers: ClientProperties, topics: list[Topic], draft: Path
+    spark: SparkSession, read: Callable[[list[str]], DataFrame], topics: list[Topic], draft: Path
 ) -> list[dict[str, Any]]:
-    """Append to the draft the records of topics that are all read in the same way.
+    """Append to the draft the records of topics that are all read in the same way, by a function of their names.
 
     Returns those that cannot be decoded, in the form of `corrupt.json`. The first read only notes which topics have
     any; these are read again.
@@ -195,10 +249,9 @@ def copy_topics(
         [(x.name, x.trial, x.role, x.value_bytes, x.keys, x.form) for x in topics],
         "topic string, trial string, role string, value_bytes int, keys string, form string",
     )
-    isolation = "read_committed" if topics[0].committed else "read_uncommitted"
     faulty = Observation("faulty")
     faulty_topics = f.collect_set(f.when(f.col("fault").isNotNull(), f.col("topic")))
-    messages = decode_messages(read_topics(spark, brokers, [topic.name for topic in topics], isolation), named)
+    messages = decode_messages(read([topic.name for topic in topics]), named)
     records = messages.observe(faulty, faulty_topics.alias("topics")).where(f.col("fault").isNull())
     (
         tables.in_few_files(records.select(*tables.RECORDS.names))
@@ -208,9 +261,7 @@ def copy_topics(
     )
     if not (again := faulty.get["topics"]):
         return []
-    return [
-        row.asDict() for row in faults(decode_messages(read_topics(spark, brokers, again, isolation), named)).collect()
-    ]
+    return [row.asDict() for row in faults(decode_messages(read(again), named)).collect()]
 
 
 def copy_contents(run_folder: RunFolder, draft: Path) -> None:
@@ -286,7 +337,7 @@ def append(draft: Path, role: str, parts: Iterable[pa.Table]) -> None:
             file.write_table(rows)
 
 
-def read_topics(spark: SparkSession, brokers: ClientProperties, topics: list[str], isolation: str) -> DataFrame:
+def read_topics(spark: SparkSession, brokers: ClientProperties, isolation: str, topics: list[str]) -> DataFrame:
     """The records that were committed to the topics so far (with read_uncommitted: what has been written)."""
     return (
         spark.read.format("kafka")

@@ -30,20 +30,21 @@ def main() -> None:
     parser.add_argument("--run-folder", type=Path, required=True)
     parser.add_argument("--brokers", type=Path, help="a client.properties, of the brokers whose release is claimed")
     parser.add_argument("--early", action="store_true", help="wait until no further trial will be driven")
+    parser.add_argument("--kept", action="store_true", help="read what trials kept of their topics, not brokers")
     parser.add_argument("--owner", type=int, metavar="PID", help="process on this machine with which it ends")
     asked = parser.parse_args()
     if asked.owner:
         end_with(asked.owner)
     run_folder = RunFolder(asked.run_folder)
     external = ClientProperties.read(asked.brokers) if asked.brokers else None
-    perform = partial(collect_and_check, external=external)
+    perform = partial(collect_and_check, external=external, kept=asked.kept)
     complete(run_folder, make_ahead(run_folder, perform) if asked.early else [], perform)
 
 
-def collect_and_check(run_folder: RunFolder, external: ClientProperties | None) -> None:
+def collect_and_check(run_folder: RunFolder, external: ClientProperties | None, *, kept: bool = False) -> None:
     """Do both in one session: it has a cluster's executors only while it works."""
     with session(run_folder) as spark:
-        for trial, error in collect(spark, run_folder, external).items():
+        for trial, error in collect(spark, run_folder, external, kept=kept).items():
             print(f"{trial}: {error}")
         check(spark, run_folder)
 

@@ -4,8 +4,9 @@ A trial of the net is a part of each change that could alter what it shows, and 
 minutes. So a trial that passes is noted in `net.json`, which is committed, with a digest of the sources behind it. The
 next change runs it if the digest is another one, or after some days; else the night does.
 
-The digest is of what drives and reads trials of the scenario (`onceproof.harness`), of our Spark application, and of the
-trial. Comments and docstrings do not count. Nor do the tests: who corrects one need not drive all trials again.
+The digest is of what drives trials of the scenario (`onceproof.harness`), and of the trial. What reads them does not
+count: each change is judged by the corpus of kept trials (`tests.corpus`). Nor do comments and docstrings, nor the
+tests: who corrects one need not drive all trials again.
 
 Each process that runs tests decides for itself which trials are due, and all must decide alike: so nothing that differs
 between two processes is part of a digest (no order of a set), and the time is that of the process that schedules.
@@ -15,7 +16,6 @@ import hashlib
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,6 @@ import pytest
 from onceproof.harness import PACKAGE, Sources
 from onceproof.installation import PROJECT
 from onceproof.model.json_file import read_json, write_json
-from onceproof.model.source_text import without_prose
 from tests.track_record import MOST_DAYS
 
 RECORD = Path(__file__).with_name("net.json")
@@ -40,17 +39,8 @@ def digest_of(scenario: str, trial: str, sources: Sources | None = None) -> str:
         sources: those behind trials; ours by default.
     """
     sources = sources or Sources(PACKAGE, PROJECT)
-    parts = (sources.digest(sources.of_scenario(scenario)), _digest_spark(sources.project, sources.package), trial)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
-
-
-@cache
-def _digest_spark(project: Path, package: Path) -> str:
-    """A digest of our Spark application."""
-    files = [*sorted((project / "spark_jobs").rglob("*.py")), package / "spark.py"]
-    texts = (f"{file.relative_to(project)}\0{without_prose(file.read_text(), file.suffix)}" for file in files)
-    settings = (project / "spark_jobs" / "spark.conf").read_text()
-    return hashlib.sha256("\0".join([*texts, settings]).encode()).hexdigest()
+    driving = (files := sources.of_scenario(scenario)) - sources.select_judging(files)
+    return hashlib.sha256(f"{sources.digest(driving)}\0{trial}".encode()).hexdigest()[:12]
 
 
 def is_due(name: str, digest: str, record: Path = RECORD, now: datetime | None = None) -> bool:

@@ -43,8 +43,8 @@ def versions_of(_: Path) -> dict[str, str]:
     return harness_versions()
 
 
-def changed_by(*files: Path, by: str = "\nWAIT = 2\n") -> set[str]:
-    """The scenarios whose version another line at the end of these files changes."""
+def changed_by(*files: Path, by: str = "\nWAIT = 2\n", part: slice = slice(None)) -> set[str]:
+    """The scenarios of whose version another line at the end of these files changes a part: of its two digests."""
     first = versions_of(harness.PACKAGE)
     texts = {file: file.read_text() for file in files}
     for file, text in texts.items():
@@ -54,14 +54,14 @@ def changed_by(*files: Path, by: str = "\nWAIT = 2\n") -> set[str]:
     for file, text in texts.items():
         file.write_text(text)
     _forget()
-    return {name for name, version in now.items() if version != first[name]}
+    return {name for name, version in now.items() if version.split(".")[-2:][part] != first[name].split(".")[-2:][part]}
 
 
 ALL = {*scenarios.SCENARIOS, "app"}
 
 
 def test_it_is_the_package_s_version_and_a_digest():
-    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{8}", harness_version("crash"))
+    assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{8}\.[0-9a-f]{8}", harness_version("crash"))
 
 
 def test_an_edit_of_a_scenario_changes_its_own_version_and_those_of_scenarios_that_import_it(package):
@@ -95,6 +95,20 @@ def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(pack
 )
 def test_an_edit_of_what_drives_and_reads_all_trials_changes_all_versions(package, name):
     assert changed_by(package / name) == ALL
+
+
+@pytest.mark.parametrize(("name", "part"), [("lab/trial.py", "drives"), ("readers/checks.py", "judges")])
+def test_what_drives_and_what_judges_have_a_digest_each(package, name, part):
+    parts = {"drives": slice(0, 1), "judges": slice(1, 2)}
+    for other, of in parts.items():
+        assert changed_by(package / name, part=of) == (ALL if other == part else set())
+
+
+def test_a_trial_that_is_judged_again_keeps_the_version_of_its_drive(package):
+    package_version, _, digests = harness_version("crash").partition("+")
+    assert harness.judged_now("0.1.0+11111111.22222222", "crash") == f"0.1.0+11111111.{digests[-8:]}"
+    assert harness.judged_now(harness_version("crash"), "crash") == harness_version("crash")
+    assert package_version.count(".") == 2
 
 
 def test_an_edit_of_the_jars_changes_all_versions(package):

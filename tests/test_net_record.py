@@ -22,7 +22,7 @@ NOW = datetime(2026, 12, 1, tzinfo=UTC)
 def sources(tmp_path_factory):
     """A copy of the sources behind trials."""
     root = tmp_path_factory.mktemp("project")
-    for folder in ("src", "spark_jobs", *(f"{name}/src/main" for name in harness.JAVA)):
+    for folder in ("src", *(f"{name}/src/main" for name in harness.JAVA)):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     return root
 
@@ -34,8 +34,7 @@ def first(sources):
 
 
 def digest(root, scenario="crash", trial="it"):
-    for cached in (harness._digest, net._digest_spark):
-        cached.cache_clear()
+    harness._digest.cache_clear()
     return net.digest_of(scenario, trial, harness.Sources(root / "src" / "onceproof", root))
 
 
@@ -43,13 +42,11 @@ def digest(root, scenario="crash", trial="it"):
     ("file", "added", "changes"),
     [
         ("src/onceproof/scenarios/crash.py", "WAIT = 2\n", True),
-        ("src/onceproof/readers/checks.py", "WAIT = 2\n", True),
-        ("src/onceproof/spark.py", "WAIT = 2\n", True),
-        ("spark_jobs/transforms/joins.py", "WAIT = 2\n", True),
-        ("spark_jobs/spark.conf", "spark.sql.ansi.enabled true\n", True),
+        ("src/onceproof/lab/reader.py", "WAIT = 2\n", True),
         ("src/onceproof/scenarios/quota.py", "WAIT = 2\n", False),  # another scenario
+        ("src/onceproof/readers/checks.py", "WAIT = 2\n", False),  # the corpus sees it
         ("src/onceproof/page/app.py", "WAIT = 2\n", False),
-        ("spark_jobs/transforms/joins.py", "# It is so because of KIP-1.\n", False),
+        ("src/onceproof/lab/reader.py", "# It is so because of KIP-1.\n", False),
     ],
 )
 def test_a_digest_changes_with_what_could_alter_how_the_trial_ends(sources, first, file, added, changes):

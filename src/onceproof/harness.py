@@ -1,9 +1,10 @@
 """The version of the harness: the same as long as trials have the same chance of finding a bug.
 
-A number of ours would not be updated when a wait or a fault changes. So it is the package's version and a digest of the
-sources that drive and read a trial, scenario by scenario: its module, the faults that it allows, the lab, both with all
-that they import of their rooms, the readers among it, the application under test, the agent, and the phrases of Kafka's
-logs by which something counts as seen. A package that adds scenarios or faults counts
+A number of ours would not be updated when a wait or a fault changes. So it is the package's version and two digests of
+sources, scenario by scenario. One is of what drives a trial: its module, the faults that it allows, the lab, both with
+all that they import of their rooms, the application under test, the agent, and the phrases of Kafka's logs by which
+something counts as seen. The other one is of what judges it: the independent reader. A trial that is judged again by
+what it left has the first digest of its day and the second one of today. A package that adds scenarios or faults counts
 likewise. An edit of one scenario leaves the evidence of the others, and one of comments and docstrings that of all.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from onceproof.faults import FAULTS
 from onceproof.installation import PROJECT
@@ -28,11 +29,12 @@ ROOMS = ("faults", "scenarios", "readers", "lab", "processes")  # of what is imp
 LAB = ("onceproof.lab.trial", "onceproof.processes.reaper")  # the second one runs as a program of its own
 BESIDE = ("lab/log4j.properties", "model/phrases.py")  # of the package: what no import leads to, or that no room has
 SOURCES = {".py", ".java", ".properties"}
+JUDGES = ("readers/*", "lab/judging.py", "scenarios/explaining.py", "scenarios/observing.py")  # all else drives
 
 
 @cache
 def harness_version(*names: str, beside: Path | None = None) -> str:
-    """The version for trials of some scenarios, for example `0.1.0+3f2a9c01`.
+    """The version for trials of some scenarios, for example `0.3.0+3f2a9c01.77c0e1d4`: what drives, what judges.
 
     Args:
         names: of the scenarios; of all, if none is named.
@@ -44,7 +46,22 @@ def harness_version(*names: str, beside: Path | None = None) -> str:
     sources = _sources(PACKAGE, PROJECT)
     files = {file for name in names or _all() for file in sources.of_scenario(name)}
     files |= {*_files(beside)} if beside else set()
-    return f"{version('onceproof')}+{sources.digest(files)}"
+    judging = sources.select_judging(files)
+    return f"{version('onceproof')}+{sources.digest(files - judging)}.{sources.digest(judging)}"
+
+
+def judged_now(driven: str, scenario_name: str) -> str:
+    """The version for a trial of a scenario that another version has driven, and this one judges.
+
+    Args:
+        driven: that other version.
+        scenario_name: of the trial.
+
+    Raises:
+        UsageError: there is no such scenario.
+    """
+    package, _, digests = driven.partition("+")
+    return f"{package}+{digests.partition('.')[0]}.{harness_version(scenario_name).rpartition('.')[2]}"
 
 
 def harness_versions() -> dict[str, str]:
@@ -78,6 +95,10 @@ class Sources:
         alone = {*map(module_of, _all()), *FAULTS.modules.values()}  # each counts where it is meant
         java = (file for name in JAVA for file in _files(self.project / name / "src" / "main"))
         return self._find_imported(LAB, without=alone) | {self.package / name for name in BESIDE} | {*java}
+
+    def select_judging(self, files: Iterable[Path]) -> set[Path]:
+        """Those of some files that judge what a trial left, and cannot change what happens in it."""
+        return {file for file in files if any(PurePath(self._name(file)).match(pattern) for pattern in JUDGES)}
 
     def digest(self, files: Iterable[Path]) -> str:
         """Eight digits that change with the logic of a file, or with its place."""

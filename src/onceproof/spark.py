@@ -18,7 +18,12 @@ FEW = 20  # trials of a scenario's length for which that pays
 
 
 def collect_and_check(
-    run: RunFolder, master: str = MASTER, timeout: float = TIMEOUT, env: Mapping[str, str] | None = None
+    run: RunFolder,
+    master: str = MASTER,
+    timeout: float = TIMEOUT,
+    env: Mapping[str, str] | None = None,
+    *,
+    kept: bool = False,
 ) -> None:
     """Run the application over a run folder, to its end; its log is `spark.log` there.
 
@@ -27,6 +32,7 @@ def collect_and_check(
         master: where Spark runs.
         timeout: in seconds.
         env: further variables of its environment.
+        kept: whether it reads what the trials kept of their topics, not brokers.
 
     Raises:
         HarnessError: it failed, or did not end within so many seconds.
@@ -37,7 +43,8 @@ def collect_and_check(
 
     settings = get_settings()
     script = str(settings.project / "spark_jobs" / "collect_and_check.py")
-    command = submit_command("--jars", connector_jars(), script, "--run-folder", str(run.path), master=master)
+    words = ("--run-folder", str(run.path), *(["--kept"] if kept else []))
+    command = submit_command("--jars", connector_jars(), script, *words, master=master)
     log = run.path / "spark.log"
     process = spawn(command, log=log, env=spark_environment(settings) | dict(env or {}))
     try:

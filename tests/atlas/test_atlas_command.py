@@ -55,7 +55,7 @@ def test_runs_are_exported_all_or_those_that_are_named(onceproof, tmp_path):
 def test_without_a_judged_run_there_is_nothing_to_export(onceproof):
     done = onceproof("atlas", "export")
     assert isinstance(done.exception, UsageError)
-    assert "There is nothing to export" in str(done.exception)
+    assert "has no judged run" in str(done.exception)
 
 
 def test_two_machines_are_merged(onceproof, atlas, tmp_path):

@@ -1,6 +1,7 @@
 """Commands for the atlas: verdicts that leave the machine that reached them."""
 
 import json
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from onceproof.model.cell import is_run_id
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.json_file import check_target, replacing, write_json
 from onceproof.model.release import Release
+from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
 
 atlas = typer.Typer(no_args_is_help=True, help="Verdicts as a file: what is shipped, exported, merged: docs/atlas.md.")
@@ -37,19 +39,29 @@ def export(
     """
     from onceproof.atlas.exporting import export
     from onceproof.atlas.file import write_atlas
-    from onceproof.results.evidence.case import find_run
 
-    folder = get_settings().runs
-    judged = (path.parent.name for path in sorted(folder.glob("*/verdicts.json")))
-    names = runs or list(filter(is_run_id, judged))
-    if not names:
-        raise UsageError(f"There is nothing to export: {folder} has no judged run; `onceproof run` makes one.")
-    found = export(find_run(folder, name) for name in dict.fromkeys(names))
+    found = export(_find_judged(runs))
     for what, why in found.left_out.items():
         err.print(f"{what} is left out: {why}.", markup=False, soft_wrap=True, highlight=False)
     if not found.measurements:
         raise UsageError("There is nothing to export: no verdict of these runs belongs into an atlas.")
     _report_written(output, write_atlas(output, found.measurements), len(found.measurements))
+
+
+def _find_judged(names: list[str]) -> list[RunFolder]:
+    """The runs of these names, or all judged ones that are here.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from onceproof.results.evidence.case import find_run
+
+    folder = get_settings().runs
+    judged = (path.parent.name for path in sorted(folder.glob("*/verdicts.json")))
+    names = names or list(filter(is_run_id, judged))
+    if not names:
+        raise UsageError(f"{folder} has no judged run; `onceproof run` makes one.")
+    return [find_run(folder, name) for name in dict.fromkeys(names)]
 
 
 @atlas.command("merge")
@@ -72,6 +84,40 @@ def _report_written(file: Path, checksum: str, number: int) -> None:
     print_written(file)
     measurements = "1 measurement" if number == 1 else f"{number} measurements"
     out.print(f"{measurements}, checksum {checksum}", markup=False, soft_wrap=True, highlight=False)
+
+
+@atlas.command("rejudge")
+def rejudge(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN", show_default=False, help="By default all judged runs that are here.")
+    ] = [],
+) -> None:
+    """Judge runs again, by the readers, suites and known issues of now: nothing is driven.
+
+    Topics, log segments, stores and timelines are those that were measured. Afterwards `atlas export` takes the new
+    verdicts. Exit: 0 no verdict has changed, 1 one has, 2 usage, 4 error.
+    """
+    from onceproof.pipeline.rejudging import rejudge
+    from onceproof.results.database import store_run
+
+    changed = False
+    for run in _find_judged(runs):
+        begin = time.monotonic()
+        found = rejudge(run)
+        store_run(run, get_settings().database_url)
+        seconds = time.monotonic() - begin
+        changed |= bool(found.changes)
+        out.print(
+            f"{found.run}: {found.trials} trials judged again in {seconds:,.0f} s; {len(found.changes)} of "
+            f"{found.cells} verdicts changed",
+            markup=False,
+            soft_wrap=True,
+            highlight=False,
+        )
+        for change in found.changes:
+            before = change.before or "not judged"
+            out.print(f"  {change.cell}: {before}, now {change.now}: {change.sentence}", markup=False, soft_wrap=True)
+    raise typer.Exit(ExitCode.ANOMALY if changed else ExitCode.OK)
 
 
 @atlas.command("diff")

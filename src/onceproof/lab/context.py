@@ -57,7 +57,7 @@ class TrialContext:
         self.plan, self.trial = plan, plan.trial
         self.cluster, self.folder, self.report, self.world = cluster, folder, report, world
         self.topics = world.topics(cluster, plan.application_id, set(map(plan.topic, plan.roles)))
-        for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances):
+        for old in (folder.state, folder.contents, folder.dumps_folder, folder.instances, folder.topics):
             shutil.rmtree(old, ignore_errors=True)
         self.timeline = Timeline(folder.timeline, world.now)
         self.seconds = dict(progress_of(folder).seconds)

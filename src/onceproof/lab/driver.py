@@ -18,13 +18,11 @@ from onceproof.model.anomaly import Comparison
 from onceproof.model.errors import HarnessError, KafkaFailedError
 from onceproof.model.files import FaultOutcome, Outcome, Reading, TrialPlan
 from onceproof.model.run_folder import TrialFolder
-from onceproof.scenarios.assignment import compare_assignment
 from onceproof.scenarios.base import Exercise
 from onceproof.scenarios.built import EVENT as BUILT
 from onceproof.scenarios.built import GUARANTEE, check_built
 from onceproof.scenarios.internal_topics import PROMISE as INTERNAL_TOPICS
-from onceproof.scenarios.internal_topics import compare_internal_topics
-from onceproof.scenarios.liveness import compare_liveness
+from onceproof.scenarios.observing import observe
 from onceproof.scenarios.prepared import PreparedTrial
 
 
@@ -106,14 +104,7 @@ class Driver:
         return judge(self.context, self._input, self._topics, self._segments, self._observe)
 
     def _observe(self) -> Sequence[Comparison]:
-        events, plan = self.context.events, self.context.plan
-        kept = self._prepared.system.kept or {}
-        return [
-            *self.scenario.observe(plan.trial, events),
-            *compare_liveness(events),
-            *compare_internal_topics(events, plan.partitions, kept),
-            *compare_assignment(events),
-        ]
+        return observe(self._prepared, self.context.plan, self.context.events)
 
     def outcome(
         self, exercise: Exercise | None = None, *, error: str | None = None, void: str | None = None

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +18,16 @@ from onceproof.model.files import Outcome, Reading, TrialPlan
 from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.promise import LOSSES, PROMISES, map_suites
 from onceproof.model.record import Record
+from onceproof.model.run_folder import TrialFolder
+from onceproof.model.timeline import Event
 from onceproof.readers.application import check_application, oracle_records, select_declared
 from onceproof.readers.checks import CHECKS
 from onceproof.readers.entries import compare_entries
 from onceproof.readers.stores import compare_stores
 from onceproof.scenarios.built import check_brokers
 from onceproof.scenarios.explaining import count_unexplained_in
+
+APART = "Apart from what was found"
 
 
 def judge(
@@ -61,23 +65,68 @@ def judge(
         if context.failure is not None:
             context.measure(**_find_ends(context, read))
         _check_ends(context)
+        oracle = None
         if context.plan.check not in CHECKS:
-            read = _beside_oracle(context, read)
+            _write_outputs(context, read)
+            oracle = find_oracle(context.plan) if context.failure is None else None
             _note_logged(context)
-        check = CHECKS.get(context.plan.check) or partial(check_application, context.plan.roles)
-        findings = check(_as_far_as_committed(context, read), context.facts)
-        findings.add(read.corrupt)
-        findings.add(segments.compare(read))
-        findings.add(list(compare_stores(context.folder.dumps(), read.records)))
-        stores = {role: planned.store for role, planned in context.plan.roles.items() if planned.store}
-        findings.add(list(compare_entries(context.folder.entry_dumps(), read.records, stores)))
+        in_segments = segments.compare(read)
         if context.failure is None and not read.corrupt:
             produced.compare(read.records)
         observed = observe()
-        findings.add(observed)
-        inputs = (record[:5] for role in context.plan.inputs for record in read.records[role])
-        odd = count_unexplained_in(context.trial, findings.witnesses, context.events, lambda: inputs)
-        return Reading.of(findings, odd), observed
+        left = Left(context.plan, context.folder, context.facts, context.failure is not None, context.events)
+        return find_anomalies(left, read, in_segments, observed, oracle), observed
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a drive left behind in addition to topics and log segments.
+
+    Attributes:
+        plan: of the trial.
+        folder: of the trial, with what its stores held.
+        facts: that the checks need to know.
+        failed: whether Kafka ended the drive.
+        events: the timeline.
+    """
+
+    plan: TrialPlan
+    folder: TrialFolder
+    facts: Mapping[str, int]
+    failed: bool
+    events: Sequence[Event]
+
+
+def find_anomalies(
+    left: Left, read: Read, in_segments: Sequence[Comparison], observed: Sequence[Comparison], oracle: Path | None
+) -> Reading:
+    """The findings of the independent reader, of whatever was read: from brokers, or from what was kept.
+
+    Args:
+        left: by the drive.
+        read: the records of its topics.
+        in_segments: the comparisons with the brokers' log segments.
+        observed: those with the timeline.
+        oracle: the output of a user application without a fault, if that is known.
+
+    Raises:
+        HarnessError: the oracle cannot be read.
+    """
+    plan = left.plan
+    if oracle is not None:
+        beside = oracle_records(Oracle.read(oracle), select_declared("output", plan.roles))
+        read = replace(read, records={**read.records, **beside})
+    check = CHECKS.get(plan.check) or partial(check_application, plan.roles)
+    findings = check(_as_far_as_committed(left, read), left.facts)
+    findings.add(read.corrupt)
+    findings.add(in_segments)
+    findings.add(list(compare_stores(left.folder.dumps(), read.records)))
+    stores = {role: planned.store for role, planned in plan.roles.items() if planned.store}
+    findings.add(list(compare_entries(left.folder.entry_dumps(), read.records, stores)))
+    findings.add(observed)
+    inputs = (record[:5] for role in plan.inputs for record in read.records[role])
+    odd = count_unexplained_in(plan.trial, findings.witnesses, left.events, lambda: inputs)
+    return Reading.of(findings, odd)
 
 
 def _note_logged(context: TrialContext) -> None:
@@ -110,8 +159,10 @@ def check_least(plan: TrialPlan, outcome: Outcome, reading: Reading) -> Outcome:
             found = ", ".join(f"{count:,} {name}" for name, count in reading.anomalies.items())
             beside = f" These anomalies were found, and do not explain it: {found}." if found else ""
             raise HarnessError(f"{plan.trial.key}: {sentence}.{beside}")
-    lacks = " ".join(f"Apart from what was found, {sentence}." for sentence in short.values())
-    return replace(outcome, reason=f"{outcome.reason} {lacks}".strip())
+    reason = outcome.reason.partition(APART)[0].strip()  # of one that is judged again
+    return replace(
+        outcome, reason=" ".join([reason, *(f"{APART}, {sentence}." for sentence in short.values())]).strip()
+    )
 
 
 @contextmanager
@@ -124,19 +175,20 @@ def collector_paused() -> Iterator[None]:
         gc.enable()
 
 
-def _beside_oracle(context: TrialContext, read: Read) -> Read:
-    """The records read of a user application, with its output without a fault, if that is known.
-
-    The output is written down: other trials are compared with it. After a failed drive it is incomplete.
+def _write_outputs(context: TrialContext, read: Read) -> None:
+    """Write down what a user application emitted, with which other trials are compared; all that there is, if Kafka
+    ended the drive. And its input, if it is to be replayed.
     """
     outputs = select_declared("output", context.plan.roles)
     Outputs.of({role: read.records[role] for role in outputs}).write(context.folder.outputs_file)
-    path = context.plan.trial.parameters.get("oracle")
-    if not path and asks_for_replay(outputs):
+    if find_oracle(context.plan) is None and asks_for_replay(outputs):
         write_input(context.folder.replay_file, context.plan.roles, read.records)
-    if not path or context.failure is not None:
-        return read
-    return replace(read, records={**read.records, **oracle_records(Oracle.read(Path(path)), outputs)})
+
+
+def find_oracle(plan: TrialPlan) -> Path | None:
+    """The file with the output of a user application without a fault; None if it is not known, or not compared."""
+    path = plan.trial.parameters.get("oracle")
+    return Path(path) if path else None
 
 
 def keep_ends(context: TrialContext, produced: Input) -> None:
@@ -163,12 +215,11 @@ def _check_ends(context: TrialContext) -> None:
     check_brokers(context.facts, present, ended, set(plan.inputs) - declared)
 
 
-def _as_far_as_committed(context: TrialContext, read: Read) -> Mapping[str, list[Record]]:
+def _as_far_as_committed(left: Left, read: Read) -> Mapping[str, list[Record]]:
     """The records; if the drive failed, without the input that was never processed."""
-    if context.failure is None:
+    if not left.failed:
         return read.records
     as_far = {
-        role: [r for r in read.records[role] if r[1] < context.facts[f"{role}_end/{r[0]}"]]
-        for role in context.plan.inputs
+        role: [r for r in read.records[role] if r[1] < left.facts[f"{role}_end/{r[0]}"]] for role in left.plan.inputs
     }
     return {**read.records, **as_far}

@@ -4,10 +4,12 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceproof.lab.cluster import Cluster
+from onceproof.lab.messages import MessageLog, TopicMessage
 from onceproof.model.anomaly import Comparison, corrupt_record
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Declared, StorePlan
@@ -32,13 +34,45 @@ class TopicSource:
     store: StorePlan | None = None  # of a changelog that is compared with it as bytes
 
 
+class Decoder:
+    """Makes records of messages, by the roles that their topics play."""
+
+    def __init__(self, sources: Iterable[TopicSource]) -> None:
+        """Of these topics."""
+        self.sources = {source.topic: source for source in sources}
+        self.records: dict[str, list[Record]] = {source.role: [] for source in self.sources.values()}
+        self.corrupt: list[Comparison] = []
+
+    def take(self, message: TopicMessage) -> None:
+        """Decode a message, which becomes one of `records`, or of what is `corrupt`."""
+        topic, partition, offset, timestamp, key, value, headers = message
+        source, tombstones = self.sources[topic], topic.endswith("-changelog")
+        sent = (timestamp, headers)
+        try:
+            if source.store and not source.store.has_integers:
+                record = byte_record(partition, offset, key, value, *sent)
+            elif source.declared:
+                record = token_record(partition, offset, key, value, source.declared, *sent)
+            else:
+                record = decode_record(
+                    partition, offset, key, value, source.value_bytes, *sent, source.keys, tombstones=tombstones
+                )
+                if source.store:
+                    record = record._replace(entry=entry_text(key, value))
+        except ValueError as fault:
+            self.corrupt.append(corrupt_record(source.role, partition, offset, str(fault)))
+        else:
+            self.records[source.role].append(record)
+
+
 class Reader:
     """Reads topics from their beginning, in the background: committed records only, or all."""
 
     def __init__(self, cluster: Cluster, group: str, sources: Iterable[TopicSource], committed: bool = True) -> None:
         """Start reading."""
         self.committed = committed
-        self._sources = {source.topic: source for source in sources}
+        self._decoder = Decoder(sources)
+        self._log = MessageLog()
         self._config = {
             **cluster.client(),
             "group.id": f"{group}-reader",
@@ -48,11 +82,9 @@ class Reader:
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,
         }
-        self._next = {(topic, p): 0 for topic, of in self._sources.items() for p in range(of.partitions)}
+        self._next = {(topic, p): 0 for topic, of in self._decoder.sources.items() for p in range(of.partitions)}
         self._consumer = self._open()
         self._heard = time.monotonic()
-        self._records: dict[str, list[Record]] = {source.role: [] for source in self._sources.values()}
-        self._corrupt: list[Comparison] = []
         self._ends: dict[tuple[str, int], int] = {}  # where a partition was last seen to end
         self._targets: Mapping[tuple[str, int], int] | None = None
         self._error: HarnessError | None = None
@@ -69,7 +101,7 @@ class Reader:
         Raises:
             HarnessError: the topics could not be read to their end.
         """
-        self._targets = {place: end for place, end in ends.items() if place[0] in self._sources}
+        self._targets = {place: end for place, end in ends.items() if place[0] in self._decoder.sources}
         self._thread.join(FINISH_TIMEOUT)
         reached = self._complete()
         self.stop()
@@ -77,7 +109,15 @@ class Reader:
             raise self._error
         if not reached:
             raise HarnessError(f"Waited {FINISH_TIMEOUT:g} s for the ends {ends} of the topics; read to {self._ends}.")
-        return self._records, self._corrupt
+        return self._decoder.records, self._decoder.corrupt
+
+    def keep(self, file: Path) -> None:
+        """Write down the messages that were read, when it has finished.
+
+        Raises:
+            HarnessError: the disk is full or read-only.
+        """
+        self._log.write(file)
 
     def stop(self) -> None:
         """Stop reading."""
@@ -125,24 +165,10 @@ class Reader:
         error = message.error()
         if error is None:
             self._next[topic, partition] = offset + 1
-            source = self._sources[topic]
-            key, value, tombstones = message.key(), message.value(), topic.endswith("-changelog")
-            sent = (message.timestamp()[1], message.headers() or ())
-            try:
-                if source.store and not source.store.has_integers:
-                    record = byte_record(partition, offset, key, value, *sent)
-                elif source.declared:
-                    record = token_record(partition, offset, key, value, source.declared, *sent)
-                else:
-                    record = decode_record(
-                        partition, offset, key, value, source.value_bytes, *sent, source.keys, tombstones=tombstones
-                    )
-                    if source.store:
-                        record = record._replace(entry=entry_text(key, value))
-            except ValueError as fault:
-                self._corrupt.append(corrupt_record(source.role, partition, offset, str(fault)))
-            else:
-                self._records[source.role].append(record)
+            sent = message.timestamp()[1], message.key(), message.value(), message.headers() or ()
+            read = TopicMessage(topic, partition, offset, *sent)
+            self._log.append(read)
+            self._decoder.take(read)
         elif error.code() == KafkaError._PARTITION_EOF:
             self._next[topic, partition] = self._ends[topic, partition] = offset
         elif not error.retriable():

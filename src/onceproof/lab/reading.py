@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from onceproof.lab.context import TrialContext
 from onceproof.lab.log_dump import Logs
+from onceproof.lab.messages import read_messages
 from onceproof.lab.plan import reads_segments
-from onceproof.lab.reader import Reader, TopicSource
+from onceproof.lab.reader import Decoder, Reader, TopicSource
 from onceproof.lab.segments import SegmentDump, write_segments
 from onceproof.model.anomaly import Comparison
 from onceproof.model.files import TrialPlan, since
 from onceproof.model.place import Place
 from onceproof.model.record import Record
-from onceproof.model.run_folder import read_contents
+from onceproof.model.run_folder import TrialFolder, read_contents
 from onceproof.model.segments import LogEntry
 from onceproof.readers.ownership import PROMISE as OWNERSHIP
 from onceproof.readers.ownership import longest_idle
@@ -43,6 +44,48 @@ class Read:
     records: Mapping[str, list[Record]]  # by role; what stores held is under `<store>-contents`
     corrupt: Sequence[Comparison]  # what cannot be decoded
     ends: Mapping[tuple[str, int], int]  # by topic and partition: up to where committed records were read
+
+
+def list_sources(plan: TrialPlan, *, committed: bool) -> list[TopicSource]:
+    """The topics of a trial of which committed records are read, or those of which all are."""
+    return [
+        TopicSource(
+            plan.topic(role),
+            role,
+            planned.value_bytes,
+            plan.partitions_of(role),
+            planned.declared,
+            planned.keys,
+            planned.store,
+        )
+        for role, planned in plan.roles.items()
+        if planned.committed == committed
+    ]
+
+
+def read_kept(plan: TrialPlan, folder: TrialFolder) -> Read:
+    """The records of the topics, from the messages that were kept when they were read from brokers.
+
+    Raises:
+        HarnessError: they were not kept.
+    """
+    records: dict[str, list[Record]] = {role: [] for role in plan.roles}
+    corrupt: list[Comparison] = []
+    for committed in (True, False):
+        if sources := list_sources(plan, committed=committed):
+            decoder = Decoder(sources)
+            for message in read_messages(folder.messages_file(committed=committed)):
+                decoder.take(message)
+            records |= decoder.records
+            corrupt += decoder.corrupt
+    return Read(_with_contents(records, folder), corrupt, {})
+
+
+def _with_contents(records: dict[str, list[Record]], folder: TrialFolder) -> dict[str, list[Record]]:
+    """Records, with what stores held when an instance began to work."""
+    for role, partition, line, key, value in read_contents(folder.contents):
+        records.setdefault(role, []).append(Record(partition, line, key, value))
+    return records
 
 
 class TopicReading:
@@ -105,29 +148,16 @@ class TopicReading:
         while self._readers:
             reader = self._readers.pop()
             found, faults = reader.finish(ends[reader.committed])
+            reader.keep(self._context.folder.messages_file(committed=reader.committed))
             records |= found
             corrupt += faults
-        for role, partition, line, key, value in read_contents(self._context.folder.contents):
-            records.setdefault(role, []).append(Record(partition, line, key, value))
-        return Read(records, corrupt, ends[True])
+        return Read(_with_contents(records, self._context.folder), corrupt, ends[True])
 
     def _start(self, present: set[str]) -> None:
         """One for committed records, and one for all records, of the topics for which these are wanted."""
         context, plan = self._context, self._context.plan
         for committed in (True, False):
-            sources = [
-                TopicSource(
-                    topic,
-                    role,
-                    planned.value_bytes,
-                    plan.partitions_of(role),
-                    planned.declared,
-                    planned.keys,
-                    planned.store,
-                )
-                for role, planned in plan.roles.items()
-                if planned.committed == committed and (topic := plan.topic(role)) in present
-            ]
+            sources = [source for source in list_sources(plan, committed=committed) if source.topic in present]
             if sources:
                 reader = context.world.reader(context.cluster, plan.application_id, sources, committed)
                 self._readers.append(reader)
@@ -158,11 +188,8 @@ class SegmentReading:
         """
         plan, world = self._context.plan, self._context.world
         compared: list[Comparison] = []
-        undecoded: dict[str, list[Record]] = defaultdict(list)
-        for place in filter(None, (Place.parse(comparison.place) for comparison in read.corrupt)):
-            undecoded[place.role].append(Record(place.partition, place.offset, key=None, value=None))
         deadline = world.monotonic() + MARKED_WITHIN
-        topics = {role: [*read.records[role], *undecoded[role]] for role in logs_of(plan).roles.values()}
+        topics = select_logged(plan, read)
         positioned = self._context.failure is None and bool(topics.get("input"))
         while self._dump is not None:
             entries = self._dump.finish(topics, positioned=positioned)
@@ -186,6 +213,14 @@ class SegmentReading:
         """Stop reading."""
         if self._dump is not None:
             self._dump.stop()
+
+
+def select_logged(plan: TrialPlan, read: Read) -> dict[str, list[Record]]:
+    """By role the records of the topics whose log segments are read, those included that cannot be decoded."""
+    undecoded: dict[str, list[Record]] = defaultdict(list)
+    for place in filter(None, (Place.parse(comparison.place) for comparison in read.corrupt)):
+        undecoded[place.role].append(Record(place.partition, place.offset, key=None, value=None))
+    return {role: [*read.records[role], *undecoded[role]] for role in logs_of(plan).roles.values()}
 
 
 def logs_of(plan: TrialPlan) -> Logs:

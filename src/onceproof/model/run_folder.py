@@ -19,6 +19,8 @@ of its files.
     dumps/<instance>.<store>.<partition>.<active|standby>.<offset>.csv
                                    what a store held at the end, and the changelog offset that it claimed
     dumps/<the same>.entries       the same as bytes, with timestamps, of stores whose entries are compared
+    topics/committed.parquet       the messages of its topics, as the independent reader got them, with those alone
+    topics/all.parquet             that are committed, or with all where a role is read so: `lab.messages`
     segments.parquet               what the brokers' log segments hold of its transactions, a row for each
                                    `model.segments.LogEntry`; of embedded brokers under exactly-once
     observations.json              what promises expected and the timeline showed; where a scenario has such promises
@@ -166,6 +168,15 @@ class TrialFolder:
     def threads(self) -> Path:
         """Folder of the instances' thread dumps, if the trial was stuck."""
         return self.path / "threads"
+
+    @property
+    def topics(self) -> Path:
+        """Folder of the messages of its topics, as they were read."""
+        return self.path / "topics"
+
+    def messages_file(self, *, committed: bool) -> Path:
+        """The messages of its topics as a reader got them who sees committed ones only, or all."""
+        return self.topics / ("committed.parquet" if committed else "all.parquet")
 
     @property
     def segments_file(self) -> Path:
