@@ -80,7 +80,7 @@ class Reader:
         return self._records, self._corrupt
 
     def stop(self) -> None:
-        """Stop reading."""
+        """Wait for the thread that polls, and close the consumer."""
         self._stopped = True
         self._thread.join()
         self._consumer.close()

@@ -454,7 +454,6 @@ class Explorer:
     # --- the answer ------------------------------------------------------------------------------------------
 
     def _exploration(self, left_out: Mapping[str, str]) -> Exploration:
-        """The result so far."""
         seconds = self._spent + self._now() - self._begin
         findings = map(self._finding, self._numbers())
         return Exploration.of(self._folder, self._asked, self._lines, findings, seconds, left_out)
