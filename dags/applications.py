@@ -74,7 +74,7 @@ def run_application(folder: str, params: Any = None, dag_run: Any = None) -> str
     tags=["onceproof"],
 )
 def applications() -> None:
-    """The graph."""
+    """One task for each application that is named."""
     run_application.expand(folder=named_applications())
 
 

@@ -52,7 +52,7 @@ def find_boundaries(params: Any = None, dag_run: Any = None) -> str:
     tags=["onceproof"],
 )
 def bisect() -> None:
-    """The graph."""
+    """One task, which bisects one scenario."""
     find_boundaries()
 
 

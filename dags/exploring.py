@@ -92,7 +92,7 @@ def search(streams: str, params: Any = None, dag_run: Any = None) -> PokeReturnV
     tags=["onceproof"],
 )
 def explore() -> None:
-    """The graph."""
+    """One task for each release that is searched."""
     search.expand(streams=releases())
 
 

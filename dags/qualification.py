@@ -69,7 +69,7 @@ def qualify(streams: str, params: Any = None, dag_run: Any = None) -> str:
     tags=["onceproof"],
 )
 def qualification() -> None:
-    """The graph."""
+    """One task for each release that is to qualify."""
     qualify.expand(streams=releases())
 
 

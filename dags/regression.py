@@ -236,7 +236,7 @@ def collect_and_check() -> SparkSubmitOperator:
     tags=["onceproof"],
 )
 def regression() -> None:
-    """The graph."""
+    """Plan, prepare and drive all cells, then let Spark check them and judge the run."""
     lab = of_the_lab(get_settings())
     planned, brokers, cells = plan(), step(steps.brokers)(RUN), step(steps.cells)(RUN)
     started = step(steps.start_cluster, on_brokers=True, **NAMED).partial(run=RUN).expand(item=brokers)

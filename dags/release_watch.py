@@ -75,7 +75,7 @@ def trigger(name: str, dag_id: str) -> Any:
     tags=["onceproof"],
 )
 def release_watch() -> None:
-    """The graph."""
+    """For each release that is new: qualify it, inject bugs into it, run it, and record it."""
     found = look()
     qualified = trigger("qualify", "qualify").expand_kwargs(found.map(watch.of_its_release))
     planted = trigger("plant", "sensitivity").expand_kwargs(found.map(watch.of_its_release))

@@ -64,7 +64,7 @@ def sense(streams: str, params: Any = None, dag_run: Any = None) -> str:
     tags=["onceproof"],
 )
 def sensitivity() -> None:
-    """The graph."""
+    """One task for each release that bugs are injected into."""
     sense.expand(streams=releases())
 
 

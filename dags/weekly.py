@@ -45,7 +45,7 @@ def prune() -> None:
     tags=["onceproof"],
 )
 def weekly() -> None:
-    """The graph."""
+    """On a due Sunday, prune and start `regression`; neither waits for the other."""
     is_due() >> [prune(), _trigger()]
 
 

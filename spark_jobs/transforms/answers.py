@@ -1,4 +1,4 @@
-"""The promises `answers` and `published`: a request to delete is answered once, in agreement with its deletion."""
+"""The promises `answers` and `published`, by Spark: a request to delete is answered once, as its deletion says."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f

@@ -88,10 +88,10 @@ def has_ended() -> Column:
 
 
 def records_text(number: Column) -> Column:
-    """A number of records as text."""
+    """A number of records as a column of text."""
     return f.when(number == 1, f.lit("1 record")).otherwise(f.format_string("%d records", number))
 
 
 def value_text(value: Column) -> Column:
-    """A store's value as text."""
+    """A store's value as a column of text."""
     return f.coalesce(value.cast("string"), f.lit("nothing"))

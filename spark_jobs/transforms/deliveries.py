@@ -1,4 +1,4 @@
-"""The promise `deliveries`: a key is emitted as often as it goes in."""
+"""The promise `deliveries`, by Spark: a key is emitted as often as it goes in."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f

@@ -231,7 +231,7 @@ def of_anomaly(entries: str) -> Column:
 
 
 def with_headers(entries: str) -> Column:
-    """Values and their headers in words."""
+    """A column of values with their headers in words."""
     no_header = f.lit("no header")
     texts = f.transform(
         entries,
@@ -241,7 +241,7 @@ def with_headers(entries: str) -> Column:
 
 
 def text(entries: str) -> Column:
-    """Entries in words."""
+    """A column of entries in words, as the other reader writes them."""
     texts = f.transform(
         entries, lambda e: f.concat_ws(" at ", e["value"], e["timestamp"].cast("string"))
     )  # without a null

@@ -1,4 +1,4 @@
-"""The results of joins, as a function of the input's order."""
+"""The results of joins, by Spark, as a function of the input's order."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""From what Kafka holds to integers, and what cannot be read as such."""
+"""Columns of bytes that Kafka holds as integers, and what cannot be read as such."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -66,7 +66,7 @@ def key_fault() -> Column:
 
 
 def headers_text(headers: Column) -> Column:
-    """Headers as `name=hex`, one after the other; for one without a value, its name."""
+    """A column of headers as the other reader writes them: `name=hex`, or the name alone."""
     texts = f.transform(
         headers, lambda h: f.concat(h["key"], f.coalesce(f.concat(f.lit("="), f.lower(f.hex(h["value"]))), f.lit("")))
     )

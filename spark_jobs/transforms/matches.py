@@ -1,4 +1,4 @@
-"""The promise `matches`: what a join of two streams within a window of time gives."""
+"""The promise `matches`, by Spark: what a join of two streams within a window of time gives."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""The promise `punctuations`: a punctuator releases what a buffer holds, each record once and when it is due."""
+"""The promise `punctuations`, by Spark: a punctuator releases each record of a buffer once, when it is due."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""The promise `reads`: a store returns what was put last."""
+"""The promise `reads`, by Spark: a store returns what was put last."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f

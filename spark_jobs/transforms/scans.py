@@ -1,4 +1,4 @@
-"""The promise `scans`: a scan of a store finds what was put and not deleted."""
+"""The promise `scans`, by Spark: a scan of a store finds what was put and not deleted."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f

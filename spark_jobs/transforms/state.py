@@ -1,4 +1,4 @@
-"""The promise `state`: after a restart a store holds what its changelog held as committed."""
+"""The promise `state`, by Spark: after a restart a store holds what its changelog held as committed."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f

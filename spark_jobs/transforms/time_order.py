@@ -1,4 +1,4 @@
-"""The promise `time-order`: each record of a stream finds the entry that its key had in a table at its time."""
+"""The promise `time-order`, by Spark: each record of a stream finds the entry of a table at its own time."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f

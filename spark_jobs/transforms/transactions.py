@@ -1,4 +1,4 @@
-"""The promise `transactions`: each transaction of a changelog is committed."""
+"""The promise `transactions`, by Spark: each transaction of a changelog is committed."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""The promise `windows`: what an aggregation by windows of time gives."""
+"""The promise `windows`, by Spark: what an aggregation by windows of time gives."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f

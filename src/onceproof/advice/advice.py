@@ -17,7 +17,7 @@ class UpgradeAnswer(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
+        """1 if something is known against the upgrade, 3 if too little was checked."""
         return {
             UpgradeAnswer.NOTHING: ExitCode.OK,
             UpgradeAnswer.SOMETHING: ExitCode.ANOMALY,

@@ -276,7 +276,6 @@ class FaultRun(ABC):
     patience: float  # seconds to wait for the effect, and then for the recovery
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         self.lab = lab
 
     def is_ripe(self) -> bool:

@@ -19,13 +19,12 @@ class Bounce(DirectoryFaultRun):
     _takeover: Takeover  # from `apply` on
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._has_others = False
         self._closing = (0.0, 0.0)  # epoch seconds: from when to when
 
     def is_ripe(self) -> bool:
-        """Whether the group is at rest."""
+        """Whether the group is at rest, so that the instance has tasks to hand over."""
         return is_at_rest(self.lab)
 
     def apply(self) -> str:

@@ -31,7 +31,6 @@ class BrokerKill(LeaderFaultRun):
     parameters = Parameters
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._orderly = Parameters.of(lab.parameters).orderly
 

@@ -39,7 +39,6 @@ class BrokerPause(LeaderFaultRun):
     parameters = Parameters
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._seconds = Parameters.of(lab.parameters).seconds
         self.patience = self._seconds + PATIENCE
@@ -47,7 +46,7 @@ class BrokerPause(LeaderFaultRun):
         self._log_end = 0
 
     def inject(self, node: int) -> None:
-        """Stop it."""
+        """Freeze the node, and remember where its log ends."""
         self._log_end = self.lab.brokers.log(node).stat().st_size
         self.lab.brokers.freeze(node)
 
@@ -60,7 +59,7 @@ class BrokerPause(LeaderFaultRun):
         return self.has_moved() and self.lab.now() - self.injected_at >= self._seconds
 
     def undo(self, node: int) -> None:
-        """Thaw it."""
+        """Wake the node; from now on it must notice that it no longer leads."""
         self._woken = self.lab.now()
         self.lab.brokers.thaw(node)
 

@@ -112,7 +112,6 @@ class DirectoryFaultRun(FaultRun):
     patience = 40.0
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._victim: Instance | None = None
         self._over: Instance | None = None  # the victim, started over what was done to its directory
@@ -252,7 +251,6 @@ class WritesRefused(DirectoryFaultRun):
     how: str  # writes are refused
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._log_end = 0
         self._refused_at = 0.0  # epoch seconds

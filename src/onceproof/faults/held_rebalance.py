@@ -47,7 +47,6 @@ class HeldRebalance(FaultRun):
     """An instance is frozen, and another one joins."""
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._seconds = Parameters.of(lab.parameters).seconds
         self.patience = self._seconds + PATIENCE
@@ -59,7 +58,7 @@ class HeldRebalance(FaultRun):
         self._thawed = 0.0  # epoch seconds
 
     def is_ripe(self) -> bool:
-        """Whether the group is at rest."""
+        """Whether the group is at rest, so that the rebalance is that of the instance that joins."""
         return is_at_rest(self.lab)
 
     def apply(self) -> str:

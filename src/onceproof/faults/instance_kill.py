@@ -28,7 +28,6 @@ class InstanceKill(DirectoryFaultRun):
     """An instance that holds active tasks is killed."""
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._tasks: list[str] = []
         self._committed = (-1, 0.0)  # records whose processing was committed, and when that was first seen

@@ -67,7 +67,6 @@ class LeaderFaultRun(FaultRun):
     patience = PATIENCE
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self.leads = self.parameters.of(lab.parameters).leads
         self.partition: Partition = ("", 0)
@@ -104,7 +103,7 @@ class LeaderFaultRun(FaultRun):
 
     @abstractmethod
     def undo(self, node: int) -> None:
-        """Undo it."""
+        """Give the node back what the fault took from it."""
 
     @property
     def place(self) -> str:

@@ -18,7 +18,7 @@ NAME = "leader-election"
 
 
 class Parameters(LeaderParameters):
-    """The partition that the broker leads."""
+    """The partition whose leader gives up all that it leads."""
 
     model_config = name_parameters(NAME)
 

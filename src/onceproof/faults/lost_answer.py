@@ -64,7 +64,6 @@ class AnswerLoss(FaultRun):
     patience = PATIENCE
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._parameters = Parameters.of(lab.parameters)
         self._name = ""
@@ -73,7 +72,7 @@ class AnswerLoss(FaultRun):
         self._went_on = False
 
     def is_ripe(self) -> bool:
-        """Whether the group is at rest."""
+        """Whether the group is at rest, so that the next answer is that of the restart."""
         return is_at_rest(self.lab)
 
     def apply(self) -> str:
@@ -99,7 +98,7 @@ class AnswerLoss(FaultRun):
         return self._lost is not None and (self._lost.passed_ms, self._lost.ended_ms) != (None, None)
 
     def heal(self) -> None:
-        """Lose no answer any more."""
+        """Let all answers pass, and remember how much was processed until now."""
         if not self._name:
             return
         self.lab.links.lose_no_more()
@@ -107,7 +106,7 @@ class AnswerLoss(FaultRun):
         self._processed = count_processed(self.lab), instance.processed if instance else 0
 
     def has_recovered(self) -> bool:
-        """Whether the instance runs, and records are processed: by itself, if it has tasks."""
+        """Whether the instance, which may have been started again, processes records or has no task."""
         instance = self.lab.instances.running.get(self._name)
         self._went_on = instance is not None and continues(self.lab, instance, *self._processed)
         return self._went_on

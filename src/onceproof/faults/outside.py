@@ -17,7 +17,6 @@ class Restart(FaultRun):
     patience = PATIENCE
 
     def __init__(self, lab: FaultContext, *, orderly: bool) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._orderly = orderly
         self._name: str | None = None

@@ -65,7 +65,6 @@ class LinkFailure(FaultRun):
     ms = 0  # by which what is sent is delayed
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._parameters = Parameters.of(lab.parameters)
         self.patience = self._parameters.seconds + PATIENCE
@@ -193,7 +192,6 @@ class Cut(LinkFailure):
     kind = "cut"
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._passed_ms: int | None = None
         self._is_asked = False
@@ -241,7 +239,6 @@ class Reset(LinkFailure):
     kind = "reset"
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._changed, self._is_over = 0.0, False
         self._resets = 0
@@ -287,7 +284,6 @@ class Latency(LinkFailure):
     kind = "latency"
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self.ms = self._parameters.ms
         self._answered_ms: int | None = None

@@ -72,7 +72,6 @@ class Pause(FaultRun):
     _takeover: Takeover  # from `apply` on
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._parameters = Parameters.of(lab.parameters)
         # An instance that is stopped in the middle of a commit blocks the next owners until its transaction times out.
@@ -102,7 +101,7 @@ class Pause(FaultRun):
         return (self._takeover.is_complete() or not self._is_missed) and long_enough
 
     def heal(self) -> None:
-        """Thaw it."""
+        """Wake the zombie, and remember how much it had processed."""
         if self._zombie is not None:
             self._woken, self._before = self.lab.now(), self._zombie.processed
             self.lab.instances.thaw(self._zombie.name)

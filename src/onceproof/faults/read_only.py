@@ -23,7 +23,6 @@ class Seal:
     """Keeps everybody from creating, renaming or removing anything in a directory and those below it."""
 
     def __init__(self, directory: Path) -> None:
-        """Nothing is done yet."""
         self._directory = directory
         self._modes: dict[Path, int] = {}
         self._immutable: list[Path] = []
@@ -57,7 +56,7 @@ class Seal:
         return True
 
     def open(self) -> None:
-        """Undo it."""
+        """Make all directories writable again, those that are gone by now left out."""
         while self._immutable:
             with suppress(FileNotFoundError):
                 _set_immutable(self._immutable.pop(), immutable=False)
@@ -82,7 +81,6 @@ class ReadOnly(WritesRefused):
     how = ""
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._seal: Seal | None = None
 

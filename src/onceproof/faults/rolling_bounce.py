@@ -91,7 +91,6 @@ class RollingBounce(FaultRun):
     patience = PATIENCE
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         cell, parameters = lab.trial.cell, Parameters.of(lab.parameters)
         self._static = StaticMembership.of(lab.parameters).static_membership

@@ -37,7 +37,6 @@ class StateCopied(DirectoryFaultRun):
     """An instance is started over the state directory of another one."""
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._source = Parameters.of(lab.parameters).source
         self._other = ""

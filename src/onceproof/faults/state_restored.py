@@ -37,7 +37,6 @@ class StateRestored(DirectoryFaultRun):
     """An instance is started over an older snapshot of its own directory."""
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._records = Parameters.of(lab.parameters).records
         self._committed_before = self._committed_since = 0

@@ -24,7 +24,6 @@ class ThreadRemoved(FaultRun):
     _takeover: Takeover  # from `apply` on
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._instance: Instance | None = None
         self._removed = self._added = 0  # threads
@@ -32,7 +31,7 @@ class ThreadRemoved(FaultRun):
         self._tasks: list[str] = []  # that they were seen to have
 
     def is_ripe(self) -> bool:
-        """Whether the group is at rest."""
+        """Whether the group is at rest, so that the threads have tasks to lose."""
         return is_at_rest(self.lab)
 
     def apply(self) -> str:

@@ -29,7 +29,6 @@ class TopologyPause(FaultRun):
     """An instance that holds an active task is paused."""
 
     def __init__(self, lab: FaultContext) -> None:
-        """Nothing is done yet."""
         super().__init__(lab)
         self._seconds = Parameters.of(lab.parameters).seconds
         self.patience = self._seconds + 20.0

@@ -32,7 +32,7 @@ class AnswerProxy:
         return cls(spawn([sys.executable, "-I", "-S", str(PROGRAM)], log=log, piped=True))
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if it has ended."""
+        """Raise a HarnessError with the exit code if its process has ended."""
         if not self.process.alive():
             raise HarnessError(f"The proxy before the brokers {self.process.describe_end()}")
 
@@ -73,7 +73,7 @@ class AnswerProxy:
         self._ask(do="clear")
 
     def stop(self) -> None:
-        """Stop it."""
+        """Close its standard input and end it; it has 5 s."""
         stdin, stdout = open_pipes(self.process)
         with suppress(OSError):
             stdin.close()

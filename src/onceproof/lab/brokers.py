@@ -53,7 +53,7 @@ class LabBrokers:
         return {(name, number): of for name, topic in topics.items() for number, of in topic.partitions.items()}
 
     def log(self, node: int) -> Path:
-        """A broker's log."""
+        """The log file of a broker; nodes are counted from 1."""
         return self._cluster.nodes[node - 1].log
 
     def kill(self, node: int, *, orderly: bool) -> None:

@@ -71,7 +71,7 @@ class Cluster:
         }
 
     def java_client(self, release: Release) -> dict[str, str]:  # noqa: ARG002
-        """The same of a Java client of this release."""
+        """The configuration of a Java client: our own brokers ask for no login."""
         return {"bootstrap.servers": self.bootstrap_servers}
 
     @property

@@ -68,7 +68,7 @@ class TrialContext:
 
     @property
     def events(self) -> Sequence[Event]:
-        """The timeline so far."""
+        """The events that driver and instances have reported, in their order."""
         return self.timeline.events
 
     def note(self, event: str, **fields: Any) -> None:
@@ -77,7 +77,7 @@ class TrialContext:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Name what happens in a `with` block; its seconds are kept."""
+        """Report a phase and measure it, also if it fails."""
         self.note("phase", name=name)
         self.report(name)
         begin = self.world.monotonic()
@@ -153,7 +153,7 @@ class TrialContext:
     def holds_within(
         self, seconds: float, condition: Callable[[], object], check: Callable[[], None] = lambda: None
     ) -> bool:
-        """Whether a condition becomes true within some time."""
+        """Whether a condition becomes true in time by the clock of the world, which tests simulate."""
         return holds_within(seconds, condition, check, self.world.monotonic, self.world.sleep)
 
     # --- topics -----------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class ExternalCluster(Cluster):
         return {**super().client(), **self.properties.librdkafka()}
 
     def java_client(self, release: Release) -> dict[str, str]:
-        """The same of a Java client of this release."""
+        """The configuration of a Java client of the release, with the login of the user."""
         return self.properties.java(release)
 
     def hosts(self) -> tuple[str, ...]:

@@ -75,12 +75,12 @@ class Input:
             bulk.check()
 
     def await_delivered(self) -> None:
-        """Wait until every record is delivered."""
+        """Wait for the producers of all topics that are being filled."""
         for bulk in self._bulks:
             bulk.await_delivered()
 
     def stop(self) -> None:
-        """Send no more."""
+        """Stop the producers of all topics that are being filled."""
         for bulk in self._bulks:
             bulk.stop()
 

@@ -346,7 +346,7 @@ class InstanceProcess:
         self.process.freeze()
 
     def thaw(self) -> None:
-        """Thaw it."""
+        """Send SIGCONT, and note it in the timeline."""
         self.process.thaw()
         self._timeline.add("driver", "instance", name=self.name, action="thawed")
 

@@ -34,7 +34,7 @@ class LabInstances:
 
     @property
     def running(self) -> dict[str, InstanceProcess]:
-        """Those that run, by name."""
+        """Those that run, by name, without those that a fault is to spare."""
         return {name: instance for name, instance in self._running.items() if name not in self._spared}
 
     @property
@@ -84,7 +84,7 @@ class LabInstances:
         return instance
 
     def stop(self, name: str, leave_group: bool = False) -> None:
-        """Close an instance cleanly and wait for its end."""
+        """Close an instance and forget it; it leaves its group if that is asked for."""
         instance = self._running[name]
         instance.close(leave_group)
         instance.await_closed()
@@ -98,11 +98,11 @@ class LabInstances:
         del self._running[name]
 
     def kill(self, name: str) -> None:
-        """End an instance with SIGKILL."""
+        """Send SIGKILL to an instance, and forget it."""
         self._running.pop(name).kill()
 
     def await_halt(self, name: str, within: float) -> bool:
-        """Whether an instance ends by itself within some seconds; if not, it is killed."""
+        """Whether an instance has ended by itself in time; it is gone afterwards in any case."""
         instance = self._running.pop(name)
         ended = self._context.holds_within(within, instance.has_ended)
         instance.kill()
@@ -113,7 +113,7 @@ class LabInstances:
         self._running[name].freeze()
 
     def thaw(self, name: str) -> None:
-        """Thaw a frozen instance."""
+        """Send SIGCONT to a frozen instance."""
         self._running[name].thaw()
 
     def limit_files(self, name: str, size: int | None) -> None:
@@ -182,7 +182,7 @@ class LabInstances:
             instance.await_closed()
 
     def cpu_times(self) -> dict[str, CpuTime]:
-        """The CPU time of each thread of those that run since it was started."""
+        """The CPU time of each thread since it was started, of all instances together."""
         return {thread: time for instance in self._running.values() for thread, time in instance.cpu_times().items()}
 
     def dump_threads(self) -> None:

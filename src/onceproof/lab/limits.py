@@ -21,7 +21,7 @@ class LabLimits:
         self._context.note("topic", role=role, config=config)
 
     def set_producer_quota(self, client: str, bytes_per_second: int | None) -> None:
-        """Limit what the producer of this client id may send; None lifts the limit."""
+        """Set or lift a quota of the brokers; what is still set is lifted when the trial ends."""
         context = self._context
         log = context.folder.path / "quota.log"
         self._clients.add(client)

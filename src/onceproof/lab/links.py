@@ -39,7 +39,7 @@ class LabLinks:
 
     @property
     def instance(self) -> str | None:
-        """The instance that goes through them; None if there is none."""
+        """The first instance that was started, or its successor; None before that."""
         return self._instance
 
     def take(self, name: str, running: Collection[str]) -> Mapping[str, str]:
@@ -93,7 +93,7 @@ class LabLinks:
         return lost
 
     def lose_no_more(self) -> None:
-        """Lose no answer any more."""
+        """Let all answers pass again."""
         self._answer_proxy.clear()
 
     @property

@@ -89,7 +89,7 @@ class LabBulk:
         self._pace = (self._monotonic(), self._sent, None)
 
     def make_last(self, seconds: float) -> None:
-        """Slow down if need be, so that the records last for some more seconds."""
+        """Lower the rate if what is left would be sent in less than these seconds."""
         left, rate = len(self._records) - self._sent, self._pace[2]
         if rate is not None and left < seconds * rate:
             self._pace = (self._monotonic(), self._sent, left / seconds)
@@ -109,7 +109,7 @@ class LabBulk:
             raise HarnessError(f"Producing to {self._topic} failed: {self._error}.")
 
     def is_done(self) -> bool:
-        """Whether every record is delivered."""
+        """Whether the brokers have confirmed as many records as there are."""
         return self.delivered == len(self._records)
 
     def await_sent(self) -> None:

@@ -120,7 +120,7 @@ class Reader:
         self._log.write(file)
 
     def stop(self) -> None:
-        """Stop reading."""
+        """Wait for the thread that polls, and close the consumer."""
         self._stopped = True
         self._thread.join()
         self._consumer.close()

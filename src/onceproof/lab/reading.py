@@ -92,7 +92,6 @@ class TopicReading:
     """Reads the topics of a trial, in the background once all of them exist."""
 
     def __init__(self, context: TrialContext) -> None:
-        """Nothing is read yet."""
         self._context = context
         self._readers: list[Reader] = []
         self._reads_along = True
@@ -163,7 +162,7 @@ class TopicReading:
                 self._readers.append(reader)
 
     def stop(self) -> None:
-        """Stop reading."""
+        """Stop the readers of all topics."""
         while self._readers:
             self._readers.pop().stop()
 
@@ -172,7 +171,6 @@ class SegmentReading:
     """Reads the brokers' log segments, if these are to be examined."""
 
     def __init__(self, context: TrialContext) -> None:
-        """Nothing is read yet."""
         self._context = context
         self._dump: SegmentDump | None = None
 
@@ -210,7 +208,7 @@ class SegmentReading:
             self._context.timeline.append({"t": idle.begin, "source": "driver", "event": "idle", **fields})
 
     def stop(self) -> None:
-        """Stop reading."""
+        """Stop the dump of the log segments, if one runs."""
         if self._dump is not None:
             self._dump.stop()
 

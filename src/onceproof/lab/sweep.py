@@ -99,7 +99,6 @@ class Left:
     clients: tuple[str, ...] = ()  # that have a quota
 
     def __iter__(self) -> Iterator[str]:
-        """In words."""
         for kind, names in (("group", self.groups), ("topic", self.topics), ("quota of", self.clients)):
             yield from (f"{kind} {name}" for name in names)
 

@@ -64,7 +64,7 @@ class Toxiproxy:
             return False
 
     def check_alive(self) -> None:
-        """Raise a HarnessError if it has ended."""
+        """Raise a HarnessError with the exit code of `toxiproxy-server` if it has ended."""
         if not self.process.alive():
             raise HarnessError(f"Toxiproxy {self.process.describe_end()}")
 
@@ -117,7 +117,7 @@ class Toxiproxy:
         return counts["received"] - counts["sent"]
 
     def stop(self) -> None:
-        """Stop it."""
+        """Close the connection to its API and end it; it has 5 s."""
         self.api.close()
         self.process.terminate(timeout=5)
 

@@ -36,7 +36,6 @@ class TrialLab:
         limits: LabLimits,
         reading: TopicReading,
     ) -> None:
-        """Nothing is done yet."""
         self.trial, self.parameters, self.workload = prepared.trial, prepared.parameters, prepared.workload
         self.rng = random.Random(context.trial.seed)
         self.brokers = context.world.brokers(
@@ -156,11 +155,11 @@ class TrialLab:
             self.topics.compact_no_more(topics)
 
     def keys_left(self, role: str) -> set[int]:
-        """The keys of the committed records that are left in a changelog, tombstones among them."""
+        """The keys that the topic of a changelog still has."""
         return self.topics.keys(self.trial.topic(role))
 
     def await_drained(self) -> None:
-        """Wait until everything produced is processed and committed."""
+        """Wait until the group has committed the end of the input, as long as it makes progress."""
         self._input.await_delivered()
         end = self.end("input")
         while (committed := self.count_committed()) < end:
@@ -170,7 +169,7 @@ class TrialLab:
         self.note("drained", committed=end)
 
     def await_internal_drained(self) -> None:
-        """Wait until what the application passes to itself through repartition topics is processed and committed."""
+        """Wait until the group has committed the ends of all internal topics that are no changelogs."""
         topics, wanted = self._context.topics, self._context.wanted_topics
 
         def is_settled() -> bool:
@@ -208,7 +207,7 @@ class TrialLab:
         self._context.await_(what, condition, timeout, check, self._last_seen, late)
 
     def holds_within(self, seconds: float, condition: Callable[[], object]) -> bool:
-        """Whether a condition becomes true within some time."""
+        """Whether a condition becomes true in time, unless an instance or the input has failed."""
         return self._context.holds_within(seconds, condition, self._check)
 
     def _check(self) -> None:

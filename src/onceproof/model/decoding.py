@@ -180,7 +180,6 @@ class AsText:
         self._parse, self._write = as_check(parse), write
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """The schema of the text."""
         of_text = core_schema.no_info_after_validator_function(self._parse, core_schema.str_schema())
         return core_schema.json_or_python_schema(
             json_schema=of_text,

@@ -30,7 +30,6 @@ class OneOf:
     choices: tuple[str, ...]
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        """The schema of the text."""
         return core_schema.literal_schema([*self.choices])
 
 

@@ -33,7 +33,6 @@ class Showing:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # in addition to the variant's
 
     def __str__(self) -> str:
-        """Name for people, as `enumerator PAUSED`."""
         settings = " ".join(f"{name}={value}" for name, value in self.parameters.items())
         return f"{self.scenario} {self.variant}{f' ({settings})' if settings else ''}"
 

@@ -40,7 +40,7 @@ class Sight(StrEnum):
     UNTRIED = "untried", "○"  # no trial can show it here
 
     def __new__(cls, name: str, sign: str = "") -> "Sight":
-        """A member whose value is its name."""
+        """A member that carries its sign."""
         member = str.__new__(cls, name)
         member._value_, member.sign = name, sign
         return member
@@ -55,7 +55,6 @@ class QualifyingTrial:
     plant: str | None = None
 
     def __str__(self) -> str:
-        """Name for people, as `enumerator PAUSED`."""
         settings = ", ".join(
             [*(f"{name}={value}" for name, value in self.parameters.items()), *filter(None, [self.plant])]
         )

@@ -93,7 +93,7 @@ class StoreDump:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The store, its instance and its place in the input."""
         where = f"partition {self.partition}, at offset {self.offset}"
         return f"{self.task_type} store {self.store} of {self.instance}, {where}"
 

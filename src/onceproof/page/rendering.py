@@ -43,15 +43,15 @@ class PageLinks:
         return self._of_run(run, "cells", cell)
 
     def evidence(self, run: str, cell: str) -> str | None:
-        """The archive of a cell."""
+        """To `evidence.zip` of a cell."""
         return self._of_run(run, "cells", cell, "evidence.zip")
 
     def records(self, run: str, cell: str, witness: int) -> str | None:
-        """The records around a witness."""
+        """To the records around a witness, which is counted within its cell."""
         return self._of_run(run, "cells", cell, "witnesses", str(witness))
 
     def trial(self, run: str, trial: str) -> str | None:
-        """A trial."""
+        """To a trial of a run."""
         return self._of_run(run, "trials", trial)
 
     def timeline(self, run: str, trial: str) -> str | None:
@@ -63,23 +63,23 @@ class PageLinks:
         return f"{self.base}sensitivity"
 
     def upgrade(self) -> str | None:
-        """The knowledge about going from one release to another."""
+        """To the page *Upgrade*."""
         return f"{self.base}upgrade"
 
     def link_planted(self, run: str, trial: str) -> str | None:
-        """A trial with a planted bug."""
+        """To a trial with an injected bug."""
         return f"{self.base}planted/{quote(run)}/{quote(trial)}"
 
     def link_planted_timeline(self, run: str, trial: str) -> str | None:
-        """The timeline of such a trial, as JSON."""
+        """To the timeline of a trial with an injected bug."""
         return f"{self.base}planted/{quote(run)}/{quote(trial)}/timeline.json"
 
     def explorations(self) -> str | None:
-        """The page of all searches."""
+        """To the list of searches."""
         return f"{self.base}explorations"
 
     def exploration(self, search: str, page: int = 1) -> str | None:
-        """A search, with a page of its trials."""
+        """To a search; pages of its trials are counted from 1."""
         return f"{self.base}explorations/{quote(search)}{f'?page={page}' if page > 1 else ''}"
 
     def coverage(self, search: str) -> str | None:
@@ -87,19 +87,19 @@ class PageLinks:
         return f"{self.base}explorations/{quote(search)}/coverage.json"
 
     def finding(self, search: str, number: int) -> str | None:
-        """A finding of a search."""
+        """To a finding, by its number in the search."""
         return f"{self.base}explorations/{quote(search)}/findings/{number}"
 
     def link_explored(self, search: str, number: int) -> str | None:
-        """A trial of a search, of which the folder was kept."""
+        """To a trial of a search, by its number."""
         return f"{self.base}explorations/{quote(search)}/trials/{number}"
 
     def link_explored_timeline(self, search: str, number: int) -> str | None:
-        """The timeline of such a trial, as JSON."""
+        """To the timeline of a trial of a search."""
         return f"{self.base}explorations/{quote(search)}/trials/{number}/timeline.json"
 
     def applications(self) -> str | None:
-        """User applications."""
+        """To the list of user applications."""
         return f"{self.base}applications"
 
     def application(self, run: str) -> str | None:
@@ -115,7 +115,7 @@ class PageLinks:
         return f"{self.base}applications/{quote(run)}/trials/{quote(trial)}"
 
     def application_timeline(self, run: str, trial: str) -> str | None:
-        """The timeline of such a trial, as JSON."""
+        """To the timeline of a trial of a user's application."""
         return f"{self.base}applications/{quote(run)}/trials/{quote(trial)}/timeline.json"
 
     def docs(self, run: str, path: str = "index.html") -> str | None:
@@ -170,7 +170,7 @@ def as_json(data: Any) -> str:
 
 
 def render(template: str, links: PageLinks, **values: Any) -> str:
-    """A page."""
+    """The HTML of a template, with the links that its place needs."""
     return _templates().get_template(template).render(links=links, **values)
 
 

@@ -32,7 +32,6 @@ class Old:
     size: int  # bytes on the disk
 
     def __str__(self) -> str:
-        """In words."""
         return f"{self.what} {self.path.name}, {in_gib(self.size)}"
 
 
@@ -53,7 +52,6 @@ class Space:
     free: int  # bytes of their disk
 
     def __str__(self) -> str:
-        """In words."""
         count = f"{self.folders} folder{'' if self.folders == 1 else 's'} of runs and searches"
         return f"{count} take {in_gib(self.size)}; {in_gib(self.free)} of the disk are free."
 

@@ -129,21 +129,27 @@ def compare_contents(log: LogCheck, topics: Topics, *, exactly_once: bool) -> It
     if log.puts:
         ours = (r for r in ours if r[3] is not None)
     if log.handled:
+        # A dead letter has the headers of its record, and behind them those in which the handler says what failed.
         ours = (r._replace(headers=r.headers.partition(OF_HANDLER)[0].rstrip()) for r in ours)
     written = sorted(ours, key=by_place)
     if compared := max(len(given), len(written)):
         yield Comparison(log.promise, None, 0, None, log.role, "what the replay says", "the same", compared)
     has_history = log.folded and log.history
     alike = _alike(log, given, written)  # as a rule, and quick to see
+    # A wrong record on the way leaves no trace in the folded table once the next record of its key has replaced it. But
+    # a reader of the changelog has seen it, as a standby that is promoted in between has. So each record is checked.
     if alike and not has_history:
         return
     causes = [InputCause(r, r[2] if log.key is None else log.key, log.expected(r[3])) for r in given]
     compare = _compare_folded if log.folded else _compare_numbered if exactly_once else _compare_repeated
     breaches = [] if alike else compare(log, causes, written)
     if has_history:
+        # Where the end of a key is wrong already, the way to it is no second witness.
         texts = {breach.key for breach in breaches}
         breaches += [b for b in _find_strayed(log, causes, written, exactly_once=exactly_once) if b.key not in texts]
     if log.beside is not None:
+        # An input that was never processed left neither an output nor an entry of the changelog: the output reports it.
+        # What only the changelog lacks is a failure of its own.
         there, wanted = Counter(record[2] for record in topics[log.beside]), Counter(cause.key for cause in causes)
         breaches = [b for b in breaches if b.anomaly != "lost-record" or there[b.key] >= wanted[b.key]]
     yield from breaches
@@ -167,6 +173,9 @@ Breaches = list[Comparison]
 
 def _compare_numbered(log: LogCheck, causes: Sequence[InputCause], written: Sequence[Record]) -> Breaches:
     """Under exactly-once: the n-th record of a key is what its n-th cause gives."""
+    # Kafka orders records within a partition only. A key that each partition has (`log.key`, as that of the counter)
+    # has no n-th record in all of them together, so its records are numbered in each. Any other key that appears in a
+    # second partition is misplaced, and is to be paired with its cause all the same, as `wrong-partition`.
     scope = (lambda key, partition: (key, partition)) if log.key is not None else (lambda key, _: key)
     wanted: dict[Hashable, list[InputCause]] = defaultdict(list)
     found: dict[Hashable, list[Record]] = defaultdict(list)
@@ -179,6 +188,8 @@ def _compare_numbered(log: LogCheck, causes: Sequence[InputCause], written: Sequ
     for key in wanted.keys() | found.keys():
         of_key, there = wanted.get(key, []), found.get(key, [])
         if len(of_key) != len(there):
+            # Behind a gap the n-th record is no longer that of the n-th cause: pairs would blame every one that
+            # follows.
             breaches += _find_miscounted(log, of_key, there)
             continue
         for record, cause in zip(there, of_key, strict=True):
@@ -186,17 +197,19 @@ def _compare_numbered(log: LogCheck, causes: Sequence[InputCause], written: Sequ
             breaches += breach
             if not breach or breach[0].anomaly != "wrong-partition":
                 matched.append((record, cause))
+    # Keys are right by now, each by itself. The order between keys is left: records of a partition follow their causes.
     before: dict[int, InputCause] = {}
     for record, cause in sorted(matched, key=lambda pair: by_place(pair[0])):
         earlier = before.get(record[0])
         if earlier is not None and cause.source[1] < earlier.source[1]:
             breaches.append(_compare_disordered(log, record, cause, earlier.source[1]))
-        before[record[0]] = cause
+        before[record[0]] = cause  # also after a fall, so that one misplaced record does not blame the rest
     return breaches
 
 
 def _compare_repeated(log: LogCheck, causes: Sequence[InputCause], written: Sequence[Record]) -> Breaches:
     """Under at-least-once: what was written continues what is there, or repeats some of it."""
+    # Some records come again, so the number of a record within its key says nothing: its value must name its cause.
     of_key: dict[int | None, InputCause] = {}
     of_value: dict[Hashable, InputCause] = {}
     for cause in causes:
@@ -219,6 +232,9 @@ def _compare_repeated(log: LogCheck, causes: Sequence[InputCause], written: Sequ
         breaches += breach
         if not breach or breach[0].anomaly != "wrong-partition":
             matched.append((record, meant))
+    # After a crash the application continues from an earlier position: what it writes may step back as far as it likes,
+    # but forward by one only. Steps are counted among the causes that left a record at all; one that left none is lost,
+    # and is reported as that, not as a gap in the order.
     there = {id(cause) for _, cause in matched}
     places: dict[int, dict[int, int]] = defaultdict(dict)  # of those that are there: partition -> offset -> number
     for cause in causes:
@@ -233,6 +249,7 @@ def _compare_repeated(log: LogCheck, causes: Sequence[InputCause], written: Sequ
         if numbers[offset] > (0 if last is None else numbers[last] + 1):
             breaches.append(_compare_disordered(log, record, cause, last))
         reached[partition] = offset if last is None else max(last, offset)
+    # A record with a wrong value took the place of the right one: it is that one failure, and no loss in addition.
     shown = {(record[2], log.observed(record[3])) for record in written}
     lost: dict[int | None, list[InputCause]] = defaultdict(list)
     for cause in causes:
@@ -271,6 +288,8 @@ def _find_strayed(
     Inputs that give the same cannot be distinguished: a record may come from any of them. The next value of the key,
     with a timestamp that it did not have with it, is `wrong-timestamp`.
     """
+    # Equal inputs leave a doubt, which counts for Kafka: a record may be of the first of them, so the key has reached
+    # no more than that; and it is out of order only if even the last of them is no later than what the key has reached.
     first: dict[Hashable, Record] = {}
     last: dict[Hashable, Record] = {}
     of_value: dict[Hashable, list[InputCause]] = defaultdict(list)  # by key and value
@@ -289,6 +308,8 @@ def _find_strayed(
         if had and (behind is None or by_place(had[0].source) > by_place(behind)):
             reached_value[key] = had[0].source
         if given not in first:
+            # The value is due and only its timestamp is that of another record: a cache was flushed with the context of
+            # the record that was processed then (KAFKA-13522), and the value itself is right.
             place = str(Place(log.role, p, offset))
             if is_next and record[4:5] not in [cause.rest[:1] for cause in had]:
                 yield _breach(log, "wrong-timestamp", p, key, place, str(had[0].rest[0]), str(record[4]))

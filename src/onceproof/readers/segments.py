@@ -163,6 +163,8 @@ def _transactions(entries: Iterable[LogEntry]) -> Transactions:
             if entry.of_role is not None and entry.of_partition is not None:
                 decisions[(entry.of_role, entry.of_partition), entry.producer].append(entry)
         elif entry.transactional and entry.producer >= 0:
+            # A producer has one transaction at a time (KIP-98), so a marker is the only border: behind it the next
+            # begins.
             log = (entry.role, entry.partition)
             of_producer = parts[log, entry.producer]
             if not of_producer or of_producer[-1].marker:
@@ -174,9 +176,12 @@ def _transactions(entries: Iterable[LogEntry]) -> Transactions:
     found: dict[Transaction, list[TransactionPart]] = defaultdict(list)
     for log, producer in sorted(parts.keys() | decisions.keys()):
         of_log, decided = parts[log, producer], decisions[log, producer]
+        # A decision without a part is of a log that holds nothing of its transaction, not even the marker. A part
+        # without a decision is of a transaction that is still open.
         of_log += [TransactionPart(log) for _ in decided[len(of_log) :]]
         for part, decision in zip_longest(of_log, decided):
             part.decision = decision
+            # The decision is one record for all logs of a transaction, so its place is what they have in common.
             found[producer, None if decision is None else (decision.partition, decision.first)].append(part)
     return found
 
@@ -199,6 +204,8 @@ def _atomicity(
     ended, least = bool(facts["ended"]), 0 if facts.get("punctuated") else None
     judged = {effect.role: effect for effect in effects}
     for transaction, parts in transactions.items():
+        # A torn transaction is one failure, however many logs lack something: the first log that is wrong is its
+        # witness.
         expected = due.get(transaction, {})
         judged_parts = [
             (part.log, _compare_part(part, _pairs(part, expected, seen, judged, least), ended)) for part in parts
@@ -206,6 +213,7 @@ def _atomicity(
         absent = expected.keys() - {part.log for part in parts}
         judged_parts += [(log, _nothing(log, _position_of(parts), expected[log])) for log in absent]
         yield min(judged_parts, key=lambda item: (item[1].anomaly is None, item[0]))[1]
+    # A task under exactly-once writes nothing outside of a transaction. Only what clients write may be there.
     for entry in entries:
         by_task = entry.kind == POSITION or (entry.kind == DATA and entry.role not in OF_CLIENTS)
         if by_task and not entry.transactional:
@@ -217,6 +225,8 @@ def _due(
     transactions: Transactions, seen: Mapping[Log, Mapping[int, Record]], effects: Sequence[Effect]
 ) -> dict[Transaction, dict[Log, Effects]]:
     """The effects that each committed transaction must have for the inputs whose processing it commits."""
+    # A transaction holds the positions in the input next to what was made of it (KIP-98). So the position says which
+    # inputs a transaction is about, without any trust in what it wrote: those from the last position up to this one.
     due: dict[Transaction, dict[tuple[Effect, int], list[Written]]] = defaultdict(lambda: defaultdict(list))
     first = _first_offsets(seen)
     reached: dict[int, int] = defaultdict(int)  # in each partition of the input
@@ -231,6 +241,7 @@ def _due(
                 if r.key is not None
             ]:
                 due[transaction][effect, partition] += written
+        # A position that falls asks for no input twice here; `fencing` reports it.
         reached[partition] = max(reached[partition], position)
     return {
         transaction: {(effect.role, of): _count(written, effect.once) for (effect, of), written in parts.items()}
@@ -312,6 +323,8 @@ def _pairs(
 
 
 def _compare_part(part: TransactionPart, pairs: tuple[Effects, Effects] | None, ended: bool) -> Comparison:
+    # While the application may still run, an open transaction is its right. Once all has ended and been waited for, it
+    # holds up every reader behind it: a hanging transaction (KIP-664).
     if part.marker is None:
         anomaly = "hanging-transaction" if ended else None
         expected = "committed or aborted" if part.decision is None else part.decided
@@ -376,6 +389,7 @@ def _isolation(
         offsets = part.offsets
         known[part.log] |= offsets
         visible = len(offsets & seen.get(part.log, {}).keys())
+        # By the marker of this very log, and not by the decision: a reader sees no more than the log.
         is_committed = part.outcome == "committed" or not part.batches[0].transactional
         yield _compare_isolated(part.log, part.batches[0].first, len(offsets) if is_committed else 0, visible)
     for log, records in seen.items():
@@ -411,6 +425,8 @@ def _breaches(written: Sequence[LogEntry]) -> Iterator[tuple[LogEntry, str, str]
 
     The group coordinator writes positions for the producer, without its sequences.
     """
+    # An epoch rises when a producer is fenced or starts again (KIP-98, KIP-360), and with each transaction of version 2
+    # (KIP-890); each time sequences begin with 0. A zombie that still writes has an older epoch than what stands there.
     epoch, of_sequence, sequence = -1, -1, -1  # the highest epoch; the epoch of the last sequence, and that
     for entry in written:
         if entry.epoch < epoch:

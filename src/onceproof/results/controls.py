@@ -104,6 +104,9 @@ class Control:
         As many as are asked for by each plant about which enough is known and which asks for no more than `within`.
         If there is none: the least that any plant or the control asks for.
         """
+        # The most that a plant asks for, not the least: by the least a run would stop at the bug that is found most
+        # easily, and its green would say nothing of the others. A plant that asks for more than there can be does not
+        # hold up the rest: it carries no claim, and the verdict names it as not found often enough.
         enough = control_trials(self.risk)
         known = [self._count_asked(of.tally) for of in self.plants if of.tally.counted >= enough]
         least = min(map(self._count_asked, (self.known, *(of.tally for of in self.plants))))
@@ -136,6 +139,8 @@ def control_of(
         was_red = verdict.verdict is Verdict.KNOWN and not find_expected(other, registry).isdisjoint(verdict.anomalies)
         exercised = (verdict.counted + before.counted, verdict.tried + tried)
         control = Control(risk, other, was_red, tally_of(verdict), before, exercised)
+        # By the number of its trials: by what they showed, the luckiest of several controls would be taken, and its
+        # rate would be higher than that of the bug.
         if found.cell is None or control.known.counted > found.known.counted:
             found = control
     return replace(found, plants=_plants_of(cell, verdicts[cell].place, past))
@@ -151,7 +156,7 @@ def near_controls(cell: Cell, cells: Collection[Cell], registry: IssueRegistry) 
         lambda other: other.broker == cell.broker,
         lambda other: (other.restart_on is None) == (cell.restart_on is None),
     ):
-        chosen = list(filter(is_near, chosen)) or chosen
+        chosen = list(filter(is_near, chosen)) or chosen  # a condition that none fulfils excludes none
     return chosen
 
 
@@ -189,6 +194,8 @@ def weigh(verdicts: Sequence[CellVerdict], registry: IssueRegistry, past: Past, 
 
 
 def _weigh(verdict: CellVerdict, control: Control) -> CellVerdict:
+    # Rates are near 0 or 1 here, of some ten trials. There the usual interval (rate ± 2 standard errors) has no width
+    # or leaves 0 to 1; Wilson's keeps its coverage (Brown, Cai and DasGupta, 2001).
     rated = verdict.rated
     judged = replace(verdict, interval=wilson_interval(rated.red, rated.counted) if rated.counted else None)
     if verdict.red and judged.interval:
@@ -205,6 +212,8 @@ def _weigh(verdict: CellVerdict, control: Control) -> CellVerdict:
 
 def _weigh_unexercised(verdict: CellVerdict, control: Control) -> CellVerdict:
     """A verdict that says so if trials were exercised much more seldom than those of the cell's control."""
+    # Where the fault takes effect much more seldom than on another release, a green is of few trials because something
+    # changed: the release may avoid the fault, or hide it.
     exercised, tried = control.exercised
     if control.cell is None or control.cell.variant != verdict.cell.variant or not tried:
         return verdict
@@ -370,7 +379,7 @@ def past_of(url: str, run_id: str, registry: IssueRegistry) -> Past:
     query = (
         select(CellRow, TrialRow)
         .join(TrialRow, TrialRow.cell_id == CellRow.id)
-        .where(CellRow.run_id < run_id)
+        .where(CellRow.run_id < run_id)  # ids begin with the time
         .where(TrialRow.planned, TrialRow.error.is_(None))
     )
     with database(url) as engine, Session(engine) as session:

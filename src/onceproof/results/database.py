@@ -309,7 +309,6 @@ class Migration:
     copy: Path | None  # of what it was; None on a server
 
     def __str__(self) -> str:
-        """In a sentence."""
         kept = f"what it was is in {self.copy}" if self.copy else "no copy was kept here"
         return f"It has the schema {self.now} now, and had {self.before}: {kept}."
 

@@ -31,7 +31,7 @@ class Measured:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it says something about Kafka."""
+        """Whether the verdict is neither an error nor inconclusive."""
         return self.verdict not in UNDECIDED
 
 

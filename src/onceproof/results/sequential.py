@@ -24,6 +24,7 @@ def cell_that_wants_more(run: RunFolder, budget: int, registry: IssueRegistry, p
     """
     trials = run.trials_by_cell()
     verdicts = {cell: judge(cell, _evidence(run, of_cell), registry) for cell, of_cell in trials.items()}
+    # Controls first: if one is not red, no number of greens of the cells that rest on it would say anything.
     for cell in sorted(trials, key=lambda cell: not registry.affecting(cell)):
         left = budget - len(trials[cell])
         is_open = not all(run.trial(trial).outcome_file.exists() for trial in trials[cell])
@@ -60,4 +61,6 @@ def _wants_more(verdict: CellVerdict, left: int, control: Control) -> bool:
         return True  # not exercised, or not all that must show did
     if control.cell is None or not control.is_alive:
         return is_affected  # no number of greens would say anything, but a control may yet be red
+    # As long as the claim can still be reached: a trial that cannot change the verdict is not worth its minute. To stop
+    # by what trials showed would bias a rate, so only trials that were planned before the first one count in rates.
     return 0 < control.count_needed(verdict.greens + left) - verdict.greens <= left

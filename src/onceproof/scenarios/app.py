@@ -104,7 +104,7 @@ PUT_OUT_WITHIN = 120.0  # seconds
 
 
 class Parameters(Injection):
-    """The parameters of this scenario."""
+    """The application that is run, and what its output is compared with."""
 
     application: str = Field("", description="folder of the application, which has an onceproof.toml")
     oracle: str = Field("", description="file that has its output without a fault")

@@ -86,7 +86,7 @@ WAITING: dict[str, Any] = {"grace": 1_000, "retention": 120_000, "first": 20_000
 
 
 class Parameters(Group, TransactionalStores):
-    """The parameters of this scenario."""
+    """The versions in the table, for how long it keeps them, and how late records of the stream come."""
 
     stores: Literal["versioned", "rocksdb", "in-memory"] = Field("versioned", description="kind of the table's store")
     retention: int = Field(6_000, ge=2, description="ms of its history that a versioned table keeps")
@@ -238,7 +238,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A short commit interval, and an instance that is restarted is back in its group at once."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
@@ -305,7 +305,7 @@ def drive(lab: ScenarioContext) -> Exercise:
 
 
 def facts(parameters: Parameters) -> dict[str, int]:
-    """The facts that the checks need."""
+    """How long a version is kept (0: forever), and whether results wait for their grace period."""
     waits = {"waits": 1} if parameters.grace else {}
     return {"retention": parameters.retention if parameters.stores == VERSIONED else 0, **waits}
 

@@ -86,7 +86,7 @@ REFUSING = {"changelog": (OUTPUT,), "output": (CHANGELOG,), "neither": (CHANGELO
 
 
 class Parameters(StateUpdater):
-    """The parameters of this scenario."""
+    """The requests to delete, and how the instance loses its task between answer and deletion."""
 
     keys: int = Field(3_000, ge=1, description="records that are put into the store, and then deleted")
     published: Literal["changelog", "output", "neither"] = Field(
@@ -215,7 +215,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """The guarantee under trial, and write buffers so small that uncommitted writes reach the disk."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,

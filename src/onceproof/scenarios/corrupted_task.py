@@ -49,7 +49,7 @@ NAME = "instance-1"
 
 
 class Parameters(TransactionalStores):
-    """The parameters of this scenario."""
+    """When the task corrupts itself, and how slowly it is then restored."""
 
     keys: int = Field(1_000, ge=1, description="distinct keys")
     records: int = Field(20_000, ge=1, description="records that come before the task is corrupted")
@@ -76,7 +76,7 @@ values = values_in(Parameters, VARIANTS)
 
 
 def workload(trial: Trial) -> Workload:
-    """Records of keys drawn from the seed; the n-th record of a key has the value n."""
+    """Numbered records of drawn keys: those before the corruption, and the rest for after the restart."""
     parameters, rng = values(trial), random.Random(trial.seed)
     numbers: Counter[int] = Counter()
     made = []
@@ -97,7 +97,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A static member with one thread, so that the corrupted task comes back to it."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,

@@ -109,7 +109,7 @@ KINDS = {
 
 
 class Parameters(StateUpdater, TransactionalOnRestart, Runtime, Injection):
-    """The parameters of this scenario."""
+    """Where the kill falls, and what the open transaction has written to which kind of store by then."""
 
     topology: Literal["dedup", "enumerator"] = Field("dedup", description="what the application does")
     committed: int = Field(3_000, ge=1, description="records that are committed before the crash")
@@ -229,7 +229,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A transaction timeout beyond the kill, and write buffers so small that its writes are on disk by then."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

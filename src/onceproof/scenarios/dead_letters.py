@@ -70,7 +70,7 @@ STANDS_STILL = 30.0  # seconds after which it will make no more
 
 
 class Parameters(Group):
-    """The parameters of this scenario."""
+    """Which records cannot be processed, where they fail, and what is committed around them."""
 
     committed: int = Field(3_000, ge=1, description="good records that are committed before any poison")
     records: int = Field(10_000, ge=1, description="records behind the first ones, good and poison")
@@ -169,7 +169,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """The exception handlers that skip records, and from 4.2.0 on the queue that gets them (KIP-1034)."""
     parameters = values(trial)
     name, handler = HANDLERS[parameters.failing]
     queue = {"errors.dead.letter.queue.topic.name": trial.topic(QUEUE)} if has_queue(trial) else {}

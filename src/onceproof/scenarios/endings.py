@@ -101,7 +101,7 @@ ANSWERS = {
 
 
 class Parameters(Membership):
-    """The parameters of this scenario."""
+    """How an instance ends, and the group that it leaves behind."""
 
     ending: Ending = Field("leave", description="how an instance ends, or what its handler answers to an exception")
     rebalancing: bool = Field(False, description="whether the group is in a rebalance when an instance leaves or stays")
@@ -193,14 +193,14 @@ def refusal(trial: Trial) -> str | None:
 
 
 def workload(trial: Trial) -> Workload:
-    """Records of keys drawn from the seed; the n-th record of a key has the value n."""
+    """Numbered records of drawn keys: the first are preloaded, the others flow while the instance ends."""
     parameters = values(trial)
     made = number_records(trial.seed, parameters.keys, parameters.first + parameters.records)
     return Workload(made[: parameters.first], made[parameters.first :])
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """Settings of the topology `counting`."""
+    """Settings of `counting`, with what the handler of uncaught exceptions answers (KIP-671)."""
     parameters = values(trial)
     answers = {"on.uncaught": parameters.ending} if parameters.ending in ANSWERS else {}
     return {
@@ -213,7 +213,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Tasks that move as soon as an instance ends, so that a late move is the fault of its end."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

@@ -85,7 +85,7 @@ SETTLED_WITHIN = 5.0  # seconds that an instance has to run as many threads as i
 
 
 class Parameters(Group, TransactionalStores, Runtime):
-    """The parameters of this scenario."""
+    """The stores that give out IDs, and how soon a lagging task may move."""
 
     stores: StoreKind = Field("rocksdb", description="kind of the stores")
     caching: bool = Field(True, description="whether the stores are cached")

@@ -29,10 +29,13 @@ def count_unexplained_in(
     """
     scenario = SCENARIOS.get(trial.cell.scenario)
     if scenario is None:  # your own application; a black box describes nothing, and nothing explains it
+        # Its configuration may change at a restart (`[[phase]]`), and an issue counts if any of them has what it needs.
         configs = (
             since(app.SCENARIO.config(trial), app.SCENARIO.later(trial)) if Topology.read_described(events) else []
         )
         return Counter(explain(trial, witnesses, events, *configs).unexplained)
+    # A trial with parameters of its own may do what another variant does, so explanations of any variant count for it.
+    # That opens no door: each still asks for what its issue needs, which `uses` takes from the parameters themselves.
     known = registry().explanations(trial.cell, Application(scenario.uses(trial)), varied=trial.is_varied)
     return count_unexplained(witnesses, known, Scene(events, inputs, scenario.values(trial)))
 

@@ -46,7 +46,7 @@ GOES_ON_WITHIN = 10.0  # seconds that a healthy thread has for the rest
 
 
 class Parameters(BaseParameters):
-    """The parameters of this scenario."""
+    """The records before and after the one of the far future, and the punctuator that it holds up."""
 
     committed: int = Field(500, ge=1, description="records that are committed before")
     later: int = Field(5_000, ge=1, description="records that come after the one that is valid forever")
@@ -76,7 +76,7 @@ def workload(trial: Trial) -> Workload:
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """Settings of the topology `copy`."""
+    """Settings of `copy`, with the punctuator and the timestamp that means forever."""
     parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
@@ -87,7 +87,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(_trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A transaction timeout that ends soon, since the thread under trial may never commit."""
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",

@@ -69,7 +69,7 @@ REPARTITION = "right-repartition"  # through which the right table goes, if it h
 
 
 class Parameters(Group):
-    """The parameters of this scenario."""
+    """The rows of both tables, and which changes of the left one race with answers from the right one."""
 
     left: int = Field(1_000, ge=1, description="keys of the left table")
     right: int = Field(300, ge=1, description="keys of the right table")
@@ -228,7 +228,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A short commit interval: changes are committed while answers are under way."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,

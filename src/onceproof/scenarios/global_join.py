@@ -70,7 +70,7 @@ FLOWING = 20_000  # records while a fault is active
 
 
 class Parameters(Group):
-    """The parameters of this scenario."""
+    """The table that every instance has as a whole, and what is added to it while an instance is away."""
 
     keys: int = Field(2_000, ge=1, description="keys that the table may have, and records that put them there")
     records: int = Field(6_000, ge=1, description="records that are joined with it")
@@ -146,7 +146,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Small write buffers if an instance is killed, so that the global store has something on disk."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,

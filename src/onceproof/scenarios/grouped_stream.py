@@ -49,7 +49,7 @@ PROCESSED_SINCE = Release(3, 3, 0)  # since which `process` returns a stream (KI
 
 
 class Parameters(Injection):
-    """The parameters of this scenario."""
+    """Which operator changes the key before records are grouped, and whether the topology is optimized."""
 
     by: Literal["selectKey", "process"] = Field("selectKey", description="operation that makes the group the key")
     optimized: bool = Field(True, description="whether the topology is optimized (topology.optimization=all)")
@@ -111,7 +111,7 @@ def workload(trial: Trial) -> Workload:
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """Settings of the topology `grouped-table`."""
+    """Settings of `grouped-table`, whose input is a stream here."""
     parameters = values(trial)
     return {
         "input.topic": trial.topic("input"),
@@ -123,7 +123,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Optimization, and the internal setting that fixes KAFKA-19668, as the variant asks."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

@@ -78,7 +78,7 @@ TOGETHER = 1_000  # records that members with either topology process, at least
 
 
 class Parameters(Group):
-    """The parameters of this scenario."""
+    """The groups that rows move between, and what a deployment changes."""
 
     keys: int = Field(1_000, ge=1, description=f"keys of the table; their remainder by {GROUPS} is their group")
     records: int = Field(30_000, ge=1, description="changes of the table while the group moves")
@@ -188,7 +188,7 @@ def later(trial: Trial) -> tuple[Later, ...]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Tasks that come back to an instance at once after a deployment."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

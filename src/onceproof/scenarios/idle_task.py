@@ -48,7 +48,7 @@ NEVER = 600_000  # ms: commit interval, and timeout of a transaction, that do no
 
 
 class Parameters(BaseParameters):
-    """The parameters of this scenario."""
+    """How much the busy task writes while another one of its thread is idle."""
 
     committed: int = Field(1_000, ge=1, description="records that are committed before")
     burst: int = Field(5_000, ge=1, description="records that flow into the open transaction")
@@ -87,7 +87,7 @@ def workload(trial: Trial) -> Workload:
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """Settings of the topology `enumerator`."""
+    """Settings of `enumerator`, whose IDs show which input was processed twice."""
     return {
         "input.topic": trial.topic("input"),
         "output.topic": trial.topic("output"),
@@ -97,7 +97,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(_trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A transaction that never times out, so that only a commit of the idle task can end it."""
     return {
         "processing.guarantee": "exactly_once_v2",
         "num.standby.replicas": "0",

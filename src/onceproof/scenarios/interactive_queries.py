@@ -81,7 +81,7 @@ COMMITTED = {TRANSACTIONAL: True, "isolation": "read_committed", "by.query": Tru
 
 
 class Parameters(Group, TransactionalStores):
-    """The parameters of this scenario."""
+    """Which stores clients ask, in which way, and how far a standby may be behind."""
 
     standbys: int = Field(1, ge=0, description="standby replicas")
     partitions: int = Field(4, ge=1, description="partitions of the input")
@@ -131,7 +131,7 @@ def refusal(trial: Trial) -> str | None:
 
 
 def workload(trial: Trial) -> Workload:
-    """Records of keys drawn from the seed; the n-th record of a key has the value n."""
+    """Numbered records of drawn keys, so that a client sees by its number how old an answer is."""
     parameters = values(trial)
     made = number_records(trial.seed, parameters.keys, parameters.first + parameters.records)
     return Workload(made[: parameters.first], made[parameters.first :])
@@ -154,7 +154,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """An address for each instance, by which clients find the owner of a key (KIP-67)."""
     parameters = values(trial)
     committed = parameters.isolation == "read_committed"
     return {

@@ -65,7 +65,7 @@ EMITTED_EVERY = "__emit.interval.ms.kstreams.windowed.aggregation__"  # internal
 
 
 class Parameters(Membership, TransactionalStores):
-    """The parameters of this scenario."""
+    """The work that is repeated, and what each round opens and must close."""
 
     work: Literal["scan", "tumbling", "session"] = Field(
         "scan", description="what a record does: scan a store, or count for windows"
@@ -100,7 +100,7 @@ values = values_in(Parameters, VARIANTS)
 
 
 def refusal(trial: Trial) -> str | None:
-    """Why it cannot be run with these values."""
+    """Why the work cannot be repeated as it is asked for."""
     cell, parameters = trial.cell, values(trial)
     if parameters.on_close and parameters.work != "tumbling":
         return "on.close is for windows that tumble here; take work=tumbling."
@@ -160,7 +160,7 @@ def _retention(parameters: Parameters) -> int:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Counting of native objects, and tasks that come back at once, so that many moves fit into a trial."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

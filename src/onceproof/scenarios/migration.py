@@ -59,7 +59,7 @@ GOES_ON_WITHIN = 15.0  # seconds that the application has for the rest
 
 
 class Parameters(BaseParameters):
-    """The parameters of this scenario."""
+    """The records that are committed before and after the group changes to the streams protocol."""
 
     committed: int = Field(200, ge=2, description="records that are committed under the classic protocol")
     flow: int = Field(1_200, ge=1, description="records that flow while the log is compacted")

@@ -68,7 +68,7 @@ SOON = {"wait": 2_000}  # after a fault the drive waits until all that flowed is
 
 
 class Parameters(Group, TransactionalStores):
-    """The parameters of this scenario."""
+    """The clock that a buffer goes by, and how long it holds records back."""
 
     clock: Literal["stream-time", "wall-clock"] = Field("stream-time", description="what the punctuator goes by")
     interval: int = Field(20, ge=1, description="ms between punctuations")
@@ -101,7 +101,7 @@ values = values_in(Parameters, VARIANTS)
 
 
 def refusal(trial: Trial) -> str | None:
-    """Why it cannot be run with these values."""
+    """Why the fault cannot be injected: it needs stores on disk, or a group."""
     cell, parameters = trial.cell, values(trial)
     on_disk = parameters.stores == "rocksdb"
     return refuse_fault_of_disk(parameters, on_disk=on_disk) or refuse_group(cell, parameters, on_disk=on_disk)
@@ -153,7 +153,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Commits as often as the variant asks, and a second instance that may take tasks that lag."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",
@@ -168,7 +168,7 @@ def config(trial: Trial) -> Mapping[str, str]:
 
 
 def facts(trial: Trial) -> Mapping[str, int]:
-    """The facts that the checks need."""
+    """The clock, as a number, and the interval in ms."""
     parameters = values(trial)
     return {"clock": CLOCKS.index(parameters.clock), "interval": parameters.interval}
 

@@ -79,7 +79,7 @@ MARGIN = 5.0  # seconds for which the load must continue after a failure would h
 
 
 class Parameters(BaseParameters):
-    """The parameters of this scenario."""
+    """The producer's quota, and the timeouts that a throttled transaction must keep."""
 
     rate: int = Field(35_000, ge=1, description="the producer's quota in bytes a second")
     record_bytes: int = Field(1_024, ge=4, description="size of the values that are stored")
@@ -156,7 +156,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration of the reproduction."""
+    """One producer without standbys, with the timeouts that the throttle exceeds."""
     parameters = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

@@ -40,7 +40,7 @@ PUT, DELETE = 1, 0  # values of the input
 
 
 class Parameters(BaseParameters):
-    """The parameters of this scenario."""
+    """The keys that are deleted, and the scans that must not find them."""
 
     keys: int = Field(3_000, ge=1, description="keys that are put into the store, and then deleted")
     reach: int = Field(16, ge=1, description="how far the keys of a range may be from the one that was deleted")
@@ -90,7 +90,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A static member, so that the restart between puts and scans takes no rebalance."""
     return {
         "processing.guarantee": values(trial).guarantee,
         "num.standby.replicas": "0",

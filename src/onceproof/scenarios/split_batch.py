@@ -46,7 +46,7 @@ TAKEN = 1_048_588  # bytes of a batch that a topic takes; Kafka's own
 
 
 class Parameters(BaseParameters):
-    """The parameters of this scenario."""
+    """A batch that is larger than what a broker takes, so that the producer must split it."""
 
     committed: int = Field(500, ge=1, description="records that are committed before")
     burst: int = Field(5_000, ge=1, description="records that are too large together")
@@ -72,12 +72,12 @@ def workload(trial: Trial) -> Workload:
 
 
 def app(trial: Trial) -> Mapping[str, Any]:
-    """Settings of the topology `copy`."""
+    """Settings of `copy`: its output is the topic that refuses large batches."""
     return {"input.topic": trial.topic("input"), "output.topic": trial.topic(OUTPUT)}
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """A producer that sends only when it is flushed, so that batches grow until they must be split."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,

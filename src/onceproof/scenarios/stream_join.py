@@ -80,7 +80,7 @@ FLOWING = 20_000  # records while a fault is active
 
 
 class Parameters(Group, StoreHeaders):
-    """The parameters of this scenario."""
+    """The windows of the join, and how late records may be, within the grace period and beyond."""
 
     keys: int = Field(200, ge=1, description="keys of the records")
     records: int = Field(6_000, ge=2, description="records of both streams, a millisecond apart")
@@ -216,7 +216,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Unmatched records are looked for at each record: Kafka's own interval of 1 s is internal (KAFKA-10847)."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,
@@ -274,7 +274,7 @@ def _times(lab: ScenarioContext, lead: int = 0) -> list[int]:
 
 
 def facts(parameters: Parameters) -> dict[str, int]:
-    """The facts that the checks need."""
+    """The bounds of the windows and the grace period, in ms, and the join, as a number."""
     return {
         "window": parameters.window,
         "before": _before(parameters),

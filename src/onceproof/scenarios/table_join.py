@@ -92,7 +92,7 @@ FLOWING = 60_000  # records that last on the way there and back
 
 
 class Parameters(Group, TransactionalStores, StoreHeaders):
-    """The parameters of this scenario."""
+    """The tables, and what happens to their changelogs and repartition topics while an instance is away."""
 
     keys: int = Field(10_000, ge=1, description="keys of both tables")
     records: int = Field(25_000, ge=1, description="changes of the tables while the fault is active")
@@ -215,7 +215,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Rare commits, so that an instance that dies leaves uncommitted writes on disk."""
     own = values(trial)
     return {
         "processing.guarantee": "exactly_once_v2",

@@ -60,7 +60,7 @@ LARGEST = 1_000_000  # entry
 
 
 class Parameters(Group):
-    """The parameters of this scenario."""
+    """The two topics that a task takes in the order of their timestamps, and how far one lags."""
 
     keys: int = Field(200, ge=1, description="keys of the stream and of the table")
     records: int = Field(30_000, ge=1, description="records of the stream")
@@ -130,7 +130,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """How long a task waits for the other topic (KIP-695), and fetches so small that one is often empty."""
     parameters = values(trial)
     waits = FOR_WHAT_COMES if parameters.lag else FOR_WHAT_IS_THERE
     return {

@@ -135,7 +135,7 @@ EXTENDED: dict[str, Any] = {
 
 
 class Parameters(Group, TransactionalStores):
-    """The parameters of this scenario."""
+    """The kind of the windows, when their results are emitted, and for how long stores keep them."""
 
     kind: Literal["tumbling", "hopping", "session", "sliding"] = Field("tumbling", description="kind of the windows")
     cogrouped: bool = Field(False, description="whether odd values are a stream with an aggregator of its own")
@@ -279,7 +279,7 @@ values = values_in(Parameters, VARIANTS)
 
 
 def refusal(trial: Trial) -> str | None:
-    """Why it cannot be run with these values."""
+    """Why these windows cannot be had: values that exclude each other, or a release that lacks them."""
     cell, parameters = trial.cell, values(trial)
     on_disk = parameters.stores == "rocksdb"
     if reason := refuse_fault_of_disk(parameters, on_disk=on_disk):
@@ -459,7 +459,7 @@ def app(trial: Trial) -> Mapping[str, Any]:
 
 
 def config(trial: Trial) -> Mapping[str, str]:
-    """Kafka Streams configuration."""
+    """Frequent commits, unless the trial needs a cache that is never flushed."""
     parameters = values(trial)
     return {
         "processing.guarantee": parameters.guarantee,
@@ -637,7 +637,7 @@ def half_deleted(directory: Path) -> list[str]:
 
 
 def facts(parameters: Parameters) -> dict[str, int]:
-    """The facts that the checks need."""
+    """The kind, as a number, times in ms, and which results are emitted."""
     return {
         "kind": KINDS.index(parameters.kind),
         "size": parameters.size,

@@ -39,7 +39,7 @@ class AppRun:
 
     @property
     def title(self) -> str:
-        """Name for people."""
+        """The name of the application, with the seed that repeats the run."""
         return f"{self.application.name}, seed {self.asked[0].seed}"
 
     @property

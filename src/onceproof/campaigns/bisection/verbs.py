@@ -37,7 +37,7 @@ class BisectionSearch:
 
     @property
     def title(self) -> str:
-        """Name for people."""
+        """The scenario, the issue if one is asked for, and both ends of the range."""
         what = f" ({self.issue.key})" if self.issue else ""
         return f"bisect {self.scenario} {self.variant}{what}, {self.releases[0]} to {self.releases[-1]}"
 

@@ -196,7 +196,7 @@ class Fuzzed(JsonFile):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
+        """1 if there is a finding; a search that ran no case is inconclusive, not green."""
         if not self.cases:
             return ExitCode.INCONCLUSIVE
         return ExitCode.ANOMALY if self.findings else ExitCode.OK

@@ -160,12 +160,12 @@ class Step:
 
     @property
     def encoded(self) -> dict[str, object]:
-        """As the program reads it."""
+        """One entry of `topology`, as the Java program reads it."""
         return {"as": self.name, "do": self.operation, "of": list(self.operands), **self.options}
 
     @classmethod
     def decode(cls, data: Mapping[str, Any]) -> "Step":
-        """The reverse of `encoded`."""
+        """A step from its options, with its name, operation and operands."""
         options = {name: value for name, value in data.items() if name not in ("as", "do", "of")}
         return cls(data["as"], data["do"], tuple(data["of"]), options)
 
@@ -260,7 +260,7 @@ class Case:
 
     @property
     def encoded(self) -> dict[str, object]:
-        """As the program reads it."""
+        """The whole case, as the Java program reads it."""
         return {
             "topology": [step.encoded for step in self.steps],
             "config": self.config,
@@ -275,7 +275,7 @@ class Case:
 
     @classmethod
     def decode(cls, data: Mapping[str, Any]) -> "Case":
-        """The reverse of `encoded`."""
+        """A case from what the program or `case.json` has."""
         return cls(
             tuple(Step.decode(step) for step in data["topology"]),
             tuple(InputRecord(*record) for record in data["records"]),

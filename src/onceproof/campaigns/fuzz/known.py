@@ -121,6 +121,8 @@ def _without(cause: IssueEffect, red: Explained, run: Callable[[Case], Judged]) 
     topics = {difference.topic for difference in after.differences}
     gone = [difference for difference in red.judged.differences if difference.topic not in topics]
     keys = [cause.key(red.case, difference, struck) for difference in gone]
+    # The case without the cause must be better and nothing else: what is gone must be what the issue gives (else the
+    # change hid another bug), and no other output may have become wrong (else the change made a new case).
     has_others = not topics <= {difference.topic for difference in red.judged.differences}
     if not keys or None in keys or has_others:
         return None
@@ -129,6 +131,8 @@ def _without(cause: IssueEffect, red: Explained, run: Callable[[Case], Judged]) 
 
 def _together(red: Explained, causes: Sequence[IssueEffect], run: Callable[[Case], Judged]) -> Explained | None:
     """A red that is green without several causes; None if it is not, or if none of them gives such a difference."""
+    # Two causes may hold up each other: a row is stale by one, and what would show it is missing by the other. Then
+    # neither alone makes the case any better, and only the case without both shows that nothing else is behind it.
     other, keys = red.case, dict.fromkeys(red.keys)
     left = set(red.judged.differences)
     taken = 0
@@ -236,6 +240,9 @@ def _without_null_keys(case: Case, joins: Sequence[Step]) -> Case:
 
 def _in_one_update(case: Case, _: Sequence[Step]) -> Case:
     """With the changes of a row that keep its foreign key as one."""
+    # Since the fix of KAFKA-16407 such a change is answered only if there is a match. Right behind a change of the
+    # foreign key, whose answer is dropped as outdated, nothing then removes the old result. The last change alone
+    # leaves the same row, and no answer is dropped.
 
     def merge(record: InputRecord) -> InputRecord:
         parts = [] if record.value is None else record.value.split(";")
@@ -296,6 +303,8 @@ def _has_expired(case: Case, step: Step) -> bool:
     """
     changes = [event for event in Model(case).take(step) if event.place < case.reopened[0]]
     now = max((event.timestamp for event in changes), default=BEGIN)
+    # A restored batch is written as of its youngest record. The deletion has expired by then and is left out, and a
+    # version that came behind it counts as the last one of its key, which never expires. Segments expire as a whole.
     first = (now - step.options["history"]) // SEGMENT * SEGMENT
     asked = [record.timestamp for record in case.records[case.reopened[0] :]]
 
@@ -448,6 +457,8 @@ def _cache(case: Case, steps: Sequence[Step]) -> Case:
 
 def _late_joins(_: Case, steps: Sequence[Step]) -> Sequence[Step]:
     """Joins of streams that emit what has no match; an outer one is late where a side has nothing that waits."""
+    # Since the fix of KAFKA-15417 (3.8.0) a record without a match is emitted up to a window late. At the end of a case
+    # some still wait: they are late and not lost, as one more record of each stream shows (`_going_on`).
     return [step for step in steps if step.is_outer]
 
 
@@ -477,6 +488,8 @@ def _with_options(case: Case, steps: Sequence[Step], options: Mapping[str, objec
 NULL_KEYS = {"missing": "KAFKA-16407", "wrong": "KAFKA-16407", "unexpected": "KAFKA-16434"}
 SAME_KEY = {"unexpected": "KIP-213, same key (no JIRA)"}
 INSERT = {"unexpected": "KIP-213, insert (no JIRA)"}
+# The narrow ones first: the first cause that makes a case green has its key, and a wide one, such as a left join in the
+# place of an inner one, would make green what a narrow one explains better.
 CAUSES = (
     IssueEffect(NULL_KEYS, _inner_joins, _without_null_keys),
     IssueEffect(SAME_KEY, _inner_joins, _in_one_update),

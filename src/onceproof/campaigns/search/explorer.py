@@ -210,6 +210,8 @@ class Explorer:
         self._deadline = self._begin + seconds
         try:
             while True:
+                # A finding is settled before the next draw. A search that is resumed reads the same lines, so it
+                # settles the same findings again, from the trials that ran before, and draws what it would have drawn.
                 for number in self._numbers():
                     if number not in self._settled:
                         self._settle(number)
@@ -254,7 +256,7 @@ class Explorer:
         number = len(self._lines) + 1
         on = None if streams is None else str(streams)
         trial = self._asked.trial(number, schedule, on)
-        self._folder.run.archive_attempt(trial)
+        self._folder.run.archive_attempt(trial)  # of a search that was cut short in this very trial
         folder = self._folder.run.trial(trial)
         seen = self._see(trial, folder)
         ended = self._now()
@@ -308,6 +310,8 @@ class Explorer:
         """
         if tried.purpose is not Purpose.SEARCH or not tried.is_new:
             return tried
+        # Two findings of one bug cost a reader minutes; two bugs in one finding hide the second. So it is another one
+        # if in doubt.
         story = self._grammar.stories[tried.schedule.scenario]
         like = (number for number in self._numbers() if self._first(number).looks_like(tried))
         same = (number for number in like if story.is_within(self._best(number), tried.schedule))
@@ -345,10 +349,14 @@ class Explorer:
         first = self._first(number)
         self._smallest.setdefault(number, first.schedule)
         repeated = list(self._trials(number, first.schedule, Purpose.REPEAT, REPEATED))
+        # A red that does not come again cannot be shrunk: every simpler schedule would look green, and none be proven
+        # so.
         if rate_of(repeated, first).red:
             self._smallest[number] = first.schedule
             shrink(first.schedule, partial(self._shows, number), lambda: True, self._grammar.simpler)
             if not self._smallest[number].is_like(first.schedule):
+                # With other seeds: the trials by which a schedule was chosen were chosen for their red, and a rate from
+                # them would be too high.
                 list(self._trials(number, self._smallest[number], Purpose.RATE, REPEATED, after=TRIES))
         self._settled.add(number)
         if self._releases and rate_of(repeated, first).red:
@@ -361,6 +369,7 @@ class Explorer:
         releases = {*self._releases, self._streams}
         one, parameters = scenario(by.scenario), dict(by.parameters)
         refused = {r: refusal(one, r, self._broker, by.variant, parameters) for r in releases - {self._streams}}
+        # Generators: a trial runs when the bisection asks for it, and those of an earlier attempt come first.
         trials = {
             release: self._trials(number, by, Purpose.BISECT, BISECTED, REPEATED + TRIES, release)
             for release in releases
@@ -454,7 +463,6 @@ class Explorer:
     # --- the answer ------------------------------------------------------------------------------------------
 
     def _exploration(self, left_out: Mapping[str, str]) -> Exploration:
-        """The result so far."""
         seconds = self._spent + self._now() - self._begin
         findings = map(self._finding, self._numbers())
         return Exploration.of(self._folder, self._asked, self._lines, findings, seconds, left_out)

@@ -109,7 +109,7 @@ class Tried:
 
     @property
     def said(self) -> str:
-        """The result, for people."""
+        """The result in one line: error, new, known, green, or not exercised."""
         if self.error:
             return self.error
         if self.is_new:
@@ -214,7 +214,7 @@ class Finding(JsonFile):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The anomalies, with scenario and release."""
         planted = f" with the planted bug {self.plant}" if self.plant else ""
         return f"{', '.join(self.anomalies)} in {self.scenario} on Kafka Streams {self.streams}{planted}"
 

@@ -128,6 +128,7 @@ class Grammar:
         """Everything that is one reduction away: no fault, one parameter as it is by default, smaller numbers."""
         story = self.stories[schedule.scenario]
         settings = story.settings(schedule)
+        # The fault first: without it a finding is another one, and every trial that follows is quicker.
         fewer = [
             {other: value for other, value in settings.items() if other != name}
             for name in sorted(settings, key=lambda name: (name != "fault", name))
@@ -167,6 +168,7 @@ class Draws:
 
     def next(self) -> Schedule:
         """The next schedule."""
+        # Not one generator for the whole search: a search that is resumed has no state to take up but its trials.
         rng = random.Random(f"{self._seed}/{self._tried.total()}")
         names = sorted(self._grammar.stories)
         if self._uniform:

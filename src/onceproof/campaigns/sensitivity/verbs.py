@@ -45,7 +45,7 @@ class Sense:
 
     @property
     def title(self) -> str:
-        """Name for people."""
+        """The release whose bugs are looked for."""
         return f"sensitivity of {self.release}"
 
 

@@ -30,7 +30,7 @@ class Proof(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of the command."""
+        """0 only if the fix is proven: everything undecided is inconclusive."""
         return {Proof.PROVEN: ExitCode.OK, Proof.NOT_FIXED: ExitCode.ANOMALY}.get(self, ExitCode.INCONCLUSIVE)
 
 

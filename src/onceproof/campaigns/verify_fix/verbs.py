@@ -28,7 +28,7 @@ class FixQuestion:
 
     @property
     def title(self) -> str:
-        """Name for people."""
+        """The issue, and the release and the build that are compared."""
         return f"verify-fix {self.issue.key}, {self.before} to {self.build}"
 
     @property
