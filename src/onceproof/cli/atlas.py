@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.cli.asking import JsonOption, exact_releases
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import ExitCode, UsageError
@@ -18,13 +17,9 @@ from onceproof.model.json_file import check_target, replacing, write_json
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
-atlas = typer.Typer(no_args_is_help=True, help="Verdicts as a file: what is shipped, exported, merged: docs/atlas.md.")
-group = typer.Typer()
-group.add_typer(atlas, name="atlas", rich_help_panel=Panel.UPGRADE)
 FileArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help="By default the one that is shipped.")]
 
 
-@atlas.command("export")
 def export(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN", show_default=False, help="By default all judged runs that are here.")
@@ -52,7 +47,6 @@ def export(
     _report_written(output, write_atlas(output, found.measurements), len(found.measurements))
 
 
-@atlas.command("merge")
 def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Atlases, of several machines or nights.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The atlas to write.")],
@@ -74,7 +68,6 @@ def _report_written(file: Path, checksum: str, number: int) -> None:
     out.print(f"{measurements}, checksum {checksum}", markup=False, soft_wrap=True, highlight=False)
 
 
-@atlas.command("diff")
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="An atlas, or `shipped`.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="An atlas, or `shipped`.")],
@@ -103,7 +96,6 @@ def diff(
     raise typer.Exit(ExitCode.ANOMALY if is_worse(changes) else ExitCode.OK)
 
 
-@atlas.command("show")
 def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     """Print how many cells of the matrix `atlas` are measured, by release.
 
@@ -132,7 +124,6 @@ def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     out.print(summary if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
 
 
-@atlas.command("site")
 def site(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one with an earlier site.")],
     file: Annotated[
@@ -156,7 +147,6 @@ def site(
     out.print(f"{folder / 'index.html'}, {size / 2**20:.1f} MiB in all", markup=False, soft_wrap=True, highlight=False)
 
 
-@group.command("badge", rich_help_panel=Panel.UPGRADE)
 def badge(
     release: Annotated[str, typer.Argument(metavar="V", help="A release, or newest, previous, a line.")],
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a picture.")] = None,
