@@ -54,7 +54,7 @@ RUN hatchling build --target wheel --directory /wheel \
 # what was resolved with it, in a volume.
 FROM pipeline-dependencies AS artifacts
 COPY --from=wheel /installed .venv
-RUN MAVEN_OPTS=-Dmaven.repo.local=/var/lib/onceproof/artifacts/maven onceproof setup
+RUN MAVEN_OPTS=-Dmaven.repo.local=/var/lib/onceproof/artifacts/maven onceproof system setup
 
 FROM base AS pipeline
 RUN apt-get update \

@@ -50,13 +50,13 @@ test-repeat: setup ## `make test` five times beside a load of 4: what failed how
 	@$(BIN)/python -m tests.repeat $(REPEAT) -- $(BIN)/pytest $(WORKERS) -m "not night" $(ARGS)
 
 up: setup ## Start Airflow with its pages, to browse, trigger and schedule
-	@$(BIN)/onceproof up $(ARGS)
+	@$(BIN)/onceproof system up $(ARGS)
 
 secrets: ## Generate the secrets of docker-compose.yml; those that exist stay
 	@deploy/make-secrets $(SECRETS)
 
 down: ## Stop what `make up` started
-	@if [ -x $(BIN)/onceproof ]; then $(BIN)/onceproof down; else echo "Nothing is set up, so nothing is up."; fi
+	@if [ -x $(BIN)/onceproof ]; then $(BIN)/onceproof system down; else echo "Nothing is set up, so nothing is up."; fi
 
 setup: prerequisites $(VENV)/.installed $(JAR) $(AGENT) $(RESOLVER) $(JARS) ## Set everything up; afterwards the command is .venv/bin/onceproof
 
@@ -184,6 +184,6 @@ $(RESOLVER): resolver/pom.xml $(shell find resolver/src/main -type f)
 
 $(JARS): $(VENV)/.installed $(wildcard spark_jobs/connector.* expectations/vendor.*)
 	@echo "Resolving Kafka releases and Spark's connector"
-	@$(BIN)/onceproof setup
+	@$(BIN)/onceproof system setup
 	@echo "Set up. Try it: $(BIN)/onceproof demo"
 	@touch $@

@@ -1,4 +1,4 @@
-"""How long `explore` takes to find what is there, without a hint, compared with schedules that are drawn uniformly.
+"""How long `issue explore` takes to find what is there, without a hint, compared with uniformly drawn schedules.
 
     .venv/bin/python benchmarks/searching.py [--target NAME]... [--seeds N] [--first SEED] [--minutes M]
         [--results FILE]
@@ -36,7 +36,7 @@ class Target:
 
     name: str
     streams: str
-    scenario: str | None = None  # which alone is searched; None: all that `explore` searches by itself
+    scenario: str | None = None  # which alone is searched; None: all that `issue explore` searches by itself
     plant: bool = False
 
     def is_shown_by(self, line: Tried) -> bool:

@@ -1,9 +1,9 @@
 """**Which failures are not known yet?** Takes what is left of every night, and runs by hand with params of your own.
 
-`releases` says which are searched. `search` searches each of them, as `onceproof explore` does: for `minutes`, or else
-until the local hour `until`. It continues the search of the last night that asked for the same in this version of
-Onceproof, if it is not to begin `anew`. It needs the machine and waits for the pool `drive`. After a quarter of an hour
-it gives its turn to whatever else waits, trials of `regression` first, and continues when nothing does; several
+`releases` says which are searched. `search` searches each of them, as `onceproof issue explore` does: for `minutes`,
+or else until the local hour `until`. It continues the search of the last night that asked for the same in this version
+of Onceproof, if it is not to begin `anew`. It needs the machine and waits for the pool `drive`. After a quarter of an
+hour it gives its turn to whatever else waits, trials of `regression` first, and continues when nothing does; several
 releases take turns.
 
 **Where is the result?** On the page, tab *Searches*, also while it is in progress, and in the folder of
@@ -11,8 +11,8 @@ releases take turns.
 
 **It is red.** It found something that no known issue explains, and no night before had found: the last line of the log
 has the command that repeats it. Any other last line says what to do. Marking it failed ends the trial and the brokers,
-and clearing the task continues the search, as `onceproof explore --resume` does. It is skipped if nothing was left
-of the night.
+and clearing the task continues the search, as `onceproof issue explore --resume` does. It is skipped if nothing was
+left of the night.
 """
 
 from datetime import datetime, timedelta

@@ -4,10 +4,10 @@ before.
 `look` asks Maven what is published, with its mirrors and credentials, and compares it with the results database.
 `qualify` starts a run of `qualify` for each new release, which shows that the harness still sees there; then `trigger`
 starts one of `regression`, and `plant` one of `sensitivity`, which measures what its greens are worth. `record` writes
-down that it did. The first look of an installation only records what is there. `onceproof releases` shows what was
+down that it did. The first look of an installation only records what is there. `onceproof release list` shows what was
 seen.
 
-**A release is incomplete.** Its artifacts appear one by one. The log says so once, `onceproof releases` shows the
+**A release is incomplete.** Its artifacts appear one by one. The log says so once, `onceproof release list` shows the
 reason, and each look tries again.
 
 **`look` is red.** Maven could not reach its registry or the results database refused: the last line of the log says

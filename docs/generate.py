@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from onceproof.campaigns.fuzz.known import CAUSES
 from onceproof.cli import app
+from onceproof.cli.groups import FIRST, GROUPS, OLD_NAMES, OLD_UNTIL
 from onceproof.faults import FAULTS
 from onceproof.model.application_issues import application_issues
 from onceproof.model.elsewhere import failures
@@ -88,18 +89,23 @@ def cli() -> str:
         "ends with 0, with 2 if it cannot do what is asked, or with 4 if Onceproof fails. Each ends with 130 if it is "
         "interrupted, and with 141 if its output is not read to the end."
     )
+    first, groups = ([command.commands[name] for name in names] for names in (FIRST, GROUPS))
+    listed = (f"| [{one.name}](#{anchor(one.name)}) | {codes(one.commands)} |" for one in groups)
     parts = ["## Options before a command", bullets(map(_option, command.params))]
-    for panel, names in _by_panel(command).items():
-        parts += [f"## {panel}", *(part for name in names for part in _command(command.commands[name], "onceproof"))]
+    parts += ["## Main commands", *(part for one in first for part in _command(one, "onceproof"))]
+    parts += ["## Groups", "\n".join(["| group | commands |", "| -- | -- |", *listed])]
+    for group in groups:
+        parts += [f"## {group.name}", paragraph(literal(group.help)), *_command(group, "onceproof")]
+    rows = (f"| {code(f'onceproof {old}')} | {code(f'onceproof {new}')} |" for old, new in OLD_NAMES.items())
+    parts += [
+        "## Old names",
+        paragraph(
+            f"These names work until {OLD_UNTIL}. Each does what the new one does, and prints the new one on the error "
+            "stream."
+        ),
+        "\n".join(["| old name | new name |", "| -- | -- |", *rows]),
+    ]
     return page("Commands", introduction, parts)
-
-
-def _by_panel(command: Any) -> dict[str, list[str]]:
-    panels: dict[str, list[str]] = {}
-    for name, subcommand in command.commands.items():
-        if not subcommand.hidden:
-            panels.setdefault(str(subcommand.rich_help_panel), []).append(name)
-    return panels
 
 
 def _command(command: Any, above: str) -> Iterator[str]:
@@ -570,8 +576,8 @@ def compared() -> str:
             parts += [_of_change(change) for change in row["changes"]]
     return page(
         "Topologies that change between releases",
-        "`onceproof compare A B` builds some hundred topologies on two releases, with and without optimization, gives "
-        "them the same records, and compares sub-topologies, stores, internal topics and results. "
+        "`onceproof release compare A B` builds some hundred topologies on two releases, with and without "
+        "optimization, gives them the same records, and compares sub-topologies, stores, internal topics and results. "
         "`python docs/compare_releases.py` does that for each published release and the next one, and continues where "
         "it stopped: pairs that the table lacks were not compared yet.",
         ["\n".join(lines), *parts],

@@ -5,11 +5,23 @@ import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from onceproof.cli import main
+from onceproof.cli import app, main
 from onceproof.settings import get_settings
+
+
+def parse_command(*words: str) -> dict[str, Any]:
+    """The parameters of a command, by its words without `onceproof`: checks them and their values, runs nothing."""
+    command, name, rest = get_command(app), "onceproof", list(words)
+    while isinstance(command, TyperGroup):
+        name, *rest = rest
+        command = command.commands[name]
+    return command.make_context(name, rest).params
 
 
 def onceproof(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

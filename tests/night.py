@@ -76,7 +76,7 @@ STEPS = (
     Step(
         "planted",
         f"bugs that are planted into {NEWEST} are found as declared",
-        _always(*ONCEPROOF, "sensitivity", "--streams", NEWEST),
+        _always(*ONCEPROOF, "check", "sensitivity", "--streams", NEWEST),
         own_home=True,
     ),
     Step(

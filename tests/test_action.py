@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.main import get_command
 
-from onceproof.cli import app
 from onceproof.model.json_file import encode
 from onceproof.model.judged import Judgement
+from tests.commands import parse_command
 from tests.published import keep_list
 from tests.specimens.files import an_app_answer, on_release
 
@@ -140,10 +139,7 @@ def test_an_application_that_is_not_there_is_an_annotation_with_what_the_command
 )
 def test_inputs_are_options_that_the_command_has(call, given, words):
     assert call.arguments(given) == words
-    command = get_command(app)
-    while hasattr(command, "commands"):
-        command, words = command.commands[words[0]], words[1:]
-    command.make_context(command.name, words)
+    parse_command(*words)
 
 
 def test_each_release_of_an_application_that_is_not_green_is_annotated(call):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from onceproof.cli import for_git_bisect, trials
-from onceproof.cli.panels import Panel
+from onceproof.cli.groups import FIRST, GROUPS, OLD_NAMES, OLD_UNTIL, PANEL
 from onceproof.cli.terminal import CLOSED
 from onceproof.harness import harness_version
 from onceproof.lab.replay import SCRATCH
@@ -42,17 +42,60 @@ def shown(*arguments: str) -> str:
 
 def test_help_and_list_show_what_there_is():
     assert "trial" in shown("--help")
-    listed = shown("list")
+    listed = shown("scenario", "list")
     for word in ("enumerator", "NO_LAG_ACCEPTABLE", "first-look (default)", "nightly"):
         assert word in listed
 
 
-def test_the_help_has_every_command_in_a_group_of_what_people_do():
-    text = shown("--help")
-    for panel in Panel:
-        assert f"─ {panel} ─" in text
-    assert "─ Commands ─" not in text
-    assert text.index(Panel.UPGRADE) < text.index("advise") < text.index(Panel.APPLICATION) < text.index("demo")
+def panels(text: str) -> dict[str, list[str]]:
+    """By heading of a help the names under it."""
+    _, *parts = re.split(r"^╭─ (.+?) ─+╮$", text, flags=re.MULTILINE)
+    names = (re.findall(r"^│ ([a-z-]+)  ", part, re.MULTILINE) for part in parts[1::2])
+    return dict(zip(parts[::2], names, strict=True))
+
+
+def test_the_help_shows_eight_commands_and_then_the_groups():
+    shown_first = ["demo", "run", "advise", "app", "trial", "bisect", "fuzz", "page"]
+    found = panels(shown("--help"))
+    assert list(found) == ["Options", "Commands", PANEL]
+    assert found["Commands"] == shown_first
+    assert found[PANEL] == list(GROUPS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_help_of_a_group_shows_its_commands(group, tmp_path):
+    done = commands.onceproof(tmp_path, group, "--help")
+    assert (panels(done.stdout)["Commands"], done.returncode) == (list(GROUPS[group]), 0)
+
+
+def test_every_command_of_the_last_release_is_found():
+    text = """advise app atlas badge bisect compare cover demo down evidence explore fuzz history list page plants
+        preflight prune qualify releases report run schema sensitivity setup shrink sweep trial up verify-fix"""
+    before = set(text.split())
+    assert before - OLD_NAMES.keys() <= {*FIRST, *GROUPS}
+    assert OLD_NAMES.keys() <= before
+    assert {old for old, new in OLD_NAMES.items() if new.split()[1] != old} == {"releases"}
+
+
+@pytest.mark.parametrize("old", OLD_NAMES)
+@pytest.mark.parametrize(("option", "code"), [("--help", 0), ("--no-such-option", 2)])
+def test_an_old_name_does_the_same_and_names_the_new_one(old, option, code, tmp_path):
+    new = commands.onceproof(tmp_path, *OLD_NAMES[old].split(), option)
+    done = commands.onceproof(tmp_path, old, option)
+    hint = f"`onceproof {old}` is now `onceproof {OLD_NAMES[old]}`; the old name works until {OLD_UNTIL}.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (code, new.stdout, hint + new.stderr)
+    assert new.returncode == code
+
+
+def test_old_names_are_gone_with_the_version_that_is_named():
+    ours, end = (tuple(map(int, text.split(".")[:2])) for text in (version("onceproof"), OLD_UNTIL))
+    assert ours < end
+
+
+def test_an_old_name_leaves_the_json_of_its_output_alone(tmp_path):
+    done = commands.onceproof(tmp_path, "plants", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == json.loads(commands.onceproof(tmp_path, "check", "plants", "--json").stdout)
 
 
 def test_the_version_is_that_of_the_package_and_of_the_harness():
@@ -64,7 +107,9 @@ def test_the_version_is_that_of_the_package_and_of_the_harness():
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("onceproof ver", ["verify-fix"]),
+        ("onceproof re", ["results", "release"]),
+        ("onceproof issue ver", ["verify-fix"]),
+        ("onceproof verify-fix KAFKA-1417", ["KAFKA-14172"]),
         ("onceproof trial st", ["stream-join"]),
         (
             "onceproof trial crash --plant st",
@@ -79,7 +124,7 @@ def test_the_version_is_that_of_the_package_and_of_the_harness():
             ],
         ),
         ("onceproof app run --fault part", ["partition"]),
-        ("onceproof verify-fix KAFKA-1417", ["KAFKA-14172"]),
+        ("onceproof issue verify-fix KAFKA-1417", ["KAFKA-14172"]),
     ],
 )
 def test_a_shell_completes_commands_and_names(typed, completed):
@@ -93,19 +138,22 @@ def test_a_shell_completes_commands_and_names(typed, completed):
 
 
 def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
-    listed = shown("list", "quota", "crash")
+    listed = shown("scenario", "list", "quota", "crash")
     assert re.findall(r"^scenario (\S+):", listed, re.MULTILINE) == ["quota", "crash"]
     assert listed.count("rolling-bounce.back") == 1
     assert "pause.seconds" not in listed  # which neither allows
     assert "nightly" not in listed
-    whole = shown("list")
+    whole = shown("scenario", "list")
     assert whole.count("pause.transaction.timeout.ms") == whole.count("state-copied.source") == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["list", "crash", "quotas"], "There is no scenario 'quotas'; did you mean quota? Choose from enumerator, "),
+        (
+            ["scenario", "list", "crash", "quotas"],
+            "There is no scenario 'quotas'; did you mean quota? Choose from enumerator, ",
+        ),
         (["trial", "enumerator", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "3.3.1; rm -rf /"], "'3.3.1; rm -rf /' is not a Kafka release"),
         (["trial", "enumerator", "--streams", "2.8.0"], "Kafka 2.8.0 is too old"),
@@ -133,8 +181,8 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
             ["trial", "enumerator", "--streams", "4.3.1", "--brokers", "/nowhere", "--nodes", "3"],
             "with --brokers none is; leave out one of them",
         ),
-        (["preflight", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
-        (["sweep", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
+        (["system", "preflight", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
+        (["system", "sweep", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
         (["bisect", "enumerator", "--brokers", "/nowhere"], "/nowhere could not be read: No such file"),
         (
             ["trial", "quota", "--streams", "3.9.1", "--roll-to", "4.3.1"],
@@ -168,27 +216,30 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
             ["trial", "quota", "--streams", "4.3.1", "--fault", "pause"],
             "The fault pause cannot be injected into quota: it takes",
         ),
-        (["sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
-        (["sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
-        (["sensitivity", "--streams", "4.3.1", "--plant", "checkpoint-stays"], "cannot be planted into 4.3.1"),
-        (["qualify", "3.x"], "'3.x' is not a Kafka release"),
-        (["qualify", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
-        (["qualify", "/dev", "--broker", "4.3.1"], "/dev holds no kafka-streams: `./gradlew publish"),
-        (["qualify", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
-        (["explore"], "Name a release to search with --streams, or a search to continue with --resume."),
-        (["explore", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
-        (["explore", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
-        (["explore", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
-        (["explore", "--resume", "last"], "There is no search in "),
-        (["explore", "--resume", "x"], "x is no search to continue"),
-        (["explore", "--resume", "last", "--seed", "1"], "--resume last continues what was asked for then"),
-        (["explore", "--resume", "last", "--broker", "4.0.1"], "--resume last continues what was asked for then"),
+        (["check", "sensitivity", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
+        (["check", "sensitivity", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
+        (["check", "sensitivity", "--streams", "4.3.1", "--plant", "checkpoint-stays"], "cannot be planted into 4.3.1"),
+        (["release", "qualify", "3.x"], "'3.x' is not a Kafka release"),
+        (["release", "qualify", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
+        (["release", "qualify", "/dev", "--broker", "4.3.1"], "/dev holds no kafka-streams: `./gradlew publish"),
+        (["release", "qualify", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
+        (["issue", "explore"], "Name a release to search with --streams, or a search to continue with --resume."),
+        (["issue", "explore", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
+        (["issue", "explore", "--streams", "4.3.1", "--scenario", "x"], "There is no scenario 'x'"),
+        (["issue", "explore", "--streams", "4.3.1", "--plant", "x"], "There is no plant 'x'"),
+        (["issue", "explore", "--resume", "last"], "There is no search in "),
+        (["issue", "explore", "--resume", "x"], "x is no search to continue"),
+        (["issue", "explore", "--resume", "last", "--seed", "1"], "--resume last continues what was asked for then"),
+        (
+            ["issue", "explore", "--resume", "last", "--broker", "4.0.1"],
+            "--resume last continues what was asked for then",
+        ),
         (["advise", "3.9.1", "3.9.1"], "3.9.1 is both releases"),
         (["run", "--plant", "stale-cache"], "'stale-cache' cannot be planted into a run"),
         (["run", "--matrix", "hourly"], "There is no matrix 'hourly'"),
         (["run", "--matrix", "mine.toml"], "The matrix mine.toml cannot be read: No such file or directory."),
-        (["cover", "hourly", "--broker", "4.0.1"], "There is no matrix 'hourly'"),
-        (["cover", "weekly", "--broker", "latest"], "'latest' is not a Kafka release"),
+        (["scenario", "cover", "hourly", "--broker", "4.0.1"], "There is no matrix 'hourly'"),
+        (["scenario", "cover", "weekly", "--broker", "latest"], "'latest' is not a Kafka release"),
         (["run", "--scenario", "enum"], "There is no scenario 'enum'"),
         (["run", "--variant", "X"], "There is no variant 'X'"),
         (["run", "--streams", "3.3.x"], "'3.3.x' is not a Kafka release"),
@@ -206,29 +257,48 @@ def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
             ["trial", "enumerator", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
             "The Maven repository http://127.0.0.1:9 does not answer",
         ),
-        (["sensitivity", "--streams", "/dev"], "/dev holds no kafka-streams: `./gradlew publish"),
-        (["sensitivity", "--streams", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
+        (["check", "sensitivity", "--streams", "/dev"], "/dev holds no kafka-streams: `./gradlew publish"),
+        (["check", "sensitivity", "--streams", "4.3.1", "--broker", "/dev"], "/dev holds no kafka_2.13"),
         (
-            ["sensitivity", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
+            ["check", "sensitivity", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
             "The Maven repository http://127.0.0.1:9 does not answer",
         ),
         (
-            ["shrink", "multirunner", "--program", "1 2", "--streams", "/dev"],
+            ["issue", "shrink", "multirunner", "--program", "1 2", "--streams", "/dev"],
             "/dev holds no kafka-streams: `./gradlew publish",
         ),
         (
-            ["shrink", "multirunner", "--program", "1 2", "--streams", "4.4.0", "--maven-repo", "http://127.0.0.1:9"],
+            [
+                "issue",
+                "shrink",
+                "multirunner",
+                "--program",
+                "1 2",
+                "--streams",
+                "4.4.0",
+                "--maven-repo",
+                "http://127.0.0.1:9",
+            ],
             "The Maven repository http://127.0.0.1:9 does not answer",
         ),
         (["bisect", "enumerator", "--to", "/no/build"], "/no/build is neither a folder nor the URL"),
-        (["verify-fix", "KAFKA-1", "--build", "4.3.1"], "'KAFKA-1' is no known issue: choose from KAFKA-14172, "),
         (
-            ["verify-fix", "KAFKA-19510", "--build", "4.3.1"],
+            ["issue", "verify-fix", "KAFKA-1", "--build", "4.3.1"],
+            "'KAFKA-1' is no known issue: choose from KAFKA-14172, ",
+        ),
+        (
+            ["issue", "verify-fix", "KAFKA-19510", "--build", "4.3.1"],
             "KAFKA-19510 shows only incidentally, and no scenario provokes it",
         ),
-        (["verify-fix", "KAFKA-14172", "--build", "/dev"], "/dev holds no kafka-streams"),
-        (["verify-fix", "KAFKA-14172", "--build", "3.4.1", "--markdown", "/dev"], "/dev is a folder: name a file"),
-        (["verify-fix", "at_least_once (documented)", "--build", "4.3.1"], "No release is without at_least_once"),
+        (["issue", "verify-fix", "KAFKA-14172", "--build", "/dev"], "/dev holds no kafka-streams"),
+        (
+            ["issue", "verify-fix", "KAFKA-14172", "--build", "3.4.1", "--markdown", "/dev"],
+            "/dev is a folder: name a file",
+        ),
+        (
+            ["issue", "verify-fix", "at_least_once (documented)", "--build", "4.3.1"],
+            "No release is without at_least_once",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_path):
@@ -290,10 +360,10 @@ def test_with_json_an_error_is_one_object_too(tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
-        ["list"],
+        ["scenario", "list"],
         ["--help"],
-        ["schema", "trial"],
-        ["plants"],
+        ["system", "schema", "trial"],
+        ["check", "plants"],
         ["trial", "none", "--streams", "3.3.x", "--json"],
     ],
     ids=" ".join,
@@ -316,7 +386,7 @@ def test_a_pipe_that_nobody_reads_is_no_anomaly(command):
 def test_an_output_that_is_full_is_no_anomaly():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "onceproof.cli", "schema", "trial"],
+            [sys.executable, "-m", "onceproof.cli", "system", "schema", "trial"],
             stdout=full,
             stderr=subprocess.PIPE,
             timeout=120,
@@ -332,7 +402,11 @@ def test_a_missing_option_is_a_usage_error(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [["trial", "enumerator", "--streams", "3.3.1"], ["explore", "--streams", "3.3.1"], ["run", "--streams", "3.3.1"]],
+    [
+        ["trial", "enumerator", "--streams", "3.3.1"],
+        ["issue", "explore", "--streams", "3.3.1"],
+        ["run", "--streams", "3.3.1"],
+    ],
 )
 def test_no_java_is_told_before_anything_starts(tmp_path, command, monkeypatch):
     monkeypatch.setenv("ONCEPROOF_JAVA", "/no/java")
@@ -349,7 +423,7 @@ def test_a_home_that_cannot_be_written_is_told(tmp_path):
 
 
 def test_a_sweep_of_nothing_says_nothing(tmp_path):
-    done = commands.onceproof(tmp_path, "sweep")
+    done = commands.onceproof(tmp_path, "system", "sweep")
     # The scratch of killed replays is the machine's, not the home's: other tests may have left some.
     assert (done.returncode, [line for line in done.stdout.splitlines() if SCRATCH not in line]) == (0, [])
 
@@ -360,10 +434,10 @@ def test_a_sweep_tells_which_run_it_kept_and_how_to_let_go_of_it(tmp_path):
     topics.mkdir(parents=True)
     os.utime(topics, (0, 0))
     (run / "run.json").write_text("{}")
-    text = f"`onceproof run --resume {run.name}` continues it, `onceproof sweep --all` removes them"
-    done = commands.onceproof(tmp_path, "sweep")
+    text = f"`onceproof run --resume {run.name}` continues it, `onceproof system sweep --all` removes them"
+    done = commands.onceproof(tmp_path, "system", "sweep")
     assert (done.returncode, done.stdout) == (0, f"kept the topics of run {run.name}: {text}\n")
-    done = commands.onceproof(tmp_path, "sweep", "--all")
+    done = commands.onceproof(tmp_path, "system", "sweep", "--all")
     assert (done.returncode, done.stdout) == (0, f"removed {topics}\n")
 
 

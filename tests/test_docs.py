@@ -7,17 +7,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from docs.generate import PAGES
 from docs.site import places, relinked
 from onceproof.cli import app
+from onceproof.cli.groups import OLD_NAMES
 from onceproof.model.known_issues import registry
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.verdict import Verdict
 from onceproof.scenarios import CATALOGUE
 from tests.cases import check_each
+from tests.commands import parse_command
 
 ROOT = Path(__file__).parents[1]
 NOT_OURS = {".venv", ".venv-plain", ".onceproof", ".git"}
@@ -35,6 +36,16 @@ INHERITED = {
     "unstable-id",
     "wrong-id",
 }  # told by the enumerator's page
+# Messages in what trials are made of: they get the new names when a trial on brokers is due there anyway.
+LEFT = {
+    "src/onceproof/faults/directory.py",
+    "src/onceproof/lab/comparing.py",
+    "src/onceproof/lab/instance.py",
+    "src/onceproof/lab/sweep.py",
+    "src/onceproof/model/plants.py",
+    "src/onceproof/scenarios/crash.py",
+    "src/onceproof/spark.py",
+}
 
 
 def commands() -> list[list[str]]:
@@ -45,11 +56,7 @@ def commands() -> list[list[str]]:
 
 @check_each("arguments", commands(), named=" ".join)
 def test_a_command_that_is_shown_is_one(arguments):
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    name, rest = arguments[0], arguments[1:]
-    # Parsing checks the options and their values, and runs nothing.
-    group.commands[name].make_context(name, rest)
+    parse_command(*arguments)
 
 
 def links() -> list[tuple[Path, str]]:
@@ -94,6 +101,37 @@ def test_the_commands_page_has_every_command():
 
     headings = re.findall(r"^### .*$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
     assert sorted(headings) == sorted(named(get_command(app), "onceproof"))
+
+
+def test_the_commands_page_has_every_old_name_once():
+    rows = re.findall(
+        r"^\| `onceproof (\S+)` \| `onceproof (.+)` \|$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE
+    )
+    assert rows == list(OLD_NAMES.items())
+
+
+def old_names(text: str) -> list[str]:
+    """Where a text has a command by its old name: after `onceproof`, or as code, with what it is given."""
+    name = f"(?:{'|'.join(OLD_NAMES)})"
+    return re.findall(rf"\bonceproof\s+{name}\b(?![-,])|`{name} (?:--|[A-Z]+\b|last\b|newest\b)[^`]*`", text)
+
+
+@check_each("document", DOCUMENTS, named=lambda document: str(document.relative_to(ROOT)))
+def test_no_page_uses_an_old_name_of_a_command(document):
+    text = document.read_text()
+    if document.name == "CHANGELOG.md":
+        text = ""  # a version is described in its own words
+    assert old_names(text.partition("\n## Old names\n")[0]) == []
+
+
+def test_no_message_uses_an_old_name_of_a_command():
+    tops = [ROOT / name for name in ("src/onceproof", "dags", "plugins", "deploy", "examples", ".github")]
+    files = [ROOT / "Makefile", ROOT / "Dockerfile", ROOT / "action.yml", ROOT / "docker-compose.yml"]
+    files += [
+        file for top in tops for file in top.rglob("*") if file.suffix in {".py", ".html", ".toml", ".yml", ".js"}
+    ]
+    found = {str(file.relative_to(ROOT)) for file in files if old_names(file.read_text())}
+    assert found == LEFT
 
 
 def test_every_figure_has_a_command_and_every_benchmark_is_there():

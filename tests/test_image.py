@@ -51,7 +51,7 @@ def said_by(image, *command):
 
 
 def test_its_command_knows_the_scenarios(image):
-    assert "enumerator" in said_by(image, "onceproof", "list")
+    assert "enumerator" in said_by(image, "onceproof", "scenario", "list")
 
 
 def test_it_has_all_that_is_shipped_with_the_package(image, project):

@@ -84,7 +84,7 @@ def test_both_can_be_driven_in_the_simulated_world(environment, tmp_path):
 
 
 def test_commands_know_it_and_it_can_be_in_a_matrix(environment):
-    listed = onceproof(environment, "list")
+    listed = onceproof(environment, "scenario", "list")
     assert "second-scan" in listed.stdout
     unknown = onceproof(environment, "trial", "second-sca", "--streams", "4.3.1")
     assert unknown.returncode == 2
@@ -105,7 +105,7 @@ def test_a_package_that_cannot_be_loaded_is_one_sentence(environment, tmp_path):
     (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
     (broken / "entry_points.txt").write_text("[onceproof.faults]\nodd = nowhere.to_be_found\n")
     path = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
-    done = onceproof({**environment, "PYTHONPATH": path}, "releases", "--json")
+    done = onceproof({**environment, "PYTHONPATH": path}, "release", "list", "--json")
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
     answer = json.loads(done.stdout)["error"]
     assert answer.startswith(

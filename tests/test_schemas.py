@@ -1,4 +1,4 @@
-"""The JSON that other programs read conforms to the published schemas, which `onceproof schema` prints."""
+"""The JSON that other programs read conforms to the published schemas, which `onceproof system schema` prints."""
 
 import json
 from pathlib import Path
@@ -28,9 +28,9 @@ def published(of: SchemaName) -> dict[str, Any]:
 
 @pytest.mark.parametrize("of", SchemaName)
 def test_a_schema_is_published_as_it_is(of):
-    printed = CliRunner().invoke(cli.app, ["schema", of])
+    printed = CliRunner().invoke(cli.app, ["system", "schema", of])
     assert json.loads(printed.stdout) == published(of), (
-        f"onceproof schema {of} > docs/schemas/{of}-N.json; a new number N if it breaks readers"
+        f"onceproof system schema {of} > docs/schemas/{of}-N.json; a new number N if it breaks readers"
     )
 
 
@@ -93,6 +93,6 @@ def test_a_fuzzing_is_of_its_schema():
 
 
 def test_a_schema_that_there_is_not_is_named():
-    done = CliRunner().invoke(cli.app, ["schema", "runs"])
+    done = CliRunner().invoke(cli.app, ["system", "schema", "runs"])
     assert done.exit_code == 2
     assert "'runs'" in done.output

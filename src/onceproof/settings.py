@@ -115,7 +115,7 @@ class Settings(BaseSettings):
         default=None,
         ge=1,
         description="DAG `weekly` removes folders of runs and searches that are older than so many newer ones of their "
-        "kind, as `onceproof prune` does; by default none",
+        "kind, as `onceproof system prune` does; by default none",
     )
     atlas: Path | None = Field(
         default=None, description="atlas to which the DAG `regression` adds the verdicts of each run, by default none"

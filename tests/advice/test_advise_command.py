@@ -127,7 +127,7 @@ def test_only_for_a_release_that_nothing_names_maven_is_asked(tmp_path, monkeypa
     asking.check_releases([Release.parse("3.9.1"), Release.parse("4.3.1")], url, HERE)
     assert asked == []
     asking.check_releases([Release.parse("4.4.0")], url, HERE)
-    with pytest.raises(UsageError, match=r"Kafka 3\.9\.11 is not published; `onceproof releases`"):
+    with pytest.raises(UsageError, match=r"Kafka 3\.9\.11 is not published; `onceproof release list`"):
         asking.check_releases([Release.parse("3.9.11")], url, HERE)
 
 

@@ -122,9 +122,9 @@ def test_a_shard_of_a_matrix_is_estimated(onceproof, monkeypatch):
 
 def test_the_history_of_a_cell_has_what_is_shipped(onceproof, monkeypatch):
     monkeypatch.setattr(shipped, "read_shipped", lambda: (measured_as("known"), measured_as("clean", a_cell("3.4.1"))))
-    [cell] = json.loads(onceproof("history", "--cell", "3.4.0", "--json").stdout)["cells"]
+    [cell] = json.loads(onceproof("results", "history", "--cell", "3.4.0", "--json").stdout)["cells"]
     assert [(one["verdict"], one["run"]) for one in cell["verdicts"]] == [("known", "20261101T021500-aaaa")]
-    assert "✘" in onceproof("history", "--cell", "3.4.0").stdout
+    assert "✘" in onceproof("results", "history", "--cell", "3.4.0").stdout
 
 
 def test_what_is_shipped_is_sound_and_of_published_releases():

@@ -53,7 +53,7 @@ def onceproof(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(shipped, "read_shipped", lambda: cells)
     get_settings.cache_clear()
-    yield lambda *arguments: CliRunner().invoke(cli.app, ["badge", *map(str, arguments)])
+    yield lambda *arguments: CliRunner().invoke(cli.app, ["release", "badge", *map(str, arguments)])
     get_settings.cache_clear()
 
 

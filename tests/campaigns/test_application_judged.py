@@ -8,8 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from onceproof.campaigns.application.advice import RUN_ALONE, STRIKE_HARDER, advice_on_red
 from onceproof.campaigns.application.run import (
@@ -23,7 +21,6 @@ from onceproof.campaigns.application.run import (
     with_replays,
 )
 from onceproof.campaigns.application.verbs import complaint
-from onceproof.cli.applications import app
 from onceproof.model.anomaly import Findings, Witness
 from onceproof.model.causes import Cause
 from onceproof.model.cell import FAULT, Cell
@@ -34,6 +31,7 @@ from onceproof.model.oracle import Oracle, Outputs
 from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.scenarios.app import LIKE, SCENARIO
+from tests.commands import parse_command
 from tests.conftest import a_run_id, a_trial
 from tests.specimens.files import a_plan, an_app_answer, an_outcome, on_release
 
@@ -299,10 +297,7 @@ def _configured(trial):
 
 def _asked_by(command):
     """What `app run` makes of the command."""
-    _, _, name, *rest = shlex.split(command)
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    options = group.commands[name].make_context(name, rest).params
+    options = parse_command(*shlex.split(command)[1:])
     fault = "rolling-bounce" if options["roll_to"] else options["fault"]
     own = SCENARIO.parse([*options["set_"], f"fault={fault}"])
     restart_on = Release.parse(options["roll_to"]) if options["roll_to"] else None

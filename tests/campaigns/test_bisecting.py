@@ -96,7 +96,7 @@ def test_the_range_is_that_of_the_published_releases(cardboard, from_, to, relea
             "No known issue KAFKA-1 concerns enumerator DEFAULT_CONFIG: name one with --issue; choose from KAFKA",
         ),
         ({"from": "3.4.x"}, "'3.4.x' is not a Kafka release"),
-        ({"from": "5.0.0"}, "No release is published from 5.0.0 to the newest; see `onceproof releases`"),
+        ({"from": "5.0.0"}, "No release is published from 5.0.0 to the newest; see `onceproof release list`"),
         ({"from": "3.4.1", "to": "3.4.0"}, "No release is published from 3.4.1 to 3.4.0"),
     ],
 )

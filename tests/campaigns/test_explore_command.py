@@ -1,4 +1,4 @@
-"""`explore` as a person meets it, with searches whose answers are decreed."""
+"""`issue explore` as a person meets it, with searches whose answers are decreed."""
 
 import json
 from dataclasses import replace
@@ -38,7 +38,7 @@ def explore(tmp_path, monkeypatch):
         monkeypatch.setattr(explorer.Explorer, "explore", lambda _, *how: asked.append(how) or answer)
         monkeypatch.setattr(terminal.out, "_width", 500)
         monkeypatch.setattr(releases, "list_published", lambda _: [Release.parse("4.3.0")])
-        done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--minutes", "2", *options])
+        done = CliRunner().invoke(cli.app, ["issue", "explore", "--resume", "last", "--minutes", "2", *options])
         assert asked[-1][0] == 120
         return done.stdout, done.exit_code
 
@@ -87,5 +87,5 @@ def test_a_search_that_is_under_way_can_be_told_to_bisect(explore):
 def test_a_planted_bug_is_not_bisected(explore):
     [file] = get_settings().explorations.glob("*/exploration.json")
     replace(SearchRequest.read(file), plant="no-abort").write(file)
-    done = CliRunner().invoke(cli.app, ["explore", "--resume", "last", "--bisect"])
+    done = CliRunner().invoke(cli.app, ["issue", "explore", "--resume", "last", "--bisect"])
     assert "no-abort is only in the release that it is planted into" in str(done.exception)

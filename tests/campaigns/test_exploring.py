@@ -385,7 +385,7 @@ def test_a_finding_is_settled_where_it_was_left(tmp_path, cut):
     for finding in begun.findings:
         if not finding.is_settled:
             text = (tmp_path / asked().run / "findings" / finding.name / "finding.md").read_text()
-            assert "onceproof explore --resume" in text
+            assert "onceproof issue explore --resume" in text
     rest = Decreed(uncached)
     rest.time = bench.time
     exploration = explorer(tmp_path, rest)[0].explore(400 - cut)

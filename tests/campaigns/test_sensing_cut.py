@@ -1,4 +1,4 @@
-"""A call of `sensitivity` that is cut short has stored what it measured, and the same call continues from there."""
+"""A call of `check sensitivity` that is cut short has stored what it measured, and the same call continues."""
 
 import multiprocessing
 import os
@@ -150,7 +150,7 @@ def test_a_call_that_is_cut_while_spark_reads_has_only_that_left(lab):
 
 def test_without_the_topics_all_of_it_is_tried_again(lab):
     cut_short(lab, (SECOND, 7))
-    shutil.rmtree(begin().planted.cluster_folder("3.9.1"))  # as `sweep` does
+    shutil.rmtree(begin().planted.cluster_folder("3.9.1"))  # as `system sweep` does
     sense(*present(find_unfinished(ASKED, None)))
     assert lab.tried == ALL
     assert [found for _, _, found, _ in stored()] == [True] * 4

@@ -93,7 +93,7 @@ def test_a_newly_red_cell_is_told_where_the_connection_says(dag, after_a_green_r
     assert mail["title"] == "Onceproof: 1 newly red"
     [line] = mail["message"].splitlines()
     assert line.startswith(f"{RED}: regression: The judge's word; see [")
-    assert line.endswith(f"Run {SECOND}; see it with `onceproof evidence {SECOND} {RED}`.")
+    assert line.endswith(f"Run {SECOND}; see it with `onceproof results evidence {SECOND} {RED}`.")
     assert "hunter2" not in line
     assert "/runs/" not in line.replace("[run]", "").replace("[home]", "")
 

@@ -120,7 +120,7 @@ class Deployment:
 
     def history(self) -> dict[str, dict[str, int]]:
         """Counts of verdicts of the stored runs, as the command reports them."""
-        told = json.loads(self.inside("scheduler", "onceproof", "history", "--json"))
+        told = json.loads(self.inside("scheduler", "onceproof", "results", "history", "--json"))
         return {run["run"]: run["counts"] for run in told["runs"]}
 
     def left(self) -> list[str]:

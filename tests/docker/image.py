@@ -1,7 +1,7 @@
 """The image of the pipeline without a container: its Dockerfile's own lines, from its own context, in a folder.
 
 The Dockerfile's lines are run as they stand, with other paths: Debian's packages, the base image and what `onceproof
-setup` resolves are left to the tests in containers. A line of a kind that is not understood here is an error.
+system setup` resolves are left to the tests in containers. A line of a kind that is not understood here is an error.
 """
 
 import re

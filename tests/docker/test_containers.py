@@ -55,7 +55,7 @@ def test_the_slim_image_needs_nothing_but_a_home_for_the_demo(images):
 
 
 def test_the_default_matrix_needs_no_registry(deployment):
-    docker("run", "--rm", "--network=none", "--read-only", f"--tmpfs={TMP}", IMAGE, "onceproof", "setup")
+    docker("run", "--rm", "--network=none", "--read-only", f"--tmpfs={TMP}", IMAGE, "onceproof", "system", "setup")
 
 
 def test_the_file_is_what_compose_reads(deployment):

@@ -66,7 +66,7 @@ def test_git_finds_the_commit_that_brought_the_bug(builds, run):
 
 def test_a_fix_is_proven(builds, run):
     words = ("--before", str(builds / "b3"), "--build", str(builds / "a1"), "--seed", "1", "--markdown", "fix.md")
-    done = run(*ONCEPROOF, "verify-fix", "KAFKA-14172", *words, "--json")
+    done = run(*ONCEPROOF, "issue", "verify-fix", "KAFKA-14172", *words, "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["before"], answer["build"], answer["proof"]) == ("3.4.1@b300000", "3.4.1@a100000", "proven")

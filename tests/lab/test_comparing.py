@@ -1,4 +1,4 @@
-"""`onceproof compare`: topologies on released Kafka Streams, in a JVM and without brokers."""
+"""`onceproof release compare`: topologies on released Kafka Streams, in a JVM and without brokers."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ NOT_BUILT = "Found a null keyChangingChild node"  # KAFKA-21357, and what came b
 
 
 def compare(*words: str) -> tuple[int, dict[str, Any]]:
-    done = CliRunner().invoke(app, ["compare", *words, "--json"])
+    done = CliRunner().invoke(app, ["release", "compare", *words, "--json"])
     return done.exit_code, json.loads(done.stdout)
 
 

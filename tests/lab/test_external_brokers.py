@@ -221,20 +221,20 @@ def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secur
     file = str(broker.folder / "client.properties")
     Path(file).write_text(broker.scram_properties())
     broker.allow(USER, Permission(GROUP, "Read"), Permission(TRANSACTION, "Write"))
-    reported = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+    reported = CliRunner().invoke(cli.app, ["system", "preflight", "--brokers", file])
     assert reported.exit_code == 2, reported.output
     assert [line.split("--add ")[1] for line in reported.stdout.splitlines()[:2]] == [
         f"--allow-principal User:{USER} --operation Read --group onceproof. --resource-pattern-type prefixed",
         f"--allow-principal User:{USER} --operation Write --transactional-id onceproof. --resource-pattern-type prefixed",
     ]
     broker.allow(USER)
-    reported = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+    reported = CliRunner().invoke(cli.app, ["system", "preflight", "--brokers", file])
     every, quotas = reported.stdout.splitlines()
     assert (reported.exit_code, every) == (0, f"The brokers at {broker.scram} allow what every trial needs.")
     assert "do not let a trial set a quota: " in quotas
     assert quotas.endswith(f"User:{USER} --operation AlterConfigs --operation DescribeConfigs --cluster")
     broker.allow_quotas(USER)
-    assert CliRunner().invoke(cli.app, ["preflight", "--brokers", file]).stdout == f"{every}\n"
+    assert CliRunner().invoke(cli.app, ["system", "preflight", "--brokers", file]).stdout == f"{every}\n"
     broker.await_left()
 
 
@@ -244,7 +244,7 @@ def test_the_rights_of_a_team_are_asked_for_and_printed_with_its_prefix(broker: 
     broker.allow(USER, prefix="onceproof.a")
     for prefix, code in (("onceproof.a", 0), ("onceproof.ab", 2), ("onceproof", 2)):
         monkeypatch.setattr("onceproof.cli.installation.get_settings", lambda team=prefix: Settings(prefix=team))
-        asked = CliRunner().invoke(cli.app, ["preflight", "--brokers", file])
+        asked = CliRunner().invoke(cli.app, ["system", "preflight", "--brokers", file])
         assert asked.exit_code == code, asked.output
         assert (f"--topic {prefix}. --resource-pattern-type prefixed" in asked.stdout) == bool(code)
     broker.await_left()
@@ -266,7 +266,7 @@ def test_a_sweep_removes_what_an_old_run_left_and_nothing_else(tmp_path, broker:
     def sweep(*words: str, answer: str | None = None) -> tuple[int, str]:
         """Exit code and output of a sweep from a terminal, if there is an answer, else from a script."""
         at, of = pty.openpty()
-        command = [sys.executable, "-m", "onceproof.cli", "sweep", "--brokers", str(file), *words]
+        command = [sys.executable, "-m", "onceproof.cli", "system", "sweep", "--brokers", str(file), *words]
         os.write(at, f"{answer}\n".encode())
         stdin = subprocess.DEVNULL if answer is None else of
         env = {**os.environ, "ONCEPROOF_HOME": str(tmp_path), "ONCEPROOF_PROJECT": str(Path.cwd())}

@@ -32,7 +32,7 @@ def report(settings):
 
 
 def test_junit_has_a_test_case_for_each_cell(settings, report, tmp_path):
-    done = onceproof(settings.home, "report", "--junit", str(tmp_path / "junit.xml"))
+    done = onceproof(settings.home, "results", "report", "--junit", str(tmp_path / "junit.xml"))
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(rf"{tmp_path}/junit\.xml \(\d+ KiB\)\n", done.stdout)
     [suite] = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
@@ -84,7 +84,7 @@ def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
     first = next(iter(run.trials()))
     file = run.trial(first).trial_file
     replace(TrialPlan.read(file), not_looked_at={"atomicity": "the brokers are not ours"}).write(file)
-    text = onceproof(settings.home, "report", "--vote").stdout
+    text = onceproof(settings.home, "results", "report", "--vote").stdout
     assert text == vote(report_of(run)) + "\n"
     assert "  ✘✘ regression   " in text
     assert "Commits\n  3.3.1: not in its jars\n" in text

@@ -98,7 +98,7 @@ def test_searches_come_newest_first_with_what_they_found(client, searched):
 
 
 def test_without_a_search_the_tab_says_how_to_come_by_one(client):
-    assert "onceproof explore --streams newest" in client.get("/explorations").text
+    assert "onceproof issue explore --streams newest" in client.get("/explorations").text
 
 
 def test_a_search_tells_what_it_reached_and_found_and_each_trial_with_its_command(client, searched):
@@ -109,7 +109,7 @@ def test_a_search_tells_what_it_reached_and_found_and_each_trial_with_its_comman
     assert f"reached {reached} marks and pairs" in page
     assert "1 finding</h1>" in page
     assert "Known issues met: KAFKA-14172" in page
-    assert f"onceproof explore --resume {SEARCH}" in page
+    assert f"onceproof issue explore --resume {SEARCH}" in page
     assert all(f"<code>{line['command']}</code>" in page for line in lines)
     assert SCRIPT not in page
     assert "The broker has died &lt;script" in page
@@ -161,7 +161,9 @@ def test_a_finding_tells_its_command_its_releases_and_its_evidence(client, searc
 def test_what_was_not_bisected_says_how(client, searched):
     file = next(searched.findings.glob("*/finding.json"))
     file.write_text(json.dumps(json.loads(file.read_text()) | {"releases": None}))
-    assert f"onceproof explore --resume {SEARCH} --bisect" in client.get(f"/explorations/{SEARCH}/findings/1").text
+    assert (
+        f"onceproof issue explore --resume {SEARCH} --bisect" in client.get(f"/explorations/{SEARCH}/findings/1").text
+    )
 
 
 def test_evidence_that_was_removed_is_told(client, searched):
@@ -295,7 +297,7 @@ def test_a_search_in_one_file_tells_nothing_of_the_machine(settings, searched, t
     number = find_search(settings.explorations, SEARCH).findings[1].folder
     outcome = searched.path / number / "outcome.json"
     outcome.write_text(outcome.read_text().replace("Task 0_0", f"horses {settings.home}/x").replace("7091", '"horses"'))
-    done = onceproof(settings.home, "report", SEARCH, "--html", str(tmp_path / "search.html"))
+    done = onceproof(settings.home, "results", "report", SEARCH, "--html", str(tmp_path / "search.html"))
     assert done.returncode == 0, done.stderr
     assert "KiB" in done.stdout
     text = (tmp_path / "search.html").read_text()
@@ -344,11 +346,11 @@ def test_a_search_is_not_written_over_a_folder(settings, searched, tmp_path):
 
 
 def test_the_command_prints_a_search(settings, searched):
-    done = onceproof(settings.home, "report", SEARCH)
+    done = onceproof(settings.home, "results", "report", SEARCH)
     assert done.returncode == 0, done.stderr
     assert "finding 1: lost-record in enumerator on Kafka Streams 3.4.0" in done.stdout
     assert "KAFKA-14172" in done.stdout
-    done = onceproof(settings.home, "report", SEARCH, "--vote")
+    done = onceproof(settings.home, "results", "report", SEARCH, "--vote")
     assert done.returncode == 2
     assert f"{SEARCH} is a search, which has no verdicts" in done.stderr
 

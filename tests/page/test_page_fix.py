@@ -24,7 +24,7 @@ State stores lose state. Before: 3.4.0, after: 3.4.1@ab12cd3, broker 3.9.2.
 confidence no bug is left that shows in 63 % of trials or more.
 
 ```
-onceproof verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3
+onceproof issue verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3
 ```
 """
 

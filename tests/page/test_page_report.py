@@ -24,7 +24,7 @@ from tests.present import present
 
 
 def test_the_terminal_shows_the_same_matrix(settings):
-    done = onceproof(settings.home, "report")
+    done = onceproof(settings.home, "results", "report")
     assert done.returncode == 0, done.stderr
     assert "1 cell regressed" in done.stdout
     assert re.search(r"3\.3\.1 +3\.4\.1 +3\.10\.0", done.stdout)
@@ -33,7 +33,7 @@ def test_the_terminal_shows_the_same_matrix(settings):
     assert "Restarted on another release" in done.stdout
     assert "newly red: 3.4.1 enumerator CACHING_DISABLED" in done.stdout
     assert "quota" not in done.stdout  # not of this run
-    assert "quota" in onceproof(settings.home, "report", OLDER).stdout
+    assert "quota" in onceproof(settings.home, "results", "report", OLDER).stdout
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_the_terminal_shows_the_same_matrix(settings):
     [("20261120T021500-ffff", "There is no run '20261120T021500-ffff'"), ("../x", "There is no run '../x'")],
 )
 def test_a_run_that_is_not_there_is_a_usage_error(settings, wanted, said):
-    done = onceproof(settings.home, "report", wanted)
+    done = onceproof(settings.home, "results", "report", wanted)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -50,7 +50,7 @@ def test_the_report_stands_for_itself_and_tells_nothing_of_the_machine(settings,
     run = RunFolder(settings.runs / NEWEST)
     outcome = run.trial(f"{RED.key}-t2").outcome_file
     outcome.write_text(outcome.read_text().replace("Task 0_0", f"{settings.home}/secret.txt on {socket.gethostname()}"))
-    done = onceproof(settings.home, "report", "--html", str(tmp_path / "report.html"))
+    done = onceproof(settings.home, "results", "report", "--html", str(tmp_path / "report.html"))
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "report.html").read_text()
     assert str(settings.home) not in text
@@ -82,7 +82,7 @@ def test_the_report_hides_a_secret_wherever_it_stands(settings, tmp_path):
 def test_text_of_others_is_no_markup_in_the_terminal(settings):
     cell = Cell("enumerator", "[/WILD]", Release(3, 3, 1), Release(3, 9, 1))
     make_run(settings.runs, "20261121T021500-cccc", {cell: "clean"})
-    done = onceproof(settings.home, "report")
+    done = onceproof(settings.home, "results", "report")
     assert done.returncode == 0, done.stderr
     assert "[/WILD]" in done.stdout
 

@@ -84,7 +84,7 @@ def test_the_tab_leads_to_the_timeline_of_each_trial(client, planted):
 
 
 def test_without_a_plant_the_tab_says_how_to_come_by_one(client):
-    assert "onceproof sensitivity --streams newest" in client.get("/sensitivity").text
+    assert "onceproof check sensitivity --streams newest" in client.get("/sensitivity").text
 
 
 def test_a_trial_whose_folder_is_gone_is_told_without_a_timeline(client, planted):

@@ -75,7 +75,7 @@ def test_what_is_not_published_is_not_estimated_and_maven_hears_of_unknown_relea
     assert asked == []
     assert estimate(Request(streams=("4.4.0",)))["cells"]
     for unknown in (Request(streams=("9.9.9",)), Request(brokers=("9.9.9",))):
-        with pytest.raises(UsageError, match=r"Kafka 9\.9\.9 is not published; `onceproof releases` lists what is"):
+        with pytest.raises(UsageError, match=r"Kafka 9\.9\.9 is not published; `onceproof release list` lists what is"):
             estimate(unknown)
 
 

@@ -143,7 +143,7 @@ def prepare(settings) -> None:
 
 
 def sweep(_settings) -> None:
-    assert CliRunner().invoke(cli.app, ["sweep"]).output.startswith("removed process ")
+    assert CliRunner().invoke(cli.app, ["system", "sweep"]).output.startswith("removed process ")
 
 
 @pytest.mark.parametrize("end", [prepare, down, sweep], ids=["the next start", "down", "sweep"])

@@ -165,10 +165,10 @@ def test_what_was_cut_off_while_it_was_removed_goes_the_next_time(home):
 
 def test_the_command_asks_before_it_removes(home):
     everything = left(home)
-    shown = onceproof(home, "prune", "--keep", "2", "--dry-run")
+    shown = onceproof(home, "system", "prune", "--keep", "2", "--dry-run")
     assert (shown.returncode, f"would remove run {ids(3)[0]}, " in shown.stdout) == (0, True)
     assert "9 folders of runs and searches take" in shown.stdout
-    command = [sys.executable, "-m", "onceproof.cli", "prune", "--keep", "2"]
+    command = [sys.executable, "-m", "onceproof.cli", "system", "prune", "--keep", "2"]
     env = {**os.environ, "ONCEPROOF_HOME": str(home)}
 
     def asked(answer: str | None) -> tuple[int, str]:
@@ -187,7 +187,7 @@ def test_the_command_asks_before_it_removes(home):
     code, said = asked("y")
     assert (code, f"removed run {ids(3)[0]}" in said) == (0, True)
     assert left(home) != everything
-    assert "take" in onceproof(home, "prune", "--keep", "1", "--yes").stdout
+    assert "take" in onceproof(home, "system", "prune", "--keep", "1", "--yes").stdout
     assert left(home) == {ids(3)[2], "20260203T000000-abcd1234", "notes"}
 
 

@@ -197,11 +197,11 @@ def test_the_command_lists_what_was_seen_and_candidates_by_choice(registry: Regi
     registry.lack("kafka-streams", "4.4.0", ROCKSDB)
     look()
     judge("4.3.1", "clean")
-    [old, incomplete, new] = json.loads(CliRunner().invoke(cli.app, ["releases", "--json"]).stdout)
+    [old, incomplete, new] = json.loads(CliRunner().invoke(cli.app, ["release", "list", "--json"]).stdout)
     assert (old["release"], old["cells"], old["triggered"], old["incomplete"]) == ("4.3.1", 1, None, None)
     assert "rocksdbjni" in incomplete["incomplete"]
     assert new["triggered"] == "release_watch__4.4.1"
-    shown = CliRunner().invoke(cli.app, ["releases", "--pre-releases"]).stdout
+    shown = CliRunner().invoke(cli.app, ["release", "list", "--pre-releases"]).stdout
     assert [line.split()[0] for line in shown.splitlines() if line.split()[0][:1] == "4"] == [
         *("4.3.1", "4.4.0-rc0", "4.4.0", "4.4.1"),
     ]

@@ -18,10 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from markdown_it import MarkdownIt
-from typer.core import TyperGroup
-from typer.main import get_command
 
-from onceproof.cli import app
 from onceproof.model.anomaly import Comparison, Witness
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.decoding import decode
@@ -34,6 +31,7 @@ from onceproof.results.evidence.archive import write_evidence
 from onceproof.results.evidence.case import find_run
 from onceproof.results.redaction import Redaction
 from onceproof.settings import get_settings
+from tests.commands import parse_command
 from tests.specimens.files import a_plan, a_reading, a_verdict, an_outcome
 
 RUN = "20261121T123358-117b"
@@ -242,10 +240,7 @@ def test_the_command_repeats_the_trial_that_is_shown(tmp_path, run):
         "trial crash --streams 4.1.2 --restart-on 4.3.1 --broker 3.9.1 --variant DEFAULT_CONFIG --seed 12 "
         "--set 'program=1 2 3' --set rate=5"
     )
-    name, *rest = shlex.split(command)
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    group.commands[name].make_context(name, rest)
+    parse_command(*shlex.split(command))
     assert "--restart-on" not in Trial(RUN, GREEN, 1, 13).command
 
 
@@ -550,7 +545,7 @@ def test_the_command_writes_it_and_tells_where(tmp_path):
 
     def evidence(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "onceproof.cli", "evidence", *arguments],
+            [sys.executable, "-m", "onceproof.cli", "results", "evidence", *arguments],
             capture_output=True,
             text=True,
             env={**os.environ, "ONCEPROOF_HOME": str(tmp_path)},

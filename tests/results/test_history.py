@@ -264,21 +264,21 @@ def onceproof(database_url, tmp_path, monkeypatch):
 def test_the_command_shows_runs_and_cells(onceproof, database_url, tmp_path):
     for number, verdict in ((1, "clean"), (2, "known"), (3, "known")):
         store_run(judged_run(tmp_path, number, verdict), database_url)
-    assert "newly red: 3.8.1 quota DEFAULT_CONFIG" in onceproof("history")[0]
-    answer = json.loads(onceproof("history", "--json", "--limit", "2")[0])["runs"]
+    assert "newly red: 3.8.1 quota DEFAULT_CONFIG" in onceproof("results", "history")[0]
+    answer = json.loads(onceproof("results", "history", "--json", "--limit", "2")[0])["runs"]
     assert [(run["run"][:8], run["counts"], len(run["changes"])) for run in answer] == [
         ("20260103", {"known": 1}, 0),
         ("20260102", {"known": 1}, 1),
     ]
-    assert "✔  ✘  ✘" in onceproof("history", "--cell", "3.8.1 quota")[0]
-    [of_cell] = json.loads(onceproof("history", "--cell", "quota", "--json")[0])["cells"]
+    assert "✔  ✘  ✘" in onceproof("results", "history", "--cell", "3.8.1 quota")[0]
+    [of_cell] = json.loads(onceproof("results", "history", "--cell", "quota", "--json")[0])["cells"]
     assert (of_cell["cell"], of_cell["scenario"]) == (cell().key, "quota")
     assert [verdict["verdict"] for verdict in of_cell["verdicts"]] == ["known", "known", "clean"]
 
 
 def test_the_command_says_that_there_is_nothing(onceproof):
-    assert onceproof("history") == ("No run is stored yet.\n", 0)
-    assert onceproof("history", "--cell", "quota", "--json") == ('{"cells": []}\n', 0)
+    assert onceproof("results", "history") == ("No run is stored yet.\n", 0)
+    assert onceproof("results", "history", "--cell", "quota", "--json") == ('{"cells": []}\n', 0)
 
 
 def test_a_run_tells_what_it_changed(onceproof, database_url, tmp_path, monkeypatch):

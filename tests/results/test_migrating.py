@@ -110,7 +110,9 @@ def whoever_reads_or_writes(url: str, folder: Path) -> dict[str, Any]:
 
 def test_whoever_does_not_say_so_leaves_an_old_schema_and_names_the_command(old, tmp_path):
     for name, asked in whoever_reads_or_writes(old, tmp_path).items():
-        with pytest.raises(SchemaError, match=f"has the schema {OLD}, and .* {NOW}: .*`onceproof history --migrate`"):
+        with pytest.raises(
+            SchemaError, match=f"has the schema {OLD}, and .* {NOW}: .*`onceproof results history --migrate`"
+        ):
             pytest.fail(f"{name} gave {asked()}")
     assert schema(old) == (OLD, [RUN])
 
@@ -132,23 +134,23 @@ def test_a_page_leaves_it(home):
     client = TestClient(create_app(Settings(home=home)))
     for path in ("/", f"/?run={RUN}", "/sensitivity"):
         answer = client.get(path)
-        assert (answer.status_code, "onceproof history --migrate" in answer.text) == (500, True), path
+        assert (answer.status_code, "onceproof results history --migrate" in answer.text) == (500, True), path
     assert (home / "results.db").read_bytes() == before
     assert [file.name for file in home.glob("results*")] == ["results.db"]
 
 
 def test_the_command_that_says_so_does_it_and_keeps_a_copy(home):
-    refused = onceproof(home, "history")
-    assert (refused.returncode, "onceproof history --migrate" in refused.stderr) == (2, True)
-    done = onceproof(home, "history", "--migrate")
+    refused = onceproof(home, "results", "history")
+    assert (refused.returncode, "onceproof results history --migrate" in refused.stderr) == (2, True)
+    done = onceproof(home, "results", "history", "--migrate")
     copy = home / f"results.db.{OLD}"
     assert done.returncode == 0, done.stderr
     assert f"has the schema {NOW} now, and had {OLD}" in done.stdout
     assert str(copy) in done.stdout.replace("\n", "")
     assert schema(f"sqlite:///{copy}") == (OLD, [RUN])
     assert schema(f"sqlite:///{home}/results.db") == (NOW, [RUN])
-    assert "nightly" in onceproof(home, "history").stdout
-    again = onceproof(home, "history", "--migrate")
+    assert "nightly" in onceproof(home, "results", "history").stdout
+    again = onceproof(home, "results", "history", "--migrate")
     assert (again.returncode, "has the schema of this version already" in again.stdout) == (0, True)
 
 
@@ -223,8 +225,8 @@ def test_up_brings_a_file_there_and_leaves_a_server(home, monkeypatch, capsys):
 
 
 def test_a_new_home_needs_no_command(tmp_path):
-    assert "No run is stored yet." in onceproof(tmp_path, "history").stdout
-    assert "No run is stored yet." in onceproof(tmp_path, "history", "--migrate").stdout
+    assert "No run is stored yet." in onceproof(tmp_path, "results", "history").stdout
+    assert "No run is stored yet." in onceproof(tmp_path, "results", "history", "--migrate").stdout
     assert not list(tmp_path.glob("results*"))
     store_run(make_judged(tmp_path), f"sqlite:///{tmp_path}/results.db")
     assert [file.name for file in tmp_path.glob("results*")] == ["results.db"]

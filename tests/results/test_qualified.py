@@ -36,12 +36,12 @@ def found(sight: Sight, streams: Release = NEW, harness: str = "") -> Qualificat
         (
             Sight.MISSING,
             "4.4.0 on brokers 4.4.0 does not qualify: phrase fenced: no log has it, and 1 more; "
-            "`onceproof qualify 4.4.0 --broker 4.4.0` looks again.",
+            "`onceproof release qualify 4.4.0 --broker 4.4.0` looks again.",
         ),
         (
             Sight.UNKNOWN,
             "4.4.0 on brokers 4.4.0 does not qualify: phrase fenced: no log has it, and 1 more; "
-            "`onceproof qualify 4.4.0 --broker 4.4.0` looks again.",
+            "`onceproof release qualify 4.4.0 --broker 4.4.0` looks again.",
         ),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_another_version_of_the_harness_showed_does_not_count(tmp_path, har
         keep(found(Sight.SEEN, harness=harness), tmp_path)
     assert explain_unqualified(tmp_path, CELL) == (
         "It is not shown that this version of the harness sees on 4.4.0 on brokers 4.4.0: "
-        "`onceproof qualify 4.4.0 --broker 4.4.0` shows it."
+        "`onceproof release qualify 4.4.0 --broker 4.4.0` shows it."
     )
 
 
@@ -86,7 +86,7 @@ def test_releases_about_which_nothing_is_shown_share_one_sentence(tmp_path):
     where = "4.2.2 on brokers 4.4.0, 4.3.1 on brokers 4.4.0 and 4.4.0 on brokers 4.4.0"
     shared = (
         f"It is not shown that this version of the harness sees on {where}: "
-        "`onceproof qualify RELEASE --broker BROKERS` shows it."
+        "`onceproof release qualify RELEASE --broker BROKERS` shows it."
     )
     sentences = [explain_unqualified(tmp_path, cell) for cell in (*cells, over)]
     assert distinct(sentences) == [shared]

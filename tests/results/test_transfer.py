@@ -138,7 +138,7 @@ def test_the_command(filled, database_url, tmp_path, monkeypatch):
     def run(url, *arguments):
         monkeypatch.setenv("ONCEPROOF_DATABASE_URL", url)
         get_settings.cache_clear()
-        return CliRunner().invoke(cli.app, ["history", *arguments])
+        return CliRunner().invoke(cli.app, ["results", "history", *arguments])
 
     try:
         assert run(filled, "--export", str(file)).stdout == f"1 run exported to {file}.\n"

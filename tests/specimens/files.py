@@ -128,7 +128,7 @@ def an_answer_about_a_fix(**fields: Any) -> FixAnswer:
         scenarios=(proven,),
         risk=0.05,
         seed=1,
-        command="onceproof verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3",
+        command="onceproof issue verify-fix KAFKA-14172 --before 3.4.0 --build 3.4.1@ab12cd3",
         folder="runs/20260101T000000-0001",
     )
     return replace(answer, **fields)

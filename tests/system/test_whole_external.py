@@ -71,7 +71,10 @@ def outputs_of(home: Path) -> dict[str, bytes]:
     """What leaves the machine about the red cell: its evidence, file by file, and the page."""
     environment = {**os.environ, "ONCEPROOF_HOME": str(home)}
     archive, page = home / "evidence.zip", home / "page.html"
-    for command in (["evidence", "last", "3.3.1", "--output", str(archive)], ["report", "--html", str(page)]):
+    for command in (
+        ["results", "evidence", "last", "3.3.1", "--output", str(archive)],
+        ["results", "report", "--html", str(page)],
+    ):
         subprocess.run([sys.executable, "-m", "onceproof.cli", *command], env=environment, check=True, timeout=60)
     with ZipFile(archive) as zipped:
         return {name: zipped.read(name) for name in zipped.namelist()} | {page.name: page.read_bytes()}

@@ -37,7 +37,7 @@ RESTARTS = Source(SourceKind.DOCUMENT, "docs/scenarios/crash.md, own runs with a
 SCENARIOS = Source(SourceKind.DOCUMENT, "docs/scenarios")
 RUNS = Source(SourceKind.DOCUMENT, "docs/applications.md, own runs of the application")
 RESULTS = Source(SourceKind.DOCUMENT, "the results database")
-COMPARED = Source(SourceKind.DOCUMENT, "onceproof compare, of your topology on both releases")
+COMPARED = Source(SourceKind.DOCUMENT, "onceproof release compare, of your topology on both releases")
 
 
 @dataclass(frozen=True)

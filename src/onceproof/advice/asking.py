@@ -72,7 +72,7 @@ def check_releases(releases: Iterable[Release], url: str, installation: Installa
     published = list_published(installation, pre_releases=True)
     for release in unknown:
         if release not in published:
-            raise UsageError(f"Kafka {release} is not published; `onceproof releases` lists what is.")
+            raise UsageError(f"Kafka {release} is not published; `onceproof release list` lists what is.")
 
 
 def read_application(file: Path) -> Application:

@@ -1,4 +1,4 @@
-"""The `onceproof` command: one module per group of commands.
+"""The `onceproof` command: its commands are in modules by subject, and `groups` has their names.
 
 Each subcommand imports what it needs, so that `--help` and usage errors appear at once.
 """
@@ -27,26 +27,12 @@ def _report(error: OnceproofError) -> ExitCode:
 
 
 try:
-    from onceproof.cli import (
-        advising,
-        applications,
-        atlas,
-        comparing,
-        exploring,
-        fuzzing,
-        installation,
-        planting,
-        qualifying,
-        results,
-        runs,
-        schemas,
-        trials,
-        verifying,
-    )
+    from onceproof.cli.groups import Commands, add_commands
 except OnceproofError as failed:  # a package that adds a scenario or a fault, which cannot be loaded
     sys.exit(_report(failed))
 
 app = typer.Typer(
+    cls=Commands,
     help="Proves or disproves that a Kafka Streams release keeps its promises.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -58,23 +44,7 @@ INTERRUPTED = 130  # Typer's exit code for Ctrl-C
 GIT_BISECT: Mapping[int, int] = {ExitCode.OK: 0, ExitCode.ANOMALY: 1, ExitCode.INCONCLUSIVE: 125}
 STOP = 128
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
-for module in (  # in the order of the help
-    advising,
-    comparing,
-    atlas,
-    applications,
-    trials,
-    verifying,
-    exploring,
-    fuzzing,
-    runs,
-    results,
-    planting,
-    qualifying,
-    installation,
-    schemas,
-):
-    app.add_typer(module.group)
+add_commands(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from onceproof.cli.asking import JsonOption, exact_releases
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_failures, print_written
 from onceproof.model.cell import Cell
 from onceproof.model.errors import UsageError
@@ -18,10 +17,7 @@ from onceproof.model.matrix import Request
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
-group = typer.Typer()
 
-
-@group.command(name="advise", rich_help_panel=Panel.UPGRADE)
 def advise_(
     current: Annotated[
         str | None,

@@ -23,7 +23,7 @@ from onceproof.cli.asking import (
     resolve_streams,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel, complete_fault, complete_plant
+from onceproof.cli.completion import complete_fault, complete_plant
 from onceproof.cli.terminal import A_MINUTE, err, out, print_failures, progress
 from onceproof.faults import rolling_bounce
 from onceproof.model.errors import OnceproofError, UsageError
@@ -35,14 +35,10 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
 
-group = typer.Typer()
-app = typer.Typer(help="Your own application under faults: docs/applications.md.", no_args_is_help=True)
-group.add_typer(app, name="app", rich_help_panel=Panel.APPLICATION)
 COLOURS = {Judgement.RED: "bold red", Judgement.INCONCLUSIVE: "yellow", Judgement.GREEN: "green"}
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Its folder, with an onceproof.toml.")]
 
 
-@app.command()
 def init(folder: FolderArgument) -> None:
     """Write a commented onceproof.toml and an example that runs, word count, into a folder.
 
@@ -64,7 +60,6 @@ def init(folder: FolderArgument) -> None:
     out.print(f"onceproof app run {folder} --streams {BROKER}", markup=False, soft_wrap=True)
 
 
-@app.command()
 def sample(
     file: Annotated[Path, typer.Argument(metavar="FILE.parquet", help="Takes the records; must not be there yet.")],
     brokers: RequiredBrokersOption,
@@ -92,7 +87,6 @@ def sample(
     )
 
 
-@app.command()
 def run(
     folder: FolderArgument,
     streams: Annotated[
@@ -129,7 +123,7 @@ def run(
         typer.Option(
             "--plant",
             metavar="NAME",
-            help="Put this bug into the trial with the fault: `onceproof plants`.",
+            help="Put this bug into the trial with the fault: `onceproof check plants`.",
             autocompletion=complete_plant,
         ),
     ] = None,
@@ -211,7 +205,6 @@ def _watch(folder: Path, one_round: Callable[[], object]) -> None:
         err.print(f"Watching {folder}: a change runs it again, Ctrl-C ends this.", markup=False, soft_wrap=True)
 
 
-@app.command()
 def advise(
     folder: FolderArgument,
     current: Annotated[str, typer.Argument(metavar="A", help="The release of Kafka Streams that it runs on.")],

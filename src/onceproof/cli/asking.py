@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onceproof.cli.panels import complete_plant, complete_scenario
+from onceproof.cli.completion import complete_plant, complete_scenario
 from onceproof.cli.terminal import err
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
@@ -43,7 +43,7 @@ MavenRepoOption = Annotated[
 _BROKERS = typer.Option("--brokers", metavar="FILE", help="Your own brokers, as a client.properties: docs/brokers.md.")
 BrokersOption = Annotated[Path | None, _BROKERS]
 RequiredBrokersOption = Annotated[Path, _BROKERS]
-VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof list`.")]
+VariantOption = Annotated[str, typer.Option("--variant", metavar="NAME", help="See `onceproof scenario list`.")]
 SeedOption = Annotated[
     int | None, typer.Option("--seed", min=0, help="Seed of the first trial; by default a random one.")
 ]
@@ -55,7 +55,7 @@ PlantOption = Annotated[
     typer.Option(
         "--plant",
         metavar="NAME",
-        help="Put this bug into the release: `onceproof plants`.",
+        help="Put this bug into the release: `onceproof check plants`.",
         autocompletion=complete_plant,
     ),
 ]

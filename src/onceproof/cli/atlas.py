@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from onceproof.cli.asking import JsonOption, exact_releases
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
 from onceproof.model.cell import is_run_id
 from onceproof.model.errors import ExitCode, UsageError
@@ -20,13 +19,9 @@ from onceproof.model.release import Release
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
 
-atlas = typer.Typer(no_args_is_help=True, help="Verdicts as a file: what is shipped, exported, merged: docs/atlas.md.")
-group = typer.Typer()
-group.add_typer(atlas, name="atlas", rich_help_panel=Panel.UPGRADE)
 FileArgument = Annotated[Path | None, typer.Argument(metavar="FILE", help="By default the one that is shipped.")]
 
 
-@atlas.command("export")
 def export(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN", show_default=False, help="By default all judged runs that are here.")
@@ -64,7 +59,6 @@ def _find_judged(names: list[str]) -> list[RunFolder]:
     return [find_run(folder, name) for name in dict.fromkeys(names)]
 
 
-@atlas.command("merge")
 def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Atlases, of several machines or nights.")],
     output: Annotated[Path, typer.Option(metavar="FILE", help="The atlas to write.")],
@@ -86,7 +80,6 @@ def _report_written(file: Path, checksum: str, number: int) -> None:
     out.print(f"{measurements}, checksum {checksum}", markup=False, soft_wrap=True, highlight=False)
 
 
-@atlas.command("rejudge")
 def rejudge(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN", show_default=False, help="By default all judged runs that are here.")
@@ -120,7 +113,6 @@ def rejudge(
     raise typer.Exit(ExitCode.ANOMALY if changed else ExitCode.OK)
 
 
-@atlas.command("diff")
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="An atlas, or `shipped`.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="An atlas, or `shipped`.")],
@@ -149,7 +141,6 @@ def diff(
     raise typer.Exit(ExitCode.ANOMALY if is_worse(changes) else ExitCode.OK)
 
 
-@atlas.command("show")
 def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     """Print how many cells of the matrix `atlas` are measured, by release.
 
@@ -178,7 +169,6 @@ def show(file: FileArgument = None, as_json: JsonOption = False) -> None:
     out.print(summary if found else "It has no cell.", markup=False, soft_wrap=True, highlight=False)
 
 
-@atlas.command("site")
 def site(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty folder, or one with an earlier site.")],
     file: Annotated[
@@ -202,7 +192,6 @@ def site(
     out.print(f"{folder / 'index.html'}, {size / 2**20:.1f} MiB in all", markup=False, soft_wrap=True, highlight=False)
 
 
-@group.command("badge", rich_help_panel=Panel.UPGRADE)
 def badge(
     release: Annotated[str, typer.Argument(metavar="V", help="A release, or newest, previous, a line.")],
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it as a picture.")] = None,

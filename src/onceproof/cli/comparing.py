@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from onceproof.cli.asking import JsonOption, exact_releases
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import err, out, print_written
 from onceproof.model.compared import CompareAnswer, TopologyComparison
 from onceproof.model.errors import ExitCode, UsageError
@@ -18,11 +17,9 @@ from onceproof.model.json_file import encode, write_json
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
 
-group = typer.Typer()
 EACH = 3  # topologies that are named of each kind of change
 
 
-@group.command(rich_help_panel=Panel.UPGRADE)
 def compare(
     before: Annotated[
         str, typer.Argument(metavar="A", help="The release that you run, or the folder of your application.")

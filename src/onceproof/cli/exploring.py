@@ -20,17 +20,13 @@ from onceproof.cli.asking import (
     resolve_streams,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encode
 from onceproof.model.matrices import BROKER
 from onceproof.settings import get_settings
 
-group = typer.Typer()
 
-
-@group.command(rich_help_panel=Panel.BUG)
 def explore(
     streams: Annotated[
         str | None, typer.Option(metavar="V|DIR", help="Kafka Streams release, or newest, or the folder of a build.")

@@ -10,15 +10,11 @@ from rich.table import Table
 
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed, Searched
 from onceproof.cli.asking import JsonOption, exact_releases, new_run_id, seed_or_random
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encode
 
-group = typer.Typer()
 
-
-@group.command(rich_help_panel=Panel.BUG)
 def fuzz(
     streams: Annotated[str | None, typer.Option(metavar="V", help="Kafka Streams release, or newest.")] = None,
     against: Annotated[

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onceproof.cli.asking import BrokersOption, RequiredBrokersOption
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import ExitCode, UsageError
 from onceproof.model.extras import PIPELINE, is_installed
@@ -20,10 +19,7 @@ from onceproof.settings import get_settings
 if TYPE_CHECKING:
     from onceproof.lab.external_brokers import ExternalCluster
 
-group = typer.Typer()
 
-
-@group.command(rich_help_panel=Panel.OPERATE)
 def up(
     foreground: Annotated[bool, typer.Option(help="Stay until Ctrl-C, for service managers.")] = False,
 ) -> None:
@@ -57,15 +53,13 @@ def _print_airflow(airflow: Any, state: str) -> None:
     out.print(f"User {airflow.username}, the password is in {airflow.password_file}", soft_wrap=True)
 
 
-@group.command(rich_help_panel=Panel.OPERATE)
 def down() -> None:
-    """Stop what `onceproof up` started."""
+    """Stop what `onceproof system up` started."""
     from onceproof.pipeline import services
 
     out.print("Airflow is down." if services.down(get_settings()) else "Airflow was not up.")
 
 
-@group.command(rich_help_panel=Panel.OPERATE)
 def setup() -> None:
     """Resolve what the default matrix and the demo need, so that no registry is needed afterwards."""
     from onceproof.demo import RELEASES
@@ -89,7 +83,6 @@ def setup() -> None:
             install_jars(installation, settings.project)
 
 
-@group.command(rich_help_panel=Panel.APPLICATION)
 def preflight(brokers: RequiredBrokersOption) -> None:
     """Check that your own brokers allow what every trial needs, and print commands for what is missing.
 
@@ -117,7 +110,6 @@ def preflight(brokers: RequiredBrokersOption) -> None:
         out.print(str(refused), markup=False, soft_wrap=True)
 
 
-@group.command(rich_help_panel=Panel.OPERATE)
 def sweep(
     brokers: BrokersOption = None,
     everything: Annotated[
@@ -154,12 +146,11 @@ def sweep(
     for run in find_kept(settings.runs):
         out.print(
             f"kept the topics of run {run.run_id}: `onceproof run --resume {run.run_id}` continues it, "
-            "`onceproof sweep --all` removes them",
+            "`onceproof system sweep --all` removes them",
             soft_wrap=True,
         )
 
 
-@group.command(rich_help_panel=Panel.OPERATE)
 def prune(
     keep: Annotated[int, typer.Option(min=1, metavar="N", help="How many of each kind stay, the newest.")] = 30,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed, and stop.")] = False,

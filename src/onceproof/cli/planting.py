@@ -19,7 +19,7 @@ from onceproof.cli.asking import (
     resolve_streams,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel, complete_plant
+from onceproof.cli.completion import complete_plant
 from onceproof.cli.terminal import out, progress
 from onceproof.model.extras import PIPELINE, require
 from onceproof.model.matrices import BROKER
@@ -28,10 +28,7 @@ from onceproof.model.run_folder import RunFolder
 from onceproof.results.table import sensitivity_table
 from onceproof.settings import get_settings
 
-group = typer.Typer()
 
-
-@group.command("plants", rich_help_panel=Panel.HARNESS)
 def plants_(as_json: JsonOption = False) -> None:
     """Show the bugs that can be injected: what each does, and by which promises which scenarios must find it."""
     if as_json:
@@ -45,14 +42,13 @@ def plants_(as_json: JsonOption = False) -> None:
     out.print(table)
 
 
-@group.command(rich_help_panel=Panel.HARNESS)
 def sensitivity(
     streams: StreamsOption,
     scenario_: ScenariosOption = [],
     plant_: Annotated[
         list[str],
         typer.Option(
-            "--plant", metavar="NAME", help="See `onceproof plants`; repeatable.", autocompletion=complete_plant
+            "--plant", metavar="NAME", help="See `onceproof check plants`; repeatable.", autocompletion=complete_plant
         ),
     ] = [],
     trials: Annotated[int, typer.Option(min=1, help="Trials of each plant in each scenario.")] = 1,
@@ -70,7 +66,7 @@ def sensitivity(
     from onceproof.campaigns.sensitivity import verbs
     from onceproof.processes.signals import interruptible
 
-    require(PIPELINE, "`onceproof sensitivity`, of which Spark is one reader,")
+    require(PIPELINE, "`onceproof check sensitivity`, of which Spark is one reader,")
 
     [streams], [broker] = resolve_streams([streams], maven_repo), resolve_brokers([broker], maven_repo)
     request = SensitivityRequest(

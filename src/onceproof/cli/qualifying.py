@@ -18,14 +18,11 @@ from onceproof.cli.asking import (
     resolve_streams,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, progress
 from onceproof.model.json_file import encode
 from onceproof.model.qualification import Qualification, Sight
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
-
-group = typer.Typer()
 
 STYLES = {
     Sight.SEEN: "green",
@@ -35,7 +32,6 @@ STYLES = {
 }
 
 
-@group.command(rich_help_panel=Panel.HARNESS)
 def qualify(
     release: Annotated[
         str, typer.Argument(metavar="V|DIR", help="Kafka Streams release, e.g. 4.4.0, or the folder of a build.")

@@ -11,7 +11,6 @@ from rich.text import Text
 from onceproof.campaigns.search.log import Exploration
 from onceproof.cli.asking import JsonOption, JunitOption, SummaryOption
 from onceproof.cli.exploring import print_search
-from onceproof.cli.panels import Panel
 from onceproof.cli.terminal import out, print_written, progress
 from onceproof.model.errors import UsageError
 from onceproof.results.table import cells_table, history_table
@@ -20,10 +19,7 @@ from onceproof.settings import get_settings
 if TYPE_CHECKING:
     from onceproof.page.exports import RunReport
 
-group = typer.Typer()
 
-
-@group.command(rich_help_panel=Panel.UPGRADE)
 def releases(
     pre_releases: Annotated[bool, typer.Option("--pre-releases", help="Also candidates, such as 4.4.0-rc1.")] = False,
     as_json: JsonOption = False,
@@ -62,7 +58,6 @@ def releases(
     out.print(table)
 
 
-@group.command(rich_help_panel=Panel.NIGHT)
 def history(
     cell: Annotated[
         str | None,
@@ -141,7 +136,6 @@ def _transfer(export: Path | None, import_: Path | None) -> None:
         out.print(f"{new} run{'' if new == 1 else 's'} imported, {old} {'was' if old == 1 else 'were'} there already.")
 
 
-@group.command(rich_help_panel=Panel.NIGHT)
 def evidence(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or `last` for the newest judged one.")],
     cell: Annotated[
@@ -162,7 +156,6 @@ def evidence(
     print_written(written)
 
 
-@group.command(rich_help_panel=Panel.NIGHT)
 def page(
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="On 127.0.0.1; 0 for any.")] = 8766,
 ) -> None:
@@ -172,7 +165,6 @@ def page(
     serve(get_settings(), port, lambda url: out.print(f"The page is at {url}, until Ctrl-C.", soft_wrap=True))
 
 
-@group.command(rich_help_panel=Panel.NIGHT)
 def report(
     run_id: Annotated[
         str, typer.Argument(metavar="RUN", help="Id of a run or a search, or `last` for the newest judged run.")

@@ -22,7 +22,6 @@ from onceproof.cli.asking import (
     resolve_brokers,
     resolve_streams,
 )
-from onceproof.cli.panels import Panel
 from onceproof.cli.results import write_exports
 from onceproof.cli.terminal import err, out, print_failures
 from onceproof.faults import FAULTS
@@ -44,12 +43,10 @@ from onceproof.settings import get_settings
 if TYPE_CHECKING:
     from onceproof.lab.external_brokers import ExternalCluster
 
-group = typer.Typer()
 FAULT = "fault"  # the parameter that names the fault that is injected
-MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof list` names, or a TOML file with yours."
+MATRIX, WHICH_MATRIX = "NAME|FILE", "One that `onceproof scenario list` names, or a TOML file with yours."
 
 
-@group.command("list", rich_help_panel=Panel.NIGHT)
 def list_(
     names: Annotated[
         list[str], typer.Argument(metavar="SCENARIO", show_default=False, help="Show these only, and no matrices.")
@@ -112,7 +109,6 @@ def _list_matrices() -> None:
     out.print(known.meaning(NEWEST), markup=False, highlight=False, soft_wrap=True)
 
 
-@group.command(rich_help_panel=Panel.NIGHT)
 def cover(
     matrix: Annotated[str, typer.Argument(metavar=MATRIX, help=WHICH_MATRIX)],
     broker: Annotated[list[str], typer.Option(metavar="V", help="Broker release; repeatable.")],
@@ -137,7 +133,6 @@ def find_matrix(matrix: str) -> str | Matrix:
     return read_matrix(Path(matrix)) if matrix.endswith(".toml") else matrix
 
 
-@group.command(rich_help_panel=Panel.NIGHT)
 def run(
     matrix: Annotated[str, typer.Option(metavar=MATRIX, help=WHICH_MATRIX)] = DEFAULT_MATRIX,
     streams: Annotated[
@@ -201,7 +196,7 @@ def run(
     if plant_ is not None:
         raise UsageError(
             f"{plant_!r} cannot be planted into a run: its cells are evidence about Kafka as it was published. Use "
-            "`onceproof trial --plant` or `onceproof sensitivity`."
+            "`onceproof trial --plant` or `onceproof check sensitivity`."
         )
     external = None if brokers is None else _external(brokers, resolve_brokers(broker, maven_repo))
     request = Request(

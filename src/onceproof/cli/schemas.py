@@ -11,14 +11,11 @@ from onceproof.advice.advice import Advice
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed
 from onceproof.campaigns.search.log import Exploration
 from onceproof.campaigns.verify_fix.answer import FixAnswer
-from onceproof.cli.panels import Panel
 from onceproof.cli.trials import TrialAnswer
 from onceproof.model.compared import SCHEMA as COMPARISON
 from onceproof.model.compared import CompareAnswer
 from onceproof.model.files import VerdictRow
 from onceproof.model.judged import AppAnswer
-
-group = typer.Typer()
 
 
 class SchemaName(StrEnum):
@@ -55,7 +52,6 @@ def schema(of: SchemaName) -> dict[str, object]:
     return {**TypeAdapter(form).json_schema(), **named}
 
 
-@group.command(name="schema", rich_help_panel=Panel.OPERATE)
 def schema_(
     of: Annotated[
         SchemaName,
@@ -64,7 +60,8 @@ def schema_(
 ) -> None:
     """Print the JSON schema of what a command prints with `--json`, or that of `verdicts.json`.
 
-    These commands have one: `advise`, `app run`, `compare`, `explore`, `fuzz`, `trial` and `verify-fix`.
+    These commands have one: `advise`, `app run`, `release compare`, `issue explore`, `fuzz`, `trial` and
+    `issue verify-fix`.
 
     Exit: 0, 2 usage.
     """

@@ -28,7 +28,7 @@ from onceproof.cli.asking import (
     resolve_streams,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel, complete_fault, complete_issue, complete_scenario
+from onceproof.cli.completion import complete_fault, complete_issue, complete_scenario
 from onceproof.cli.terminal import err, out, progress
 from onceproof.model.anomaly import Witness, first_of_each
 from onceproof.model.cell import MARK, Cell, Trial
@@ -45,8 +45,6 @@ from onceproof.model.verdict import sighting
 from onceproof.scenarios import check_fault, rolling_variant
 from onceproof.scenarios.explaining import find_concerned_in
 from onceproof.settings import get_settings
-
-group = typer.Typer()
 
 ENDED = ("exercised", "reason", "steps", "plant", "fault", "attested", "seconds")  # of a trial's outcome
 
@@ -83,10 +81,9 @@ class TrialAnswer:
     folder: str
 
 
-@group.command(rich_help_panel=Panel.BUG)
 def trial(
     name: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.", autocompletion=complete_scenario)
+        str, typer.Argument(metavar="SCENARIO", help="See `onceproof scenario list`.", autocompletion=complete_scenario)
     ],
     streams: StreamsOption,
     broker: BrokerOption = BROKER,
@@ -104,7 +101,8 @@ def trial(
         str | None, typer.Option(metavar="'1 2 3'", help="For multirunner: instances to start or stop, or `random`.")
     ] = None,
     set_: Annotated[
-        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof list`; repeatable.")
+        list[str],
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter, see `onceproof scenario list`; repeatable."),
     ] = [],
     fault: Annotated[
         str | None,
@@ -235,7 +233,6 @@ def _print_trial(answer: TrialAnswer, witnesses: Iterable[Witness]) -> None:
     out.print(f"  folder: {answer.folder}", markup=False, soft_wrap=True)
 
 
-@group.command(rich_help_panel=Panel.BUG)
 def demo(
     seed: SeedOption = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page with the timelines in a browser.")] = False,
@@ -263,7 +260,6 @@ def demo(
     raise typer.Exit(code)
 
 
-@group.command(rich_help_panel=Panel.BUG)
 def shrink(
     name: Annotated[str, typer.Argument(metavar="SCENARIO", help="Only multirunner has programs.")],
     streams: StreamsOption,
@@ -308,10 +304,9 @@ def shrink(
     raise typer.Exit(ExitCode.ANOMALY if shrunk["red"] else ExitCode.INCONCLUSIVE)
 
 
-@group.command(rich_help_panel=Panel.BUG)
 def bisect(
     name: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="See `onceproof list`.", autocompletion=complete_scenario)
+        str, typer.Argument(metavar="SCENARIO", help="See `onceproof scenario list`.", autocompletion=complete_scenario)
     ],
     variant: VariantOption = "DEFAULT_CONFIG",
     issue: Annotated[

@@ -16,7 +16,7 @@ from onceproof.cli.asking import (
     resolve_streams,
     seed_or_random,
 )
-from onceproof.cli.panels import Panel, complete_issue
+from onceproof.cli.completion import complete_issue
 from onceproof.cli.terminal import out, progress
 from onceproof.model.errors import UsageError
 from onceproof.model.json_file import encode
@@ -24,10 +24,7 @@ from onceproof.model.matrices import BROKER
 from onceproof.model.run_folder import RunFolder
 from onceproof.settings import get_settings
 
-group = typer.Typer()
 
-
-@group.command(rich_help_panel=Panel.BUG)
 def verify_fix(
     issue: Annotated[
         str, typer.Argument(metavar="KEY", help="A known issue, e.g. KAFKA-14172.", autocompletion=complete_issue)

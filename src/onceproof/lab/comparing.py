@@ -81,7 +81,7 @@ def shape_of(installation: Installation, place: Path, release: Release, like: Co
 
     Args:
         installation: what it is built with.
-        place: a folder with an `onceproof.toml`, or a file that `compare --keep` wrote.
+        place: a folder with an `onceproof.toml`, or a file that `release compare --keep` wrote.
         release: of Kafka Streams.
         like: the case whose records it is given; by default its own.
 

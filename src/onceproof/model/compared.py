@@ -113,7 +113,7 @@ class TopologyComparison:
 
 @dataclass(frozen=True)
 class ComparedTopology:
-    """A topology that changes, and what follows: as `compare --json` has it."""
+    """A topology that changes, and what follows: as `release compare --json` has it."""
 
     name: str
     changes: tuple[TopologyChange, ...]
@@ -129,7 +129,7 @@ class ComparedTopology:
 
 @dataclass(frozen=True)
 class CompareAnswer:
-    """The changes between two releases, or two versions on a release: the form of `compare --json`."""
+    """The changes between two releases, or two versions on a release: the form of `release compare --json`."""
 
     schema: int
     before: str  # a release, or a folder or file

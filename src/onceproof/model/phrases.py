@@ -1,8 +1,8 @@
 """The phrases of Kafka's logs by which something counts as seen: one table for scenarios, faults and the lab.
 
 A log is no interface: Kafka may word a phrase differently on any release, and what it stands for would then never be
-seen again, in silence. So each phrase names a trial that must show it. `onceproof qualify` runs these trials on a new
-release, and names the phrases that are missing (`docs/qualifying.md`).
+seen again, in silence. So each phrase names a trial that must show it. `onceproof release qualify` runs these trials on
+a new release, and names the phrases that are missing (`docs/qualifying.md`).
 """
 
 import re

@@ -286,7 +286,7 @@ def rows_of(rows: Sequence[QualificationRow]) -> tuple[QualificationRow, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Qualification(JsonFile):
-    """The result of `onceproof qualify`."""
+    """The result of `onceproof release qualify`."""
 
     schema: int = 1
     run: str

@@ -68,7 +68,7 @@ async def _write(home: Settings, run: RunFolder, cell: str, target: Path) -> Non
     except TimeoutError:
         raise HarnessError(
             f"The evidence of {cell} was not made within {WITHIN // 60} minutes: "
-            f"`onceproof evidence {run.run_id} {cell}` writes it without a limit."
+            f"`onceproof results evidence {run.run_id} {cell}` writes it without a limit."
         ) from None
     sentence = ended.stdout.decode(errors="replace").strip()
     if ended.returncode == ABSENT:
@@ -78,7 +78,7 @@ async def _write(home: Settings, run: RunFolder, cell: str, target: Path) -> Non
     if ended.returncode:
         raise HarnessError(
             f"The evidence of {cell} could not be made: the process that writes it ended with code "
-            f"{ended.returncode}. `onceproof evidence {run.run_id} {cell}` may say more."
+            f"{ended.returncode}. `onceproof results evidence {run.run_id} {cell}` may say more."
         )
 
 

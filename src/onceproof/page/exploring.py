@@ -160,8 +160,8 @@ def search_view(search: SearchView, number: str) -> dict[str, object]:
         **_summary(search),
         "seed": search.asked.seed,
         "harness": search.asked.harness,
-        "resume": f"onceproof explore --resume {search.asked.run} --minutes 60",
-        "report": f"onceproof report {search.asked.run} --html search.html",
+        "resume": f"onceproof issue explore --resume {search.asked.run} --minutes 60",
+        "report": f"onceproof results report {search.asked.run} --html search.html",
         "found": list(map(_describe_found, search.findings.values())),
         "met": [
             {

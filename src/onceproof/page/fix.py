@@ -1,4 +1,4 @@
-"""The result of `verify-fix`, for people: a table in the terminal, Markdown for a pull request."""
+"""The result of `issue verify-fix`, for people: a table in the terminal, Markdown for a pull request."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -62,6 +62,6 @@ def message(run: RunFolder, cells: list[str]) -> str:
     lines = []
     for cell in cells:
         why = plain(redaction.text(" ".join(verdicts[cell].sentence.split())))
-        see = f"Run {run.run_id}; see it with `onceproof evidence {run.run_id} {cell}`."
+        see = f"Run {run.run_id}; see it with `onceproof results evidence {run.run_id} {cell}`."
         lines.append(f"{cell}: {verdicts[cell].verdict}: {why} {see}")
     return "\n".join(lines)

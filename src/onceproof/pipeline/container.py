@@ -82,7 +82,7 @@ def init(settings: Settings, environment: dict[str, str]) -> None:
 
     migrated = migrate(settings.database_url)
     print(f"The results database is ready. {migrated or ''}", flush=True)
-    for command in (_airflow("db", "migrate"), [sys.executable, "-m", "onceproof.cli", "setup"]):
+    for command in (_airflow("db", "migrate"), [sys.executable, "-m", "onceproof.cli", "system", "setup"]):
         if code := subprocess.run(command, env=environment, check=False).returncode:
             raise HarnessError(f"`{' '.join(command[1:])}` failed (exit code {code}); the reason stands above.")
 

@@ -138,7 +138,7 @@ def find_interrupted(wanted: str) -> tuple[str, Request]:
         there_is = f"there is {', '.join(run.run_id for run in can)}" if can else "there is none"
         raise UsageError(
             f"There is no interrupted run {wanted!r} that could be resumed: {there_is}. A run can be resumed until "
-            "another one is planned or `onceproof sweep --all` is called, which delete its topics."
+            "another one is planned or `onceproof system sweep --all` is called, which delete its topics."
         )
     return found.run_id, steps.read_request(found).request
 

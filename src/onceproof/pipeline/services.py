@@ -47,7 +47,7 @@ def services(settings: Settings) -> Iterator[Running]:
 
 
 def up(settings: Settings) -> tuple[Airflow, bool]:
-    """Start an Airflow that stays until `down`; returns it, and whether it is new.
+    """Start an Airflow that stays until `system down`; returns it, and whether it is new.
 
     Raises:
         UsageError: an extra is not installed, the port is taken, or a run is under way in an Airflow of its own.
@@ -58,7 +58,7 @@ def up(settings: Settings) -> tuple[Airflow, bool]:
         if not airflow.scheduled:
             raise UsageError(
                 f"A run is under way (process {airflow.supervisor}) in an Airflow of its own at {airflow.url}: "
-                "wait until it has ended, or stop it with `onceproof down`."
+                "wait until it has ended, or stop it with `onceproof system down`."
             )
         return airflow, False
     log = airflow_home(settings) / "supervisor.log"

@@ -149,7 +149,7 @@ def check_space() -> None:
     if free < settings.least_free:
         raise UsageError(
             f"Of the disk of {settings.home} {free:.1f} GiB are free, and a run begins with {settings.least_free:g} at "
-            "least: call `onceproof prune`, or set ONCEPROOF_LEAST_FREE."
+            "least: call `onceproof system prune`, or set ONCEPROOF_LEAST_FREE."
         )
 
 
@@ -308,7 +308,7 @@ def check_resumable(run: RunFolder) -> None:
         if Release.of_brokers(broker).is_claimed and run.cluster_file(broker).exists():
             raise UsageError(
                 f"Run {run.run_id} cannot be resumed: its topics were on brokers of your own ({broker}), where they do "
-                "not outlast it; start it again, and `onceproof sweep --brokers` removes what a kill left there."
+                "not outlast it; start it again, and `onceproof system sweep --brokers` removes what a kill left there."
             )
 
 

@@ -253,7 +253,7 @@ class Supervisor:
             except Timeout as error:  # which is an OSError, too
                 raise UsageError(
                     f"An Airflow of {self._settings.home} is starting or running already: wait for it, stop it with "
-                    "`onceproof down`, or set ONCEPROOF_HOME to another folder."
+                    "`onceproof system down`, or set ONCEPROOF_HOME to another folder."
                 ) from error
 
     def _migrate(self) -> None:

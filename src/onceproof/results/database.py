@@ -271,9 +271,9 @@ def _needs_tables(connection: Connection) -> bool:
     found, wanted = _schemas(connection)
     if found not in {None, wanted}:
         how = (
-            "`onceproof history --migrate` brings it there, and keeps a copy"
+            "`onceproof results history --migrate` brings it there, and keeps a copy"
             if connection.dialect.name == "sqlite"
-            else "save it (docs/operations.md), then `onceproof history --migrate` brings it there"
+            else "save it (docs/operations.md), then `onceproof results history --migrate` brings it there"
         )
         raise SchemaError(
             f"The results database has the schema {found}, and this Onceproof reads and writes {wanted}: {how}; older "

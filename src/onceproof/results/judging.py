@@ -56,7 +56,7 @@ def judge_run(run: RunFolder, url: str, qualifications: Path | None = None) -> l
     if planted := next((trial for of_cell in trials.values() for trial in of_cell if trial.plant), None):
         raise HarnessError(
             f"{planted.key} ran with the planted bug {planted.plant}: it is no evidence about Kafka, so no cell is "
-            "judged by it; `onceproof sensitivity` is for such trials."
+            "judged by it; `onceproof check sensitivity` is for such trials."
         )
     planned = run.list_planned_keys()
 

@@ -49,11 +49,14 @@ def distinct(sentences: Iterable[str]) -> list[str]:
         return found
     others = [left for sentence in found if (left := NOT_SHOWN.sub("", sentence).strip())]
     listed = f"{', '.join(where[:-1])} and {where[-1]}"
-    return [f"{_NOT_SHOWN} {listed}: `onceproof qualify RELEASE --broker BROKERS` shows it.", *dict.fromkeys(others)]
+    return [
+        f"{_NOT_SHOWN} {listed}: `onceproof release qualify RELEASE --broker BROKERS` shows it.",
+        *dict.fromkeys(others),
+    ]
 
 
 def _explain_unqualified(folder: Path, streams: Release, broker: Release) -> str:
-    where, command = f"{streams} on brokers {broker}", f"`onceproof qualify {streams} --broker {broker}`"
+    where, command = f"{streams} on brokers {broker}", f"`onceproof release qualify {streams} --broker {broker}`"
     found = read_kept(folder, streams, broker)
     if found is None or found.harness != harness_version():
         return f"{_NOT_SHOWN} {where}: {command} shows it."

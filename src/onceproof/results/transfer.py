@@ -117,7 +117,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _no_export(file: Path) -> UsageError:
-    return UsageError(f"{file} is no export of a results database: name one that `history --export` has written.")
+    return UsageError(
+        f"{file} is no export of a results database: name one that `results history --export` has written."
+    )
 
 
 def _roots() -> Iterator[Mapper[Any]]:

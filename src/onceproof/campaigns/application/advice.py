@@ -2,7 +2,7 @@
 
 from onceproof.model.judged import OnRelease
 
-OTHER_PLANT = "Plant another bug, whose methods the topology calls: `onceproof plants` lists them."
+OTHER_PLANT = "Plant another bug, whose methods the topology calls: `onceproof check plants` lists them."
 STRIKE_AGAIN = (
     "Run it again with another --seed; if the fault never takes effect, give it more records (generate), a "
     "lower rate, or another --fault."
@@ -36,7 +36,7 @@ def advice_on_red(result: OnRelease, run: str) -> str:
     left = ", ".join(f"{count:,} {name}" for name, count in result.unexplained.items())
     others = f" Known there of such a topology, and no explanation: {', '.join(result.concerned)}."
     return (
-        f"No known issue explains {left}. {_to_find_out(result)}, and write `onceproof evidence {run} "
+        f"No known issue explains {left}. {_to_find_out(result)}, and write `onceproof results evidence {run} "
         f"{result.streams}`."
         f"{'' if result.outputs else LESS}{others if result.concerned else ''}{f' {remedies}' if remedies else ''}"
     )

@@ -63,7 +63,9 @@ def search_for(request: BisectRequest, seed: int) -> BisectionSearch:
     within = {release for release in published if first <= release and (last is None or release <= last)}
     releases = tuple(sorted(within.union(end for end in ends if end.commit)))
     if not releases:
-        raise UsageError(f"No release is published from {first} to {last or 'the newest'}; see `onceproof releases`.")
+        raise UsageError(
+            f"No release is published from {first} to {last or 'the newest'}; see `onceproof release list`."
+        )
     return BisectionSearch(
         request.scenario, request.variant, releases, broker, request.trials, request.seed_or(seed), issue
     )

@@ -240,7 +240,8 @@ class Finding(JsonFile):
         state = (
             ("Nothing that is one reduction away showed it." if self.rate.red else "So it was not shrunk.")
             if self.is_settled
-            else "The time was up before it was repeated and shrunk to the end; `onceproof explore --resume` continues."
+            else "The time was up before it was repeated and shrunk to the end; "
+            "`onceproof issue explore --resume` continues."
         )
         return f"""# {self.title}
 
@@ -344,7 +345,7 @@ class ExplorationFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class Exploration:
-    """The form of `explore --json`: what a search came to so far."""
+    """The form of `issue explore --json`: what a search came to so far."""
 
     schema: int = 1  # it changes when a field goes or means something else, not when one is added
     run: str

@@ -83,7 +83,7 @@ def sense_for(request: SensitivityRequest, streams: str, seed: int) -> Sense:
         masked |= reasons
     if not plantings:
         why = next(
-            iter(masked.values()), "no plant is claimed or declared for these scenarios; see `onceproof plants`."
+            iter(masked.values()), "no plant is claimed or declared for these scenarios; see `onceproof check plants`."
         )
         raise UsageError(f"There is nothing to try on {release}: {why}")
     return Sense(release, broker, tuple(plantings), request.trials, request.seed_or(seed), masked)

@@ -57,7 +57,7 @@ class ComparedVariant:
 
 @dataclass(frozen=True, kw_only=True)
 class FixAnswer(JsonFile):
-    """`fix.json`, which `verify-fix --json` prints: what the trials of all scenarios came to."""
+    """`fix.json`, which `issue verify-fix --json` prints: what the trials of all scenarios came to."""
 
     schema: int = 1  # it changes when a field is removed or changes its meaning, not when one is added
     issue: str

@@ -34,7 +34,16 @@ class FixQuestion:
     @property
     def command(self) -> str:
         """The command that asks it again, on this machine, where the builds are kept."""
-        words = ["onceproof", "verify-fix", self.issue.key, "--before", str(self.before), "--build", str(self.build)]
+        words = [
+            "onceproof",
+            "issue",
+            "verify-fix",
+            self.issue.key,
+            "--before",
+            str(self.before),
+            "--build",
+            str(self.build),
+        ]
         words += ["--broker", str(self.broker), "--trials", str(self.trials), "--seed", str(self.seed)]
         return shlex.join(words)
 

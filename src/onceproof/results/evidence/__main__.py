@@ -35,7 +35,7 @@ def main(folder: str, cell: str, target: str) -> int:
     except MemoryError:
         print(
             f"The evidence of {cell} needs more than {MEMORY // 1024**2} MiB of memory, which is all that the page "
-            f"gives it: `onceproof evidence {run.run_id} {cell}` writes it without a limit."
+            f"gives it: `onceproof results evidence {run.run_id} {cell}` writes it without a limit."
         )
         return FAILED
     return 0

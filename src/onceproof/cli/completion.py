@@ -1,23 +1,11 @@
-"""The groups of commands in `onceproof --help`, named by what people do, and the words that shells complete."""
+"""The words that shells complete in arguments and options."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 from onceproof.faults import FAULTS
 from onceproof.model.known_issues import registry
 from onceproof.model.plants import plants
 from onceproof.scenarios import SCENARIOS
-
-
-class Panel(StrEnum):
-    """A heading in `--help`."""
-
-    UPGRADE = "Decide an upgrade"
-    APPLICATION = "Test your application"
-    BUG = "Reproduce, prove and bisect a bug"
-    NIGHT = "Run the regression matrix and read its results"
-    HARNESS = "Check Onceproof itself"
-    OPERATE = "Set up and operate"
 
 
 def complete_scenario(incomplete: str) -> Iterator[tuple[str, str]]:
