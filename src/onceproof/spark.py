@@ -71,7 +71,7 @@ def connector_jars() -> str:
     folder = get_settings().artifacts / "spark-connector"
     jars = sorted(folder.glob("*.jar"))
     if not jars:
-        raise UsageError(f"Spark's Kafka connector is not in {folder}: run `onceproof setup`.")
+        raise UsageError(f"Spark's Kafka connector is not in {folder}: run `onceproof system setup`.")
     return ",".join(str(jar) for jar in jars)
 
 

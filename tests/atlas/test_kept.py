@@ -7,6 +7,7 @@ import lzma
 import shutil
 import tarfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_a_file_that_was_cut_altered_or_renamed_is_refused(run, tmp_path, monkey
     cut.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(UsageError, match="cannot be read"):
         unpack(cut, other)
-    renamed = shutil.copy(file, tmp_path / f"{TRIAL.key}.0123456789abcdef{kept.SUFFIX}")
+    renamed = Path(shutil.copy(file, tmp_path / f"{TRIAL.key}.0123456789abcdef{kept.SUFFIX}"))
     with pytest.raises(UsageError, match="cut, altered or renamed"):
         unpack(renamed, other)
     monkeypatch.setattr(kept, "MOST_BYTES", 10)

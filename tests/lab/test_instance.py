@@ -29,7 +29,7 @@ def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, ca
     uncaught: dict[str, object] = {"exception": exception, "message": message, "causes": causes, "frame": None}
     died = thread_died({"source": "instance-1", "event": "uncaught", "thread": "a-StreamThread-1", **uncaught})
     assert type(died) is error
-    assert re.search("set ONCEPROOF_HOME|onceproof preflight", str(died)) or error is KafkaFailedError
+    assert re.search("set ONCEPROOF_HOME|onceproof system preflight", str(died)) or error is KafkaFailedError
     assert "/r/state" not in str(died)
 
 

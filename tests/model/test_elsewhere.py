@@ -11,7 +11,7 @@ ROW = """[[failure]]
 key = "KAFKA-1"
 title = "t"
 affected = "all"
-seen = "compare"
+seen = "release compare"
 since = "2026-11-27"
 note = "It was seen."
 """
@@ -28,8 +28,8 @@ def test_each_row_is_seen_somewhere_or_says_why_not_and_has_a_key_of_its_own():
     ("text", "said"),
     [
         (
-            ROW.replace("compare", "a dream"),
-            "KAFKA-1 cannot be read: seen must be 'app run', 'compare' or 'nowhere yet'",
+            ROW.replace("release compare", "a dream"),
+            "KAFKA-1 cannot be read: seen must be 'app run', 'release compare' or 'nowhere yet'",
         ),
         (ROW.replace("KAFKA-1", "KAFKA-14172"), "KAFKA-14172 is in the registry, too"),
         (ROW.replace("title", "name"), "there is no field 'name'; choose from key, title"),

@@ -555,5 +555,5 @@ def test_the_connectors_jars_are_found(home):
 
 
 def test_a_missing_connector_says_what_to_do(home):
-    with pytest.raises(UsageError, match="run `onceproof setup`"):
+    with pytest.raises(UsageError, match="run `onceproof system setup`"):
         connector_jars()

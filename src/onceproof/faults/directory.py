@@ -222,7 +222,8 @@ class DirectoryFaultRun(FaultRun):
         if self._works_again() and not self._has_judged() and not self._afterwards()["from_the_beginning"]:
             raise NotUnderstoodError(
                 f"The log of {self._name} does not say how its stores were initialised ({TRUSTED.name}, {ANEW.name}, "
-                f"{WIPED.name}): the release words it differently. `onceproof qualify` says what else has changed."
+                f"{WIPED.name}): the release words it differently. `onceproof release qualify` says what "
+                "else has changed."
             )
 
     def _missing_work(self) -> list[str]:

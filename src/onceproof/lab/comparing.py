@@ -129,6 +129,6 @@ def _read_kept(file: Path) -> Shape:
         shape: Shape = from_json(Shape, file.read_bytes())
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{file} is no shape of a topology ({error}): write it with `onceproof compare --keep`."
+            f"{file} is no shape of a topology ({error}): write it with `onceproof release compare --keep`."
         ) from error
     return shape

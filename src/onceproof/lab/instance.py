@@ -42,8 +42,8 @@ def thread_died(uncaught: Event) -> OnceproofError:
     said = " ".join([uncaught["exception"], str(uncaught["message"]), *uncaught["causes"]])
     if refused := NO_ACCESS.pattern.search(said):
         return HarnessError(
-            f"The brokers refused {uncaught['source']} ({refused[1]}: {uncaught['message']}): `onceproof preflight` "
-            "says what they must allow."
+            f"The brokers refused {uncaught['source']} ({refused[1]}: {uncaught['message']}): "
+            "`onceproof system preflight` says what they must allow."
         )
     if NO_LIBRARY.pattern.search(said):
         reason = str(uncaught["message"]).rpartition(": ")[2]

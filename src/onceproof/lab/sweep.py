@@ -170,7 +170,7 @@ def remove_run(cluster: Cluster, run_id: str) -> None:
     except KafkaException as error:
         raise HarnessError(
             f"Not all of run {run_id} could be removed from the brokers at {cluster.bootstrap_servers}: {error}; "
-            "`onceproof sweep --brokers` removes it after an hour."
+            "`onceproof system sweep --brokers` removes it after an hour."
         ) from error
 
 

@@ -20,7 +20,7 @@ class Failure:
     key: str
     title: str
     affected: str
-    seen: Literal["app run", "compare", "nowhere yet"]
+    seen: Literal["app run", "release compare", "nowhere yet"]
     since: str
     note: str
 

@@ -106,7 +106,7 @@ class Plant:
             return None
         return (
             f"{self.name} cannot be planted into {release}, only into {self.releases}; "
-            "`onceproof plants` lists the others."
+            "`onceproof check plants` lists the others."
         )
 
     def claim(self, scenario: str) -> Claim | None:

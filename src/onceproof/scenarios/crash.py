@@ -643,14 +643,14 @@ def describe_initialisation(store: str, log: str, events: Sequence[Event], now: 
             raise NotUnderstoodError(
                 f"The databases of the store {store} are not those that the killed process left, but the log of {NAME} "
                 f"does not say that the store was wiped ({NOT_EMPTY.name}, {WIPED.name}): the release words it "
-                "differently. `onceproof qualify` says what else has changed."
+                "differently. `onceproof release qualify` says what else has changed."
             )
         how = "kept"
     else:
         raise NotUnderstoodError(
             f"The log of {NAME} does not say that the store {store} was trusted or wiped ({TRUSTED.name}, "
             f"{WIPED.name}), and no restoration of it was reported: the release words it differently. "
-            "`onceproof qualify` says what else has changed."
+            "`onceproof release qualify` says what else has changed."
         )
     return {
         "store": store,
