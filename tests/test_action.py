@@ -70,7 +70,7 @@ def step(tmp_path):
     return run
 
 
-def test_no_expression_is_part_of_a_script_and_every_input_is_handed_over():
+def test_scripts_have_no_expression_and_get_every_input():
     scripts = [step["run"] for step in STEPS if "run" in step]
     assert len(scripts) == 2
     assert not any("${{" in script for script in scripts)
@@ -84,7 +84,7 @@ def test_every_input_is_one_of_a_command(call):
     assert taken | {"command"} == ACTION["inputs"].keys()
 
 
-def test_an_upgrade_is_decided_with_a_summary_an_annotation_and_the_exit_code(step, tmp_path):
+def test_an_upgrade_has_a_summary_an_annotation_and_a_code(step, tmp_path):
     keep_list(tmp_path / "home" / "artifacts")
     done = step(command="advise", **{"from": "3.9.1", "to": "4.3.1"})
     assert done.returncode == 1, done.stderr
@@ -109,7 +109,7 @@ def test_an_upgrade_is_decided_with_a_summary_an_annotation_and_the_exit_code(st
         ({"command": "app-run", "application": "-h"}, "The input application is '-h', which does not match"),
     ],
 )
-def test_an_input_that_cannot_be_used_is_one_annotation_and_starts_nothing(step, tmp_path, inputs, said):
+def test_an_unusable_input_is_one_annotation_and_starts_nothing(step, tmp_path, inputs, said):
     done = step(**inputs)
     [line] = done.stdout.splitlines()
     assert line.startswith(f"::error title=Onceproof::{said.replace('%', '%25')}")
@@ -117,7 +117,7 @@ def test_an_input_that_cannot_be_used_is_one_annotation_and_starts_nothing(step,
     assert {path.name for path in tmp_path.iterdir()} == {"step.sh", "temp"}
 
 
-def test_an_application_that_is_not_there_is_an_annotation_with_what_the_command_says(step, tmp_path):
+def test_a_missing_application_is_annotated_by_the_command(step, tmp_path):
     done = step(command="app-run", application="shop", streams="4.3.1")
     assert done.returncode == 2
     assert re.search(r"^::error title=Onceproof::.*shop", done.stdout, re.MULTILINE)
@@ -142,7 +142,7 @@ def test_inputs_are_options_that_the_command_has(call, given, words):
     parse_command(*words)
 
 
-def test_each_release_of_an_application_that_is_not_green_is_annotated(call):
+def test_each_release_without_a_green_is_annotated(call):
     releases = [
         on_release(streams="4.1.2", judgement=Judgement.RED, reason="5% of sums | are\nwrong"),
         on_release(streams="4.2.2", restart_on="4.3.1", judgement=Judgement.INCONCLUSIVE, reason="Not exercised."),

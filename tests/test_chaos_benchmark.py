@@ -49,7 +49,7 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
         ({**RIGHT, "4.0.0": "clean"}, False, ["4.0.0 is clean, undisturbed None"]),
     ],
 )
-def test_a_verdict_that_says_something_must_be_the_undisturbed_one(expected, resumed, wrong):
+def test_a_conclusive_verdict_must_be_the_undisturbed_one(expected, resumed, wrong):
     assert list(differing(expected, RIGHT, resumed=resumed)) == wrong
 
 
@@ -69,7 +69,7 @@ def test_from_a_seed_follow_victim_blow_and_the_rest():
     assert {draw(seed, BLOWS)[:2] for seed in range(len(BLOWS))} == set(BLOWS)
 
 
-def test_a_run_that_was_over_too_early_is_repeated_at_its_own_pace(tmp_path):
+def test_a_run_that_ended_too_early_is_repeated_at_its_own_pace(tmp_path):
     home = Home(tmp_path, tmp_path, {})
     lifetimes = []
 
@@ -114,7 +114,7 @@ def test_what_runs_for_a_home_and_belongs_to_nobody_is_a_stray(tmp_path):
             process.wait()
 
 
-def test_what_a_reaper_has_taken_in_is_a_stray_unless_it_has_an_owner(tmp_path):
+def test_an_adopted_process_without_an_owner_is_a_stray(tmp_path):
     """A component that starts a process which starts another one and ends; one of two runs below a reaper."""
     orphans = f"sleep 60 & {sys.executable} {REAPER} {os.getpid()} sleep 60 & sleep 0"
     component = [
@@ -169,7 +169,7 @@ def test_what_was_told_must_be_stored(tmp_path):
     assert home.not_stored() == ["20261121T084500-3f2a DEFAULT_CONFIG"]
 
 
-def test_results_are_gone_on_with_and_what_failed_is_repeated_and_remembered(tmp_path):
+def test_results_continue_and_failures_are_repeated(tmp_path):
     file, made = tmp_path / "results", Undisturbed(RIGHT, {"spark": 80.0}, 100.0)
     first = Results(file)
     assert first.get_undisturbed(lambda: made) == made

@@ -137,7 +137,7 @@ def test_a_shell_completes_commands_and_names(typed, completed):
     assert (ended.stdout.split(), ended.stderr, ended.returncode) == (completed, "", 0)
 
 
-def test_a_list_of_named_scenarios_has_these_alone_and_each_fault_once():
+def test_a_list_of_scenarios_has_these_alone_and_each_fault_once():
     listed = shown("scenario", "list", "quota", "crash")
     assert re.findall(r"^scenario (\S+):", listed, re.MULTILINE) == ["quota", "crash"]
     assert listed.count("rolling-bounce.back") == 1
@@ -325,7 +325,7 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(arguments, said, tmp_pat
         ({}, ["duplicate-id"], True, ExitCode.OK),
     ],
 )
-def test_what_is_not_looked_for_tells_nothing_unless_it_is_there_by_chance(seen, looked_for, exercised, code):
+def test_an_unrequested_anomaly_counts_only_if_incidental(seen, looked_for, exercised, code):
     trial = a_trial("3.4.1")
     ended, found = an_outcome(trial, exercised=exercised), a_reading(anomalies=seen)
     assert trials._exit_code(trial.cell, ended, found, looked_for) is code

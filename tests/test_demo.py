@@ -52,7 +52,7 @@ def test_a_red_trial_shows_an_id_and_the_journey_of_its_task(run):
     assert "still had its old records in its cache" in said
 
 
-def test_a_green_trial_shows_the_same_journey_and_blames_no_cache(run):
+def test_a_green_trial_shows_the_same_journey(run):
     said = shown_by(act(run))
     assert "✔ no anomaly in 5 answers" in said
     assert "Task 0_0 left a thread" in said

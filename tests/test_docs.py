@@ -141,7 +141,7 @@ def test_make_targets_that_are_named_exist():
         assert set(re.findall(r"\bmake ([a-z][a-z-]+)`", document.read_text())) <= made, document
 
 
-def test_every_verdict_is_explained_and_every_anomaly_as_in_the_code():
+def test_every_verdict_is_explained_and_anomalies_are_as_in_code():
     explained = (ROOT / "docs" / "reading-a-verdict.md").read_text()
     for verdict in Verdict:
         assert f"`{verdict}`" in explained
@@ -150,7 +150,7 @@ def test_every_verdict_is_explained_and_every_anomaly_as_in_the_code():
     assert table == [f"| `{a.name}` | {a.sentence} | {a.per} |" for a in ANOMALIES.values()]
 
 
-def test_every_page_is_in_the_navigation_of_the_site_and_nothing_else():
+def test_exactly_the_pages_of_the_site_are_in_its_navigation():
     def pages(entries):
         for entry in entries:
             for target in [entry] if isinstance(entry, str) else entry.values():
@@ -171,11 +171,11 @@ def test_every_page_is_in_the_navigation_of_the_site_and_nothing_else():
         ("[the code](src/onceproof) [`tests`](tests)", "the code (`src/onceproof`) `tests`"),
     ],
 )
-def test_links_of_the_site_lead_to_its_pages_and_a_file_that_is_none_is_named(text, shown):
+def test_links_of_the_site_lead_to_pages_and_others_are_named(text, shown):
     assert relinked(text, ROOT / "README.md", places()) == shown
 
 
-def test_every_scenario_and_every_decision_is_in_the_list_of_its_folder():
+def test_every_scenario_and_decision_is_in_its_folders_list():
     for folder, pages in (("scenarios", [f"{name}.md" for name in CATALOGUE]), ("adr", ["0*.md"])):
         listed = (ROOT / "docs" / folder / "README.md").read_text()
         for pattern in pages:
@@ -184,7 +184,7 @@ def test_every_scenario_and_every_decision_is_in_the_list_of_its_folder():
 
 
 @check_each("name", CATALOGUE)
-def test_every_scenario_has_a_page_with_its_variants_and_anomalies(name):
+def test_each_scenario_has_a_page_with_its_variants(name):
     page = (ROOT / "docs" / "scenarios" / f"{name}.md").read_text()
     for variant in CATALOGUE[name].variants:
         assert f"`{variant}`" in page

@@ -64,7 +64,7 @@ def test_it_is_the_package_s_version_and_a_digest():
     assert re.fullmatch(r"\d+\.\d+\.\d+\+[0-9a-f]{8}\.[0-9a-f]{8}", harness_version("crash"))
 
 
-def test_an_edit_of_a_scenario_changes_its_own_version_and_those_of_scenarios_that_import_it(package):
+def test_an_edit_of_a_scenario_changes_versions_of_its_importers(package):
     room = package / "scenarios"
     assert changed_by(room / "quota.py") == {"quota"}
     assert changed_by(room / "enumerator.py") == {"enumerator", "idle-task", "crash"}
@@ -73,7 +73,7 @@ def test_an_edit_of_a_scenario_changes_its_own_version_and_those_of_scenarios_th
     assert changed.isdisjoint({"quota", "crash", "migration", "app"})
 
 
-def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(package):
+def test_an_edit_of_a_fault_changes_versions_of_its_scenarios(package):
     def allows(name: str) -> set[str]:
         return {one for one in ALL if faults.FAULTS[name] in scenarios.scenario(one).faults}
 
@@ -93,7 +93,7 @@ def test_an_edit_of_a_fault_changes_the_versions_of_scenarios_that_allow_it(pack
         "scenarios/base.py",
     ],
 )
-def test_an_edit_of_what_drives_and_reads_all_trials_changes_all_versions(package, name):
+def test_an_edit_of_driving_or_reading_code_changes_all_versions(package, name):
     assert changed_by(package / name) == ALL
 
 
@@ -124,20 +124,20 @@ def test_an_edit_of_prose_changes_none(package):
     )
 
 
-def test_an_edit_of_what_works_with_trials_or_of_what_none_comes_by_changes_none(package):
+def test_an_edit_of_code_outside_trials_changes_no_version(package):
     rooms = [package / room for room in ("campaigns", "cli", "page", "results", "pipeline", "advice")]
     beside = [package / "lab" / "comparing.py", package / "lab" / "sweep.py"]
     assert changed_by(*(file for room in rooms for file in room.rglob("*.py")), *beside) == set()
 
 
 @pytest.mark.parametrize("registry", ["scenarios", "faults"])
-def test_one_more_scenario_or_fault_changes_no_other_but_another_rule_does(package, registry):
+def test_a_new_scenario_changes_no_other_version_but_a_rule_does(package, registry):
     file = package / registry / "__init__.py"
     assert changed_by(file, by="\nfrom onceproof.lab import comparing\nMORE = (comparing,)\n") == set()
     assert changed_by(file, by="\n\ndef rule():\n    return 2\n") == ALL
 
 
-def test_of_several_scenarios_it_changes_with_each_and_with_what_stands_beside(package):
+def test_a_version_of_several_scenarios_changes_with_each(package):
     search = package / "campaigns" / "search"
 
     def version(*names):

@@ -36,7 +36,7 @@ def test_a_prefix_of_a_team_is_taken(prefix, monkeypatch):
         ("20260101T000000-abcd", "looks like the id of a run"),
     ],
 )
-def test_a_prefix_that_could_be_no_name_or_another_teams_is_refused(prefix, reason, monkeypatch):
+def test_a_prefix_that_is_no_name_or_another_teams_is_refused(prefix, reason, monkeypatch):
     monkeypatch.setenv("ONCEPROOF_PREFIX", prefix)
     get_settings.cache_clear()
     with pytest.raises(UsageError, match=reason) as refused:
@@ -45,7 +45,7 @@ def test_a_prefix_that_could_be_no_name_or_another_teams_is_refused(prefix, reas
     get_settings.cache_clear()
 
 
-def test_the_longest_name_of_a_topic_is_one_with_the_longest_prefix():
+def test_the_longest_topic_name_has_the_longest_prefix():
     release, claimed = Release.parse("4.10.12"), Release.parse("4.10.12").claimed
     plant = max(plants(), key=len)
     cells = [

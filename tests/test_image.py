@@ -79,5 +79,5 @@ def test_what_the_dockerfile_copies_is_let_into_its_context(tmp_path, project):
     assert [name for name in names if not (tmp_path / name).exists()] == []
 
 
-def test_each_lock_of_the_dockerfile_makes_the_tests_in_containers_due(project):
+def test_each_lock_of_the_dockerfile_makes_container_tests_due(project):
     assert {name for name in copied((project / "Dockerfile").read_text()) if name.endswith(".lock")} == set(LOCKS)

@@ -61,7 +61,7 @@ def shipped(*folders):
     return set(listed.stdout.split())
 
 
-def test_all_of_the_package_and_what_stands_beside_it_is_in_the_wheel(wheel):
+def test_the_wheel_has_the_whole_package_and_its_companions(wheel):
     assert {name.removeprefix("src/") for name in shipped("src/onceproof")} <= wheel
     beside = shipped(
         "spark_jobs",

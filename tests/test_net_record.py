@@ -49,7 +49,7 @@ def digest(root, scenario="crash", trial="it"):
         ("src/onceproof/lab/reader.py", "# It is so because of KIP-1.\n", False),
     ],
 )
-def test_a_digest_changes_with_what_could_alter_how_the_trial_ends(sources, first, file, added, changes):
+def test_a_digest_changes_with_what_could_alter_how_a_trial_ends(sources, first, file, added, changes):
     text = (sources / file).read_text()
     (sources / file).write_text(f"{text}\n{added}")
     after = digest(sources)
@@ -103,7 +103,7 @@ def test_a_trial_is_due_until_it_has_passed_with_these_sources(tmp_path):
     assert net.is_due("leaks", "1", record)
 
 
-def test_a_trial_that_passed_long_ago_is_due_and_others_stay_noted(tmp_path):
+def test_a_trial_that_passed_long_ago_is_due(tmp_path):
     record = tmp_path / "net.json"
     old = (NOW - timedelta(days=MOST_DAYS, seconds=1)).isoformat()
     write_json(record, {"crash": {"digest": "1", "passed": old}})

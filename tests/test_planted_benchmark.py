@@ -71,7 +71,7 @@ def test_what_a_class_has_found_is_not_looked_for_by_the_next():
     assert next_of(*tried, done(of_class(0, "batch-lost"))) == [of_class(1, "batch-lost")]
 
 
-def test_classes_of_several_plants_may_run_at_once_and_trials_do_not():
+def test_classes_of_several_bugs_may_run_at_once_and_trials_not():
     trials = [Job("4.3.1", TRIALS, "enumerator", name) for name in ("put-lost", "stale-cache")]
 
     def possible(*known: Done) -> list[Job]:

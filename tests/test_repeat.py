@@ -21,7 +21,7 @@ def repeated(folder, code, **asked):
     return result, console.export_text()
 
 
-def test_a_test_that_fails_now_and_then_is_counted_and_others_are_not(tmp_path):
+def test_a_flaky_test_is_counted_and_others_are_not(tmp_path):
     flag = tmp_path / "flag"
     result, shown = repeated(
         tmp_path,
@@ -67,7 +67,7 @@ def test_it_is_bounded(wrong):
         repeat.main([*wrong, *(["pytest"] if wrong else [])])
 
 
-def test_java_classes_come_the_least_covered_first_with_what_is_nested_in_them():
+def test_java_classes_are_listed_least_covered_first_with_nested():
     rows = [
         {"PACKAGE": package, "CLASS": name, "LINE_MISSED": missed, "LINE_COVERED": reached}
         for package, name, missed, reached in [

@@ -50,7 +50,7 @@ def test_what_proves_nothing_fails(tmp_path, project):
         assert said in told
 
 
-def test_a_worker_s_skip_fails_too_and_what_is_left_out_by_name_does_not(tmp_path, project):
+def test_a_worker_s_skip_fails_unless_left_out_by_name(tmp_path, project):
     (tmp_path / "test_it.py").write_text(
         "import pytest\n@pytest.mark.browser\ndef test_left(): pass\ndef test_it(): pytest.skip('no time')\n"
     )

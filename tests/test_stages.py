@@ -34,7 +34,7 @@ def deployment(tmp_path, project):
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "requirements-image.lock", "deploy/spark.env", "deploy/new.env"])
-def test_containers_are_due_if_a_file_of_theirs_has_changed_since_they_passed(deployment, file):
+def test_containers_are_due_if_a_file_of_theirs_has_changed(deployment, file):
     record = deployment / "passed.txt"
     assert not inputs.passed(deployment, record)  # they never did
     record.write_text(inputs.digest(deployment))
@@ -83,7 +83,7 @@ def bare(monkeypatch):
     return monkeypatch
 
 
-def test_a_tool_that_is_missing_is_named_with_its_remedy_and_how_to_do_without(bare):
+def test_a_missing_tool_is_named_with_its_remedy_and_opt_out(bare):
     [sentence] = tools.missing(["postgresql", "browser"])
     assert sentence == (
         "There is no Chromium on the PATH: apt-get install chromium, or leave out the tests that need it by "
@@ -104,7 +104,7 @@ def test_what_is_left_out_must_be_a_tool(bare, capsys):
     )
 
 
-def test_durations_are_kept_and_those_of_tests_that_did_not_run_stay(tmp_path):
+def test_durations_are_kept_also_of_tests_that_did_not_run(tmp_path):
     file = tmp_path / "durations.json"
     kept = durations.Durations(file)
     for test, seconds in (("a.py::x", 2.0), ("a.py::x", 0.5), ("a.py::short", 0.3)):
@@ -163,7 +163,7 @@ def test_a_night_repeats_what_failed_and_not_what_passed(tmp_path, noted):
 
 
 @pytest.mark.parametrize(("resumes", "ran"), [(0, ["run-resumed"]), (2, ["run-resumed", "run"])])
-def test_a_run_that_was_cut_short_is_resumed_or_begun_anew_if_it_had_not_begun(tmp_path, noted, resumes, ran):
+def test_an_interrupted_run_is_resumed_or_started_again(tmp_path, noted, resumes, ran):
     step, notes = noted
     folder = tmp_path / "night" / "run"
     folder.mkdir(parents=True)
@@ -229,7 +229,7 @@ def test_a_quick_stage_leaves_out_what_took_long(tmp_path, project):
     assert "test_other PASSED" in done.stdout
 
 
-def test_short_units_come_first_then_the_longest_and_what_shares_a_session_is_one():
+def test_short_units_come_first_then_the_longest():
     seconds = {
         "tests/lab/test_a.py::x": 20.0,
         "tests/lab/test_a.py::y": 15.0,
@@ -288,7 +288,7 @@ HAS_POSTGRESQL = bool(list(Path("/usr/lib/postgresql").glob("*/bin/initdb")))
 NO_POSTGRESQL = [] if HAS_POSTGRESQL else ["postgresql"]
 
 
-def test_ci_fails_after_all_else_ran_if_something_that_is_due_was_left_out(ci):
+def test_ci_fails_at_the_end_if_something_due_was_left_out(ci):
     code, ran, said = ci()
     assert code == 1
     assert ran[-1] == f"make test without {','.join([*NO_POSTGRESQL, 'browser', 'toxiproxy'])}"

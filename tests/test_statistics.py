@@ -79,7 +79,7 @@ def test_which_rates_greens_exclude(greens, rate):
 
 
 @given(counted=st.integers(1, 40), data=st.data(), risk=st.sampled_from([0.05, 0.1, 0.25]))
-def test_a_claim_keeps_its_bound_and_a_better_control_asks_for_no_more(counted, data, risk):
+def test_a_claim_keeps_its_bound(counted, data, risk):
     red = data.draw(st.integers(1, counted))
     needed = greens_needed(red, counted, risk)
     if needed < MANY:
@@ -115,7 +115,7 @@ def test_no_more_of_the_claimed_greens_are_misses_than_the_risk(risk, control, b
 
 
 @pytest.mark.parametrize("risk", [0.05, 0.25])
-def test_nor_night_after_night_with_controls_that_add_up_and_trials_that_are_not_exercised(risk):
+def test_the_risk_holds_over_nights_with_unexercised_trials(risk):
     """What a run does: as many planned trials of the control as are lacking, at least one; some are not exercised.
 
     Greens are claimed only if tonight's control was red, and not too seldom for its past; this takes claims away.
@@ -162,7 +162,7 @@ def misses_after_luck(rate, nights, every=1, budget=6):
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.65, 0.8])
-def test_a_lucky_night_does_not_last_because_each_night_draws_the_control_anew(rate):
+def test_a_lucky_night_does_not_last(rate):
     shares = misses_after_luck(rate, 30)
     assert shares[0] == pytest.approx(1 - rate, abs=0.01)  # one green is enough, and misses that much
     assert shares[5] < 0.5 * shares[0]
@@ -170,7 +170,7 @@ def test_a_lucky_night_does_not_last_because_each_night_draws_the_control_anew(r
     assert shares[30] < 0.25 * shares[0]
 
 
-def test_nor_do_plants_of_which_one_in_four_is_drawn_anew_each_night():
+def test_a_lucky_night_of_injected_bugs_does_not_last():
     shares = misses_after_luck(0.65, 60, every=4)
     assert shares[0] > 0.34
     assert shares[20] < 0.5 * shares[0]
@@ -183,7 +183,7 @@ def test_the_simulation_sees_a_draw_that_is_kept_for_ever():
 
 
 @pytest.mark.parametrize("rate", [0.35, 0.5, 0.65, 0.8, 0.95])
-def test_what_a_green_excludes_it_excludes_however_lucky_its_control_was(rate):
+def test_a_green_excludes_its_rate_however_lucky_its_control_was(rate):
     """Of bugs at least as frequent as the printed rate, no more than 5 % are green, in each history of the control."""
     draw = np.random.default_rng(6)
     for counted in (0, 1, 5, 14):
@@ -199,7 +199,7 @@ def test_the_simulation_sees_a_rate_that_is_too_small():
     assert too_many(draw.geometric(0.9, CELLS) > 1, 0.05)  # one green excludes 95 %, not 90 %
 
 
-def test_over_all_histories_of_many_nights_no_more_are_missed_than_the_risk_in_any_of_them():
+def test_misses_stay_within_the_risk_in_each_history_of_nights():
     draw, cells = np.random.default_rng(8), 50_000
     for rate in RATES:
         red, counted = draw.binomial(LUCKY, rate, cells), LUCKY
@@ -209,7 +209,7 @@ def test_over_all_histories_of_many_nights_no_more_are_missed_than_the_risk_in_a
             red, counted = red + draw.binomial(1, rate, cells), counted + 1
 
 
-def test_the_simulation_sees_nights_that_do_not_count_because_of_what_they_showed():
+def test_the_simulation_detects_nights_dropped_by_their_results():
     """A control that is green gets further trials, one of which may fail; its night counts all the same."""
     draw, cells, rate = np.random.default_rng(9), 50_000, 0.65
     shown = draw.random((14, cells)) < rate
@@ -293,7 +293,7 @@ def test_one_in_twenty_is_too_few():
     assert is_too_few(0, 3, 3, 3)  # 1 / C(6, 3) = 1 / 20
 
 
-def test_intervals_are_given_with_four_digits_and_stay_within_0_and_1():
+def test_intervals_have_four_digits_and_stay_within_0_and_1():
     assert [wilson_interval(red, 10) for red in (0, 5, 10)] == [(0.0, 0.2775), (0.2366, 0.7634), (0.7225, 1.0)]
 
 
@@ -319,7 +319,7 @@ def test_where_each_trial_is_red_all_of_them_are():
     assert [_chances(red, 2)[-1] for red in range(3)] == [0.0, 0.0, 1.0]
 
 
-def test_a_control_of_which_many_trials_were_green_does_not_ask_itself_too_deeply(monkeypatch):
+def test_a_mostly_green_control_does_not_recurse_too_deeply(monkeypatch):
     monkeypatch.setattr(statistics, "RATES", [0.01, 0.5, 1.0])
     _count_needed.cache_clear()
     before = sys.getrecursionlimit()

@@ -50,7 +50,7 @@ def is_bad(cell):
     return bool(registry().affecting(cell))
 
 
-def test_a_run_that_passed_is_recorded_with_each_issue_and_where_it_was_seen(a_run):
+def test_a_passed_run_is_recorded_with_its_issues(a_run):
     bad = [cell.key for cell in CELLS if is_bad(cell)]
     record = track_record.recorded(a_run(), "a" * 40)
     assert (record.commit, record.cells) == ("a" * 40, len(CELLS))
@@ -61,7 +61,7 @@ def test_a_run_that_passed_is_recorded_with_each_issue_and_where_it_was_seen(a_r
     assert {(cell.seeds, cell.red, cell.counted) for cell in issue.cells} == {((8,), 1, 2)}
 
 
-def test_what_is_inconclusive_where_nothing_is_expected_is_listed(a_run):
+def test_inconclusive_cells_without_an_expectation_are_listed(a_run):
     good = next(cell for cell in CELLS if not is_bad(cell))
     record = track_record.recorded(a_run(good.__eq__, verdict="inconclusive", sentence="It was late."), "a" * 40)
     assert record.inconclusive == {good.key: "It was late."}
@@ -145,7 +145,7 @@ def test_in_a_shallow_clone_or_without_git_the_age_alone_counts(record, checkout
             track_record.check(record, tmp_path / folder, BEGAN + timedelta(days=15))
 
 
-def test_the_commit_is_that_of_the_checkout_around_the_run_which_has_not_changed(a_run, checkout, tmp_path):
+def test_the_commit_is_that_of_the_unchanged_checkout_of_the_run(a_run, checkout, tmp_path):
     outside = a_run()
     with pytest.raises(track_record.RefusedError, match="lies in no checkout"):
         track_record.commit_of(outside)

@@ -22,7 +22,7 @@ def words(project, tmp_path):
 
 
 @pytest.mark.timeout(120)  # a change that is not seen is awaited for ever
-def test_it_runs_at_once_and_when_a_source_changes_also_during_a_round(words):
+def test_it_runs_at_once_and_after_each_change_of_a_source(words):
     folder, source = words
     running = rounds(folder)
     next(running)
@@ -61,7 +61,7 @@ topic = "out"
     assert list_watched(tmp_path) == [tmp_path / "onceproof.toml", jar]
 
 
-def test_of_a_file_that_cannot_be_read_the_next_change_may_be_the_remedy(tmp_path):
+def test_a_change_of_an_unreadable_file_is_watched_for(tmp_path):
     (tmp_path / "onceproof.toml").write_text("no TOML")
     assert list_watched(tmp_path) == [tmp_path / "onceproof.toml"]
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_watched_ends_it_with_a_sentence(words, monkeypatch):
         next(running)
 
 
-def test_the_command_goes_on_after_a_mistake_and_ends_with_ctrl_c(words, monkeypatch):
+def test_the_command_continues_after_a_mistake_until_ctrl_c(words, monkeypatch):
     folder, source = words
     done = []
 

@@ -50,7 +50,7 @@ def test_what_is_printed_is_of_the_published_schema(advise, tmp_path):
     assert not (tmp_path / "results.db").exists()  # looking creates nothing
 
 
-def test_the_terminal_tells_what_stands_against_it_what_to_do_and_what_is_not_known(advise):
+def test_the_terminal_shows_objections_actions_and_unknowns(advise):
     done = advise("3.4.1", "3.5.0")
     assert done.exit_code == 3, done.output
     assert (
@@ -77,7 +77,7 @@ def _counted(line):
     return re.sub(r"\d+ (things|cells|minutes|verdicts)", r"some \1", line.rstrip())
 
 
-def test_the_list_of_issues_cuts_no_word_and_says_each_remedy_once(advise):
+def test_the_issue_list_keeps_every_word_and_each_remedy_once(advise):
     done = advise("3.9.1", "4.3.1")
     assert "…" not in done.stdout
     assert "message.timestamp.after.max.ms" in done.stdout
@@ -85,7 +85,7 @@ def test_the_list_of_issues_cuts_no_word_and_says_each_remedy_once(advise):
     assert re.search(r"gained +KAFKA-21034 *\n +symptom .*?remedy +See what to do\.", done.stdout, re.DOTALL)
 
 
-def test_how_long_what_is_lacking_takes_is_said_before_it_is_asked_for(advise):
+def test_the_time_for_lacking_cells_is_said_before_the_question(advise):
     output = advise("3.9.1", "4.3.1").stdout
     assert re.search(r"--run`\s+\(\d+\s+cells,\s+about\s+\d+\s+minutes\)", output)
 
@@ -164,7 +164,7 @@ def test_run_tells_the_time_first_then_runs_what_is_lacking(advise, monkeypatch,
     assert (ran[2].scenarios, ran[2].variants) == (("multirunner", "dead-letters", "two-topics"), ("ROLLING",))
 
 
-def test_the_page_as_a_file_stands_for_itself_and_escapes_everything(advise, tmp_path):
+def test_the_page_as_a_file_is_complete_and_escapes_everything(advise, tmp_path):
     run = make_run(tmp_path / "runs", *list(VERDICTS.items())[-1])
     store_run(run, f"sqlite:///{tmp_path}/results.db")
     done = advise("3.4.0", "3.4.1", "--html", str(tmp_path / "advice.html"))

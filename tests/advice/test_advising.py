@@ -176,7 +176,7 @@ def keys(issues):
         ("3.9.0", "4.2.0", [], [], [2, 3, 4], []),
     ],
 )
-def test_issues_are_left_behind_gained_or_stay_or_strike_on_the_way(current, target, left, gained, staying, way):
+def test_issues_are_left_gained_kept_or_met_on_the_way(current, target, left, gained, staying, way):
     advice = advise(of_few(current, target))
     for issues, numbers in zip(
         (advice.left_behind, advice.gained, advice.staying, advice.on_the_way),
@@ -189,7 +189,7 @@ def test_issues_are_left_behind_gained_or_stay_or_strike_on_the_way(current, tar
 @given(st.sampled_from(RELEASES), st.sampled_from(RELEASES))
 @example(Release(3, 0, 0), Release(3, 5, 0))  # 3.4.1 differs from 3.5.0 by a feature that it lacks
 @settings(max_examples=60, deadline=None)
-def test_back_is_the_mirror_of_forth_and_every_sentence_has_a_source(one, other):
+def test_a_downgrade_mirrors_the_upgrade_with_its_sources(one, other):
     if one == other:
         return
     forth, back = advise(question(str(one), str(other))), advise(question(str(other), str(one)))
@@ -249,7 +249,7 @@ def test_nothing_known_against_it_is_0_and_not_looked_at_is_3():
     ("current", "target", "met"),
     [("3.4.1", "4.3.1", True), ("3.9.1", "3.0.0", True), ("3.0.0", "3.4.1", False), ("3.5.0", "4.3.1", False)],
 )
-def test_an_issue_that_takes_two_releases_is_met_on_the_way_and_nobody_has_it(current, target, met):
+def test_an_issue_of_two_releases_is_met_on_the_way_only(current, target, met):
     advice = advise(question(current, target))
     documented = "KIP-904 (documented)"
     assert keys(advice.on_the_way) == ([documented] if met else [])
@@ -263,7 +263,7 @@ def test_an_issue_that_takes_two_releases_is_met_on_the_way_and_nobody_has_it(cu
     assert (documented in {left.what for left in own.left_out}) == met
 
 
-def test_the_cell_that_shows_an_issue_of_the_way_stands_beside_it():
+def test_an_issue_of_the_way_names_the_cell_that_shows_it():
     cell = a_cell("grouped-table", "3.4.1", "4.3.1")
     assert cell in lacking(question("3.4.1", "4.3.1"))
     [issue] = advise(question("3.4.1", "4.3.1", [said(cell, "known", red=1)])).on_the_way
@@ -295,7 +295,7 @@ def test_a_control_that_cannot_be_red_is_no_look_at_a_scenario():
     assert lacking(asked) == [a_cell("enumerator", "3.5.0")]
 
 
-def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
+def test_a_crash_issue_survives_the_upgrade_and_names_its_cell():
     restarted = said(a_cell("crash", "3.9.1", "4.3.1"), "known", red=1)
     advice = advise(question("3.9.1", "4.3.1", [*all_of("3.9.1", "4.3.1"), restarted]))
     assert advice.exit_code == 1
@@ -308,7 +308,7 @@ def test_a_crash_survives_the_upgrade_and_the_cell_that_shows_it_is_named():
     ]
 
 
-def test_a_better_release_of_the_line_and_the_best_of_all_are_named():
+def test_the_best_release_of_the_line_and_of_all_are_named():
     advice = advise(of_few("3.9.1", "4.1.1"))
     assert advice.better_targets == ("4.1.2", "4.0.2")
     assert advice.to_do[0].text == (
@@ -317,7 +317,7 @@ def test_a_better_release_of_the_line_and_the_best_of_all_are_named():
     assert better_targets(of_few("4.1.1", "4.1.0")) == []  # going on is not a way back
 
 
-def test_where_no_release_mends_an_issue_nothing_else_that_looks_like_it_is_seen():
+def test_an_unfixed_issue_names_the_cells_that_are_blind_for_it():
     gaps = {gap.what: gap for gap in advise(question("3.9.1", "4.3.1")).not_looked_at if "Blind here" in gap.what}
     assert gaps.keys() >= {
         "Blind here: global-join KILLED",
@@ -342,7 +342,7 @@ def test_of_as_many_issues_fewer_new_ones_are_better():
     assert better_targets(of_few("4.2.0", "4.3.1")) == []  # on the way there is what has as many
 
 
-def test_back_over_a_format_of_the_stores_is_refused_with_the_remedy():
+def test_a_downgrade_over_a_store_format_names_the_remedy():
     advice = advise(question("4.3.1", "4.2.0"))
     assert "(a downgrade)" in advice.headline
     assert advice.against[0].text.startswith("4.2.0 cannot continue with the state of 4.3.1: 4.3.1 keeps the offsets")
@@ -382,7 +382,7 @@ def test_what_a_rolling_upgrade_takes_is_told(way, said):
     assert not any("instance once" in one.text for one in advise(question(*way)).to_do)
 
 
-def test_a_restart_is_no_look_at_a_rolling_upgrade_nor_the_other_way_round():
+def test_a_restart_does_not_stand_for_a_rolling_upgrade():
     cells = all_of("3.9.1", "4.3.1")
     kinds = {one.cell.variant.startswith("ROLLING") for one in cells if one.cell.scenario == "crash"}
     assert kinds == {True, False}
@@ -400,19 +400,19 @@ def test_an_application_without_stores_on_disk_can_go_back():
     assert not any("state directory" in one.text for one in advice.to_do)
 
 
-def test_an_unexplained_red_on_the_target_is_against_it_even_if_an_earlier_harness_saw_it():
+def test_an_unexplained_red_of_an_older_harness_counts_against():
     red = said(a_cell("quota", "3.5.0"), "regression", red=1, is_current=False)
     [against] = advise(question("3.4.1", "3.5.0", [red])).against
     assert "showed what no known issue explains (by an earlier harness): As it was." in against.text
     assert advise(question("3.5.0", "3.5.1", [red])).against == ()  # the upgrade leaves that one behind
 
 
-def test_the_sentence_of_an_error_which_is_about_this_machine_is_not_told():
+def test_an_error_of_this_machine_is_not_shown():
     failed = said(a_cell("quota", "3.5.0"), "error", sentence="/home/me/broker died")
     assert "/home/me" not in str(encode(advise(question("3.4.1", "3.5.0", [failed]))))
 
 
-def test_an_at_least_once_application_hears_of_its_own_cells_only():
+def test_an_at_least_once_application_gets_its_own_cells_only():
     own = Application({"guarantee": ("at_least_once",), "quotas": (False,)})
     assert {(cell.scenario, cell.variant) for cell in lacking(question("3.4.1", "3.5.0", application=own))} == {
         ("multirunner", "AT_LEAST_ONCE"),
@@ -431,7 +431,7 @@ def test_an_at_least_once_application_hears_of_its_own_cells_only():
     )
 
 
-def test_what_the_application_has_and_no_cell_had_is_not_looked_at():
+def test_a_feature_that_no_cell_had_is_reported_as_not_checked():
     own = Application({"guarantee": ("exactly_once_v2",), "joins": ("stream-table",), "windows": (False,)})
     others = [said for said in all_of("3.4.1", "3.5.0", own) if said.cell.scenario not in ("as-of-join", "two-topics")]
     advice = advise(question("3.4.1", "3.5.0", others, own))
@@ -470,7 +470,7 @@ def test_brokers_that_are_to_blame_are_told_to_whom_they_concern():
     assert "KAFKA-20254" not in {issue.key for issue in (*gained.gained, *gained.left_behind)}
 
 
-def test_what_changes_of_the_topology_of_ones_own_application_is_against_it():
+def test_a_change_of_the_own_topology_counts_against_the_target():
     lost = TopologyChange("store", "store kept is gone", (ChangeEffect.LOSES,))
     noted = TopologyChange("processors", "a filter is merged", ())
     asked = replace(question("3.9.1", "4.3.1"), topology=TopologyComparison("app", (noted, lost)))

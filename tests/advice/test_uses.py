@@ -47,7 +47,7 @@ def test_only_under_exactly_once_the_log_is_looked_at():
     assert "atomicity" not in promises_looked_at("at-least-once", "DEFAULT_CONFIG")
 
 
-def test_some_scenario_has_each_feature_and_one_alone_lacks_what_the_others_are_for():
+def test_each_feature_has_a_scenario_and_one_alone_lacks_others():
     assert never_used() == {}
     alone = find_unused(
         {name: FEATURES[name].values for name in ("joins", "stores")}, [("as-of-join", "DEFAULT_CONFIG")]

@@ -40,7 +40,7 @@ def test_a_file_from_before_there_were_timelines_is_read(file, monkeypatch):
     assert list(read_atlas(file)) == sorted((replace(one, timeline=()) for one in ALL), key=lambda one: one.place)
 
 
-def test_the_same_measurements_give_the_same_bytes_in_whatever_order(file, tmp_path):
+def test_equal_measurements_give_equal_bytes_in_any_order(file, tmp_path):
     other = tmp_path / "other.sqlite"
     checksum = write_atlas(other, reversed(ALL))
     assert other.read_bytes() == file.read_bytes()

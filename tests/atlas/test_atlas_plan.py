@@ -28,7 +28,7 @@ def cells():
     return cells_of(Request("atlas"))
 
 
-def test_every_scenario_has_its_default_and_a_variant_for_each_known_issue():
+def test_each_scenario_has_its_default_and_variants_of_issues():
     named = MATRICES["atlas"].list_named()
     assert named.keys() == CATALOGUE.keys()
     for scenario, offer in CATALOGUE.items():
@@ -38,7 +38,7 @@ def test_every_scenario_has_its_default_and_a_variant_for_each_known_issue():
     assert rolling <= {(scenario, variant) for scenario, variants in named.items() for variant in variants}
 
 
-def test_every_release_is_measured_in_each_scenario_that_can_run_on_it(cells):
+def test_each_release_is_measured_in_each_scenario_it_can_run(cells):
     scan = [str(cell.streams) for cell in cells if cell.scenario == "scan"]
     assert scan == list(RELEASES)
     assert {str(cell.broker) for cell in cells if cell.scenario != "migration"} == {"4.4.0"}
@@ -96,7 +96,7 @@ def test_the_next_line_is_that_of_each_line(axes):
         parse_matrices(text, "file")
 
 
-def test_where_one_release_was_resolved_and_maven_was_never_asked_the_others_are_known_by_the_registry(tmp_path):
+def test_one_resolved_release_does_not_hide_registered_ones(tmp_path):
     installation = Settings(home=tmp_path, maven="no-such-maven").installation
     never_used = read_published(installation)
     cells = possible_cells(installation)

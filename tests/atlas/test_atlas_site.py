@@ -80,7 +80,7 @@ def test_nothing_that_was_measured_runs_in_a_page(site):
     assert "&lt;script&gt;" in (site / "releases" / "3.4.0.html").read_text()
 
 
-def test_the_same_atlas_gives_the_same_site_and_what_is_gone_is_removed(site, tmp_path):
+def test_an_atlas_gives_one_site_and_old_pages_are_removed(site, tmp_path):
     write_site(ATLAS, tmp_path / "other")
     files = {file.relative_to(site): file.read_bytes() for file in site.rglob("*") if file.is_file()}
     again = {f.relative_to(tmp_path / "other"): f.read_bytes() for f in (tmp_path / "other").rglob("*") if f.is_file()}
@@ -108,7 +108,7 @@ def test_a_release_says_what_is_known_measured_and_different(site):
     assert "3.4.1-4.4.0.html" in (site / "releases" / "3.4.1.html").read_text()
 
 
-def test_the_table_tells_what_is_measured_from_what_is_only_expected(site):
+def test_the_table_separates_measured_from_expected(site):
     text = (site / "index.html").read_text()
     assert 'title="3.4.0, enumerator: DEFAULT_CONFIG known (KAFKA-14172)' in text
     assert 'title="3.3.2, enumerator: not measured, and expected by the registry: KAFKA-14172' in text

@@ -73,7 +73,7 @@ def test_a_verdict_comes_with_what_it_rests_on(run):
     assert (green.plants, green.missed) == ((Standing("put-lost", 3, 3, 0.02),), 0.04)
 
 
-def test_a_red_comes_with_the_timeline_of_a_red_trial_without_samples(run):
+def test_a_red_cell_brings_the_timeline_of_a_red_trial(run):
     file = run.trial(Trial(RUN, RED, 1, 5)).timeline
     sampled = {"t": 1500, "source": "i", "event": "progress", "processed": []}
     file.write_text("".join(f"{json.dumps(event)}\n" for event in (*TIMELINE, sampled)))
@@ -107,7 +107,7 @@ def test_trials_of_two_harnesses_are_of_neither(run):
     assert red.machine == "Linux, Java 17"
 
 
-def test_a_run_is_added_to_an_atlas_once_and_the_first_one_makes_it(run, tmp_path):
+def test_a_run_is_added_once_and_the_first_one_creates_the_atlas(run, tmp_path):
     file = tmp_path / "nightly.sqlite"
     assert append(file, run).left_out.keys() == export([run]).left_out.keys()
     first = read_atlas(file)

@@ -68,19 +68,19 @@ def test_what_is_said_of_a_release(fields, judgement, reason):
 
 
 @pytest.mark.parametrize(("on_disk", "advice"), [(True, ""), (False, STRIKE_HARDER), (None, "")])
-def test_a_green_of_a_crash_that_had_nothing_to_forget_says_how_to_make_it_harder(on_disk, advice):
+def test_a_green_crash_with_nothing_to_lose_says_what_to_add(on_disk, advice):
     fault = FaultOutcome("instance-kill", True, "It was killed.", {"uncommitted_on_disk": on_disk})
     outcome = replace(an_outcome(TRIAL, exercised=True, reason="It was killed."), fault=fault)
     assert judged(outcome)[2] == advice
 
 
-def test_where_the_machine_stood_still_each_time_nothing_is_known(tmp_path):
+def test_a_machine_that_stalled_each_time_leaves_nothing_known(tmp_path):
     asked = ReleaseTrials(RunFolder(tmp_path), TRIAL.cell, 1, 1, {})
     result = not_run(asked, "The machine stood still in each of 3 attempts: 2.1 s (driver)")
     assert (result.judgement, result.exercised, result.advice) == (Judgement.INCONCLUSIVE, False, RUN_ALONE)
 
 
-def test_a_trial_in_which_the_machine_stood_still_is_repeated_under_another_application_id(tmp_path, monkeypatch):
+def test_a_stalled_trial_is_repeated_under_another_id(tmp_path, monkeypatch):
     tried = []
 
     def run_trial(trial, folder, *_, **__):
@@ -131,7 +131,7 @@ def test_where_a_run_without_any_fault_is_red_no_fault_is_tried(tmp_path, monkey
         ("4.3.1", ("replay", "replay-newest"), ["4.3.1"], "4.3.1", "4.3.1"),
     ],
 )
-def test_the_input_is_replayed_once_on_each_release_that_is_promised(streams, promises, replayed, own, newest):
+def test_the_input_is_replayed_once_on_each_promised_release(streams, promises, replayed, own, newest):
     done = []
 
     def replay(release):
@@ -201,7 +201,7 @@ def test_a_red_is_known_if_known_issues_explain_all_of_it(fields, explained, cod
     assert (answer.exit_code(), answer.exit_code(known_is_ok=True)) == codes
 
 
-def test_who_runs_it_every_night_is_told_what_it_is_and_what_to_do():
+def test_the_nightly_report_says_what_it_is_and_what_to_do():
     red = on_release(**RED, streams="4.1.2", reason="3 lost-record.", issues=(KNOWN,), advice="Go to 4.2.2.")
     assert complaint(an_app_answer(on_release(), red)) == (
         "shop on 4.1.2: red, known: KAFKA-20685, fixed in 4.2.2 and 4.3.0: 3 lost-record. Go to 4.2.2."

@@ -72,7 +72,7 @@ def _at_the_project(project, monkeypatch):
     monkeypatch.chdir(project)
 
 
-def test_a_replay_that_is_broken_in_every_run_is_red_though_these_agree(judged):
+def test_a_replay_broken_in_every_run_is_red_though_runs_agree(judged):
     (first, second), _ = judged(STALE, STALE)
     assert first.anomalies == second.anomalies == {"unexpected-record": 1}
     assert first.promises["replay"] == 3
@@ -92,7 +92,7 @@ def test_what_is_as_replayed_in_both_runs_is_well(judged):
     assert first.promises["replay"] == second.promises["replay"] == 2
 
 
-def test_final_values_that_differ_are_red_where_nothing_makes_it_legitimate(judged):
+def test_unexplained_differences_of_final_values_are_red(judged):
     out = replace(OUT, promises=("differential",))
     (first, second), excuse = judged(CLEAN, [("a", "1"), ("b", "3")], out=out, topology=DEDUP)
     assert (first.anomalies, second.anomalies, excuse) == ({}, {"unstable-final": 1}, None)
@@ -108,7 +108,7 @@ def test_and_told_where_a_join_may_have_done_it(judged):
     assert excuse.startswith("Final values of out differ without a fault, which may come of a stream-table join")
 
 
-def test_of_what_nobody_described_or_no_transaction_binds_final_values_may_differ(judged, tmp_path):
+def test_final_values_may_differ_if_unknown_or_not_transactional(judged, tmp_path):
     out = replace(OUT, promises=("differential",))
     (_, second), excuse = judged(CLEAN, [("a", "1"), ("b", "3")], out=out, topology={"t": 1, "event": "state"})
     assert second.anomalies == {}
@@ -132,7 +132,7 @@ RECORDS = replace(OUT, promises=("differential",), compare="records")
 TWICE = [("a", "0"), *CLEAN]
 
 
-def test_what_a_clean_restart_alone_breaks_is_seen_beside_two_runs_that_go_straight_on(judged):
+def test_damage_of_a_clean_restart_shows_against_two_plain_runs(judged):
     found, _ = judged(CLEAN, CLEAN, STALE, out=RECORDS, topology=DEDUP)
     assert [one.anomalies for one in found] == [{}, {}, {"unexpected-record": 1}]
     assert found[2].promises["differential"] == 3
@@ -140,7 +140,7 @@ def test_what_a_clean_restart_alone_breaks_is_seen_beside_two_runs_that_go_strai
     assert (same.anomalies, same.promises["differential"]) == ({}, 2)
 
 
-def test_what_a_restart_breaks_and_a_replay_shows_as_well_is_one_witness(judged):
+def test_damage_that_restart_and_replay_both_show_is_one_witness(judged):
     both = replace(OUT, promises=("differential", "replay"))
     (_, _, restarted), _ = judged(CLEAN, CLEAN, [("a", "1"), ("b", "7")], out=both, topology=DEDUP)
     assert restarted.anomalies == {"wrong-value": 1}
@@ -172,6 +172,6 @@ def test_what_differs_each_time_is_not_held_against_a_restart(judged):
         (OUT, DEDUP, STALE, False),  # nothing is said about other runs
     ],
 )
-def test_two_runs_differ_by_the_restart_where_it_should_change_nothing(judged, out, topology, second, changed):
+def test_a_difference_by_the_restart_shows_where_none_is_allowed(judged, out, topology, second, changed):
     judged(CLEAN, second, out=out, topology=topology)
     assert judged.changed is changed

@@ -56,7 +56,7 @@ def app_run(folder, *options):
 
 
 @pytest.mark.broker
-def test_orders_are_lost_by_a_crash_where_uncommitted_state_is_trusted(examples):
+def test_a_crash_loses_orders_where_uncommitted_state_is_trusted(examples):
     # Once in a dozen times the kill left no checkpoint that was trusted.
     bad = red_by_chance(examples / "orders", "4.1.2")
     assert bad["anomalies"]["lost-record"] > 0
@@ -79,7 +79,7 @@ def test_what_is_planted_where_it_is_fixed_is_unknown(examples):
 @pytest.mark.night
 @pytest.mark.broker
 @pytest.mark.parametrize("streams", ["3.9.1", "4.4.0"])
-def test_a_foreign_key_join_keeps_results_that_should_go_in_every_run_without_any_fault(examples, streams):
+def test_a_foreign_key_join_keeps_stale_results_without_a_fault(examples, streams):
     code, [bad] = app_run(examples / "foreign-key-join", "--streams", streams, "--seed", "1")
     assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
     assert "without any fault" in bad["reason"]
@@ -100,9 +100,7 @@ def test_a_foreign_key_join_keeps_none_before(examples):
 @pytest.mark.night
 @pytest.mark.broker
 @pytest.mark.parametrize("streams", ["4.4.0"])
-def test_a_table_behind_suppress_takes_off_what_never_came_out_and_a_stream_of_the_same_counts_is_right(
-    examples, streams
-):
+def test_a_suppressed_table_subtracts_what_was_never_emitted(examples, streams):
     code, [bad] = app_run(examples / "final-counts", "--streams", streams, "--seed", "1")
     assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
     assert "without any fault" in bad["reason"]
@@ -129,7 +127,7 @@ def red_by_chance(folder, streams):
 @pytest.mark.night
 @pytest.mark.broker
 @pytest.mark.parametrize(("streams", "key"), [("4.1.2", "KAFKA-20685"), ("4.3.1", "KAFKA-20808")])
-def test_windowed_deduplication_loses_readings_or_a_thread_where_known_issues_say_so(examples, streams, key):
+def test_windowed_dedup_loses_readings_or_a_thread(examples, streams, key):
     found = red_by_chance(examples / "deduplication", streams)
     assert [issue["key"] for issue in found["issues"]] == [key], found
     assert found["unexplained"] == {}
@@ -163,7 +161,7 @@ def test_a_visit_has_its_clicks_where_that_is_fixed(examples):
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_an_outbox_loses_messages_where_a_deletion_outlives_its_transaction(examples):
+def test_an_outbox_loses_messages_by_an_uncommitted_deletion(examples):
     bad = red_by_chance(examples / "outbox", "4.1.2")
     assert bad["anomalies"]["lost-record"] > 0
     assert [issue["key"] for issue in bad["issues"]] == ["KAFKA-20685"], bad
@@ -211,7 +209,7 @@ def test_no_order_is_lost_by_a_crash_where_it_is_not(examples):
 
 
 @pytest.mark.broker
-def test_words_are_counted_as_without_the_fault_and_plants_are_seen(examples):
+def test_words_are_counted_as_without_fault_and_bugs_are_found(examples):
     small(examples)
     options = ("--streams", "4.3.1", "--fault", "none", "--seed", "1", "--controls")
     code, [green] = app_run(examples / "wordcount", *options)
@@ -238,7 +236,7 @@ def words_asked(examples):
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_clients_that_ask_for_no_stale_store_are_answered_by_a_standby_if_that_is_planted(examples):
+def test_a_stale_answer_of_a_standby_is_found_if_injected(examples):
     options = ("--fault", "bounce", "--seed", "1", "--plant", "any-store-answers")
     code, [bad] = app_run(words_asked(examples), "--streams", "4.4.0", *options)
     assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
@@ -248,7 +246,7 @@ def test_clients_that_ask_for_no_stale_store_are_answered_by_a_standby_if_that_i
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_clients_that_ask_while_tasks_move_are_answered_as_they_must_be(examples):
+def test_clients_get_allowed_answers_while_tasks_move(examples):
     code, [good] = app_run(words_asked(examples), "--streams", "4.4.0", "--fault", "bounce", "--seed", "1")
     assert (code, good["judgement"]) == (0, "green"), good["reason"]
     assert good["promises"]["queries"] > 100
@@ -257,7 +255,7 @@ def test_clients_that_ask_while_tasks_move_are_answered_as_they_must_be(examples
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_clients_are_sent_nowhere_where_threads_overwrite_the_metadata_of_others(examples):
+def test_clients_find_no_owner_where_threads_overwrite_metadata(examples):
     folder = words_asked(examples)
     file = folder / "onceproof.toml"
     threads = '[properties]\n"group.protocol" = "streams"\n"num.stream.threads" = 2\n'
@@ -288,7 +286,7 @@ def test_words_are_counted_through_a_rolling_upgrade(examples):
         (("--fault", "rolling-bounce"), "a rolling bounce takes a second release; name it with --roll-to."),
     ],
 )
-def test_a_rolling_upgrade_that_cannot_be_is_refused_with_the_reason(examples, options, sentence):
+def test_an_impossible_rolling_upgrade_is_refused(examples, options, sentence):
     if "--fault" in options:
         file = examples / "orders" / "onceproof.toml"
         file.write_text(file.read_text().replace("instances = 1", "instances = 2"))
@@ -354,7 +352,7 @@ public class Counted {
 
 
 @pytest.mark.broker
-def test_what_it_is_judged_by_and_its_code_sets_is_said_before_anything_is_started(tmp_path):
+def test_criteria_and_settings_by_code_are_said_before_the_start(tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "Counted.java").write_text(BY_CODE)
     file = tmp_path / "onceproof.toml"
@@ -370,7 +368,7 @@ def test_what_it_is_judged_by_and_its_code_sets_is_said_before_anything_is_start
     assert uses_on(HERE, application_of(str(tmp_path)), NEWEST)["guarantee"] == ("at_least_once",)
 
 
-def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_somebody_else(described):
+def test_external_brokers_refuse_a_topology_without_the_prefix(described):
     reported = described([f"{PREFIX}orders", "payments"])
     assert "its topology has the topic payments, which may be one of yours" in reported
     assert "where {prefix} stands for that (docs/applications.md), or leave out --brokers" in reported
@@ -378,7 +376,7 @@ def test_a_topology_that_does_not_take_the_prefix_is_refused_on_brokers_of_someb
     assert "has the topic rates, which" in described([f"{PREFIX}orders"], globals_=["rates"])
 
 
-def test_only_topics_that_kafka_streams_makes_itself_may_lack_the_prefix(described):
+def test_only_internal_topics_may_lack_the_prefix(described):
     named = ["sums-repartition", f"{PREFIX}orders"]
     assert "has the topic sums-repartition, which may be one of yours" in described(named)
     assert "has no payments among its sources" in described(named, internal=["sums-repartition"])
@@ -391,12 +389,12 @@ def test_dead_letters_go_to_topics_with_the_prefix(examples, described):
     assert "has the topic dead, which may be one of yours" in described([f"{PREFIX}orders"])
 
 
-def test_topics_that_are_chosen_while_it_runs_are_refused_on_brokers_of_somebody_else(described):
+def test_external_brokers_refuse_topics_chosen_at_runtime(described):
     reported = described([f"{PREFIX}orders", f"{PREFIX}payments"], at_runtime=["KSTREAM-SINK-0000000007"])
     assert "chooses topics while it runs (KSTREAM-SINK-0000000007), which may be some of yours" in reported
 
 
-def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
+def test_prefixed_topics_are_compared_with_the_file(described):
     reported = described([f"{PREFIX}orders", f"{PREFIX}payments"], [f"{PREFIX}accepted-orders"])
     assert "its topology has no paid-orders among its sinks (accepted-orders)" in reported
 
@@ -417,7 +415,7 @@ def test_with_the_prefix_topics_are_held_against_the_file_as_ever(described):
         (["MeteredTimestampedKeyValueStoreWithHeaders", "ChangeLoggingTimestampedKeyValueBytesStoreWithHeaders"], ""),
     ],
 )
-def test_a_store_whose_answers_cannot_be_judged_is_refused_with_the_reason(examples, monkeypatch, layers, sentence):
+def test_a_store_whose_answers_cannot_be_judged_is_refused(examples, monkeypatch, layers, sentence):
     file = examples / "orders" / "onceproof.toml"
     file.write_text(file.read_text() + '[[query]]\nstore = "seen"\n')
     fields: dict[str, object] = {"sources": ["orders", "payments"], "sinks": [], "globals": [], "open": []}
@@ -435,7 +433,7 @@ def test_a_store_whose_answers_cannot_be_judged_is_refused_with_the_reason(examp
 
 
 @pytest.mark.broker
-def test_a_topology_takes_the_prefix_and_one_that_chooses_its_topics_is_told(examples):
+def test_a_topology_uses_the_prefix_or_is_refused(examples):
     check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
     with pytest.raises(UsageError, match=r"its topology has the topic (lines|counts), which may be one of yours"):
         check_topology(HERE, application_of(str(examples / "wordcount")), NEWEST, PREFIX)
@@ -445,7 +443,7 @@ def test_a_topology_takes_the_prefix_and_one_that_chooses_its_topics_is_told(exa
         check_topology(HERE, application_of(str(examples / "orders")), NEWEST, PREFIX)
 
 
-def test_external_brokers_are_asked_before_an_application_is_run_on_them(examples, monkeypatch, tmp_path):
+def test_external_brokers_are_checked_before_an_application_runs(examples, monkeypatch, tmp_path):
     done: list[Any] = []
 
     def run_on_release(_installation, asked, brokers, _agenda):
@@ -492,7 +490,7 @@ def test_external_brokers_are_asked_before_an_application_is_run_on_them(example
 
 
 @pytest.mark.broker
-def test_a_topic_that_the_topology_has_and_the_file_does_not_is_named(examples):
+def test_a_topic_of_the_topology_that_the_file_lacks_is_named(examples):
     file = examples / "orders" / "onceproof.toml"
     file.write_text(file.read_text().partition('[[output]]\ntopic = "revenue"')[0])
     with pytest.raises(UsageError, match=r"has revenue among its sinks, which onceproof\.toml does not declare"):
@@ -570,7 +568,7 @@ public class Main {
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_an_application_as_it_is_deployed_is_held_against_itself_under_a_kill(examples):
+def test_a_deployed_application_is_compared_under_a_kill(examples):
     folder = examples / "wordcount"
     (folder / "src" / "wordcount" / "Main.java").write_text(DEPLOYED)
     own = applications.application_class_path(HERE, str(folder), NEWEST)
@@ -589,7 +587,7 @@ def test_an_application_as_it_is_deployed_is_held_against_itself_under_a_kill(ex
 
 
 @pytest.mark.broker
-def test_topics_that_are_joined_must_have_equally_many_partitions(examples):
+def test_joined_topics_must_have_equal_partition_counts(examples):
     source = examples / "wordcount" / "src" / "wordcount" / "WordCount.java"
     made = "StreamsBuilder builder = new StreamsBuilder();"
     table = 'builder.table("{}", Consumed.with(Serdes.String(), Serdes.String()))'
@@ -606,7 +604,7 @@ def test_topics_that_are_joined_must_have_equally_many_partitions(examples):
 
 
 @pytest.mark.broker
-def test_a_topology_that_a_release_does_not_know_is_said_with_the_release(examples):
+def test_a_topology_unknown_to_a_release_is_reported_with_it(examples):
     folder = str(examples / "orders")
     check_topology(HERE, application_of(folder), NEWEST)
     with pytest.raises(
@@ -714,7 +712,7 @@ def as_of(folder):
 
 
 @pytest.mark.broker
-def test_a_clean_restart_that_breaks_something_is_seen_without_any_oracle_but_the_runs(tmp_path):
+def test_damage_of_a_clean_restart_shows_by_comparing_runs(tmp_path):
     code, [bad] = app_run(as_of(tmp_path), "--streams", "4.3.1", "--fault", "none", "--seed", "1")
     assert (code, bad["judgement"]) == (1, "red"), bad["reason"]
     assert "without any fault. No fault was injected: its instances were closed cleanly once" in bad["reason"]
@@ -733,7 +731,7 @@ properties = { "enable.transactional.statestores" = true }
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_a_setting_that_comes_with_the_start_after_a_kill_is_tried_as_an_operator_would(examples):
+def test_a_setting_that_comes_with_the_restart_is_tried(examples):
     file = examples / "orders" / "onceproof.toml"
     file.write_text(file.read_text() + SWITCHED_ON)
     code, [bad] = app_run(file.parent, "--streams", "4.4.0", "--fault", "instance-kill", "--seed", "1")
@@ -785,7 +783,7 @@ promises = ["differential", "unique"]
 @pytest.mark.night
 @pytest.mark.broker
 @pytest.mark.parametrize(("streams", "issues"), [("3.9.0", ["KAFKA-17635"]), ("3.9.1", [])])
-def test_records_that_were_read_and_not_committed_are_lost_where_they_are_purged(tmp_path, streams, issues):
+def test_purged_records_are_lost_if_read_and_not_committed(tmp_path, streams, issues):
     source = tmp_path / "src" / "moved" / "Moved.java"
     source.parent.mkdir(parents=True)
     source.write_text(MOVED)
@@ -882,7 +880,7 @@ def test_two_faults_at_once_strike_two_instances(tmp_path):
 
 
 @pytest.mark.broker
-def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
+def test_the_program_of_a_phase_is_built_before_any_start(examples):
     folder = examples / "wordcount"
     small(examples)
     later = folder / "later" / "wordcount"
@@ -905,7 +903,7 @@ def test_the_program_of_a_phase_is_built_before_anything_is_started(examples):
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_a_shop_in_one_jar_counts_orders_twice_after_a_crash_and_nobody_can_say_why(examples):
+def test_a_shop_in_one_jar_counts_twice_after_a_crash(examples):
     bad = red_by_chance(built(examples / "shop", "4.1.2"), "4.1.2")
     assert bad["streams"] == "4.1.2-claimed"
     assert bad["anomalies"].keys() == {"wrong-value"}

@@ -82,7 +82,7 @@ def test_a_budget_that_ends_early_is_told():
     assert not bisection.is_sure
 
 
-def test_a_release_that_cannot_be_tried_is_unknown_and_takes_no_other_with_it():
+def test_only_a_release_that_cannot_be_tried_is_unknown():
     lines = lines_of(map(release, ["3.4.0", "3.4.1", "3.5.0"]))
     idle = Probe(False, False, "not exercised")
 
@@ -108,7 +108,7 @@ def test_if_nothing_is_red_nobody_knows_what_the_greens_say():
     assert (found, bisection.missed, bisection.is_sure, bisection.unknown) == ([], None, False, {})
 
 
-def test_the_first_red_of_a_bad_release_does_not_count_for_its_rate():
+def test_the_first_red_of_a_bad_release_is_not_in_its_rate():
     bisection, [found] = search(["3.4.0"])
     assert bisection.reds == {release("3.4.0"): 1 + 7}
     assert bisection.controls == {release("3.4.0"): Tally(7, 7)}
@@ -139,7 +139,7 @@ def test_rates_of_bad_releases_are_not_averaged_over_lines():
     assert not bisection.is_sure
 
 
-def test_a_green_that_turns_red_moves_the_boundary_which_is_halved_again():
+def test_a_green_that_turns_red_moves_the_boundary():
     lines = lines_of(map(release, [f"3.9.{patch}" for patch in range(9)]))
     missed = {"3.9.4": 1}  # bad from 3.9.2 on, but its first trial is green
 

@@ -120,7 +120,7 @@ def test_the_boundaries_are_written_and_told_as_a_table(cardboard):
     assert Brokers.stopped == 1
 
 
-def test_what_begins_is_told_without_the_title_which_stands_before_all_that_is_told(cardboard):
+def test_progress_messages_begin_without_the_title(cardboard):
     for to, first_line in (
         ("3.4.1", "2 releases, at most 60 trials, seed 7"),
         ("3.4.0", "1 release, at most 60 trials"),
@@ -148,7 +148,7 @@ def test_only_anomalies_of_the_issue_at_hand_count(cardboard, monkeypatch):
     assert not found["sure"]
 
 
-def test_what_an_incidental_issue_shows_by_chance_makes_no_release_unknown(cardboard, monkeypatch):
+def test_an_incidental_issue_makes_no_release_unknown(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
     found: dict[str, Any] = bisect(cardboard, search_for(BisectRequest(), seed=7))
     assert (found["bad"], found["unknown"]) == (["3.3.2", "3.4.0"], {})
@@ -161,7 +161,7 @@ def test_where_no_issue_is_known_any_anomaly_counts(cardboard):
     assert bisect(cardboard, search)["bad"] == ["3.3.2", "3.4.0"]
 
 
-def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(cardboard, monkeypatch):
+def test_a_trial_with_an_incidental_anomaly_is_repeated(cardboard, monkeypatch):
     shown: list[object] = []
 
     def once(trial, folder, cluster):
@@ -181,7 +181,7 @@ def test_where_no_issue_is_known_a_trial_that_shows_one_by_chance_is_repeated(ca
     )
 
 
-def test_where_no_issue_is_known_a_release_that_always_shows_one_by_chance_is_not_good(cardboard, monkeypatch):
+def test_a_release_always_showing_an_incidental_one_is_unknown(cardboard, monkeypatch):
     monkeypatch.setattr(bisection, "run_trial", showing(Release(3, 4, 1), "torn-transaction"))
     found: dict[str, Any] = bisect(cardboard, search_for(asked(variant="CACHING_DISABLED"), seed=7))
     assert found["bad"] == ["3.3.2", "3.4.0"]
@@ -189,7 +189,7 @@ def test_where_no_issue_is_known_a_release_that_always_shows_one_by_chance_is_no
     assert list(found["unknown"]) == ["3.4.1"]
 
 
-def test_a_witness_that_no_known_issue_explains_is_not_there_by_chance(cardboard, registry, monkeypatch):
+def test_a_witness_without_a_known_issue_is_not_incidental(cardboard, registry, monkeypatch):
     """KAFKA-20685 has wrong-value of windows by chance from 3.8.0 to 4.2.1, but only after a kill."""
 
     def show(trial, folder, cluster):
@@ -203,7 +203,7 @@ def test_a_witness_that_no_known_issue_explains_is_not_there_by_chance(cardboard
     assert (found["bad"], found["good"]) == (["3.8.0", "4.2.1", "4.3.1"], ["3.7.2"])
 
 
-def test_what_is_only_told_is_no_red_because_something_else_stands_beside_it(cardboard, registry, monkeypatch):
+def test_an_informational_anomaly_next_to_another_makes_no_red(cardboard, registry, monkeypatch):
     def show(trial, folder, cluster):
         is_bad = trial.cell.streams < Release(4, 2, 2)
         beside = {"lost-record": 1} if is_bad else {"thread-died": 1}
@@ -229,7 +229,7 @@ def test_of_several_issues_one_must_be_named(cardboard, monkeypatch):
     assert present(search_for(asked(issue="KAFKA-2"), seed=7).issue).key == "KAFKA-2"
 
 
-def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, monkeypatch):
+def test_given_brokers_are_not_started_and_get_every_trial(cardboard, monkeypatch):
     brokers, seen, checked = external_cluster(), [], []
 
     def run_there(trial, folder, cluster):
@@ -246,7 +246,7 @@ def test_on_given_brokers_none_is_started_and_every_trial_is_there(cardboard, mo
     assert Brokers.stopped == 0
 
 
-def test_external_brokers_that_do_not_let_us_in_end_the_search_at_once(cardboard, monkeypatch):
+def test_external_brokers_that_deny_access_end_the_search(cardboard, monkeypatch):
     def refuse(*_):
         raise UsageError("The brokers cannot be reached.")
 

@@ -24,7 +24,7 @@ def folders(tmp_path):
     return TrialFolder(tmp_path / "run"), TrialFolder(tmp_path / "own")
 
 
-def test_it_is_known_of_the_same_input_and_of_these_releases_only(folders):
+def test_a_replay_holds_for_its_input_and_its_releases_only(folders):
     run, own = folders
     reports = Replayed(own, {NEWEST: OUTPUTS})
     assert reports.of(NEWEST, run) is OUTPUTS
@@ -39,7 +39,7 @@ def early_replay(folders: tuple[TrialFolder, TrialFolder]) -> EarlyReplay:
     return EarlyReplay(unused, a_trial("4.4.0"), unused, folders)
 
 
-def test_a_run_that_ends_before_its_input_is_there_is_not_replayed(folders):
+def test_a_run_that_ends_before_its_input_is_not_replayed(folders):
     early = early_replay(folders)
     early.run_is_over()
     assert early.replay({NEWEST}, REAL).outputs == {}

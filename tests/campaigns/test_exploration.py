@@ -90,12 +90,12 @@ def test_a_schedule_is_named_by_the_variant_that_says_most_of_it():
     assert SHOP.schedule({"guarantee": "alos", "fault": "pause"}, 7) is None
 
 
-def test_a_scenario_of_which_nothing_else_can_be_run_is_drawn_as_it_is():
+def test_a_scenario_with_one_possibility_is_drawn_as_it_is():
     only = DrawableParameters("shop", SHOP.domains, refuse=lambda _, settings: "no" if settings else None)
     assert Grammar({"shop": only}).draw("shop", random.Random(1)).summary == "shop DEFAULT_CONFIG"
 
 
-def test_it_gets_simpler_by_the_fault_then_by_each_parameter_then_by_size():
+def test_schedules_get_simpler_by_fault_then_parameter_then_size():
     schedule = present(SHOP.schedule({"caching": False, "fault": "kill", "kill.orderly": True}, 7))
     assert [simpler.summary for simpler in GRAMMAR.simpler(schedule)] == [
         "shop UNCACHED",
@@ -125,7 +125,7 @@ def search(trials, seed=1, stories=GRAMMAR.stories, *, uniform=False, ended=()):
 
 
 @given(SEEDS, st.integers(0, 20), st.booleans())
-def test_a_search_that_goes_on_is_the_one_that_was_not_interrupted(seed, at, uniform):
+def test_a_resumed_search_is_the_uninterrupted_one(seed, at, uniform):
     whole = search(20, seed, uniform=uniform)
     assert search(20, seed, uniform=uniform, ended=whole[:at]) == whole
 
@@ -141,7 +141,7 @@ LARGE = DrawableParameters("large", dict.fromkeys("abcdefgh", (True, False)))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_scenario_with_few_schedules_makes_room_for_one_with_many(seed):
+def test_a_scenario_with_few_schedules_leaves_room_for_others(seed):
     stories = {"small": SMALL, "large": LARGE}
     tried = search(100, seed, stories)
     assert {"small DEFAULT_CONFIG", "small DEFAULT_CONFIG caching=False"} < {one.summary for one in tried}

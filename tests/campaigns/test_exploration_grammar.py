@@ -31,18 +31,18 @@ def test_each_schedule_is_a_trial_that_can_be_run(name):
         assert not of_others & dict(schedule.parameters).keys()
 
 
-def test_a_scenario_that_takes_two_releases_is_not_searched_on_one():
+def test_a_scenario_of_two_releases_is_not_searched_on_one():
     with pytest.raises(UsageError, match=rf"cannot be searched on {NEWEST}: a rolling bounce takes a second release"):
         story("grouped-table", NEWEST, BROKER)
 
 
-def test_every_fault_of_a_scenario_is_drawn_but_one_that_cannot_be_had_or_takes_two_releases():
+def test_every_available_fault_of_one_release_is_drawn():
     faults = story("enumerator", NEWEST, BROKER, ["partition"]).domains["fault"]
     assert {*faults, "partition", "rolling-bounce"} == {*scenario("enumerator").settable["fault"].choices}
     assert not {"partition", "rolling-bounce"} & {*faults}
 
 
-def test_values_are_those_that_are_declared_and_those_of_variants():
+def test_values_are_the_declared_ones_and_those_of_variants():
     domains = story("crash", NEWEST, BROKER).domains
     assert domains["stores"] == tuple(scenario("crash").settable["stores"].choices)
     assert domains["commit.interval.ms"] == (30_000, 500, 9_000)
@@ -51,7 +51,7 @@ def test_values_are_those_that_are_declared_and_those_of_variants():
     assert story("enumerator", NEWEST, BROKER).domains["pause.transaction.timeout.ms"] == (4_000, 60_000, 10_000)
 
 
-def test_a_fault_of_brokers_brings_its_nodes_and_takes_them_along():
+def test_a_broker_fault_adds_its_nodes_and_removes_them_again():
     enumerator = story("enumerator", NEWEST, BROKER)
     kill = present(enumerator.schedule({"fault": "broker-kill"}, 1))
     assert kill.summary == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
@@ -68,7 +68,7 @@ def test_what_the_releases_refuse_is_not_drawn():
 
 
 @pytest.mark.parametrize(("release", "static"), [(Release.parse("4.3.1"), False), (NEWEST, True)], ids=str)
-def test_what_is_set_is_in_each_schedule_and_a_scenario_that_cannot_have_it_is_not_searched(release, static):
+def test_a_fixed_value_is_in_each_schedule_or_is_refused(release, static):
     streams = ["group.protocol=streams"]
     grammar, rng = Grammar({"windows": story("windows", release, release, settings=streams)}), random.Random(1)
     windows = grammar.stories["windows"]
@@ -92,7 +92,7 @@ def test_what_is_set_is_told_by_the_variant_that_says_it():
     assert "STREAMS_PROTOCOL" not in classic.variants
 
 
-def test_a_fault_that_is_set_brings_its_nodes_and_its_parameters_are_drawn():
+def test_a_fixed_fault_brings_its_nodes_and_drawn_parameters():
     enumerator = story("enumerator", NEWEST, BROKER, settings=["fault=broker-kill"])
     assert enumerator.plain(1).summary == "enumerator DEFAULT_CONFIG fault=broker-kill nodes=3"
     grammar, rng = Grammar({"enumerator": enumerator}), random.Random(1)
@@ -101,5 +101,5 @@ def test_a_fault_that_is_set_brings_its_nodes_and_its_parameters_are_drawn():
     assert not any(name.startswith("pause.") for one in drawn for name in one)
 
 
-def test_a_search_that_names_none_takes_all_but_those_that_mostly_wait_or_are_about_brokers():
+def test_an_unnamed_search_skips_waiting_and_broker_scenarios():
     assert {*SCENARIOS} - {*quick()} == {"quota", "migration"}

@@ -87,7 +87,7 @@ def test_trials_follow_one_another_until_the_time_is_up(tmp_path):
     assert not list((folder.path / "trials").iterdir())  # green ones leave their line only
 
 
-def test_a_search_that_was_cut_short_goes_on_as_if_it_had_not_been(tmp_path):
+def test_a_search_that_was_cut_short_continues_unchanged(tmp_path):
     whole = Decreed()
     (tmp_path / "whole").mkdir()
     explorer(tmp_path / "whole", whole)[0].explore(200)
@@ -204,7 +204,7 @@ def test_the_smallest_has_a_rate_of_its_own(tmp_path):
     assert shrunk.isdisjoint(line["schedule"]["seed"] for line in rated)
 
 
-def test_a_red_that_does_not_come_again_is_a_finding_with_its_rate(tmp_path):
+def test_a_red_that_does_not_recur_is_a_finding_with_its_rate(tmp_path):
     once = count()
 
     def shows(trial):
@@ -299,7 +299,7 @@ def test_what_was_not_asked_to_be_bisected_can_be_later(tmp_path):
     assert finding.releases.sure
 
 
-def test_a_release_that_fails_or_shows_something_else_is_not_known_and_ends_nothing(tmp_path):
+def test_a_release_that_fails_or_differs_is_unknown(tmp_path):
     def shows(trial):
         return showing({"duplicate-id": 1}, explained=True) if trial.cell.streams.line == "3.9" else since_401(trial)
 
@@ -400,7 +400,7 @@ def two_bugs(trial):
     return showing(found | ({"duplicate-id": 2} if trial.parameters.get("stores") == "in-memory" else {}))
 
 
-def test_a_finding_whose_turn_has_not_come_again_stays_as_it_was_written(tmp_path):
+def test_a_finding_that_was_not_repeated_stays_as_written(tmp_path):
     bench = Decreed(two_bugs)
     before = explorer(tmp_path, bench)[0].explore(2_000).findings[1]
     assert before.is_settled
@@ -409,7 +409,7 @@ def test_a_finding_whose_turn_has_not_come_again_stays_as_it_was_written(tmp_pat
     assert Finding.read(folder.finding(before) / "finding.json") == before
 
 
-def test_reds_that_look_alike_are_one_finding_and_others_are_others(tmp_path):
+def test_reds_that_look_alike_are_one_finding(tmp_path):
     search, _, _ = explorer(tmp_path, Decreed(two_bugs))
     found = search.explore(2_000).findings
     assert [finding.parameters for finding in found] in (
@@ -433,7 +433,7 @@ def test_one_anomaly_of_two_causes_is_two_findings(tmp_path):
             assert finding.parameters.items() <= line["schedule"]["parameters"].items()
 
 
-def test_a_finding_that_slid_to_another_bug_as_it_was_shrunk_takes_no_reds_along(tmp_path):
+def test_a_finding_that_shrank_to_another_bug_keeps_no_reds(tmp_path):
     plain = count()
 
     def shows(trial):
@@ -451,7 +451,7 @@ def test_a_finding_that_slid_to_another_bug_as_it_was_shrunk_takes_no_reds_along
     assert len(found) > 1
 
 
-def test_what_a_known_issue_explains_is_counted_and_the_search_goes_on(tmp_path):
+def test_known_issues_are_counted_and_the_search_continues(tmp_path):
     def shows(trial):
         return showing({"duplicate-id": 3} if trial.parameters.get("caching") is not False else {}, explained=True)
 
@@ -468,7 +468,7 @@ def test_what_a_known_issue_explains_is_counted_and_the_search_goes_on(tmp_path)
     assert sum("known: KAFKA-14172 (3 duplicate-id)" in line for line in said) == known.trials
 
 
-def test_an_issue_of_another_variant_is_known_where_parameters_are_as_there(tmp_path):
+def test_an_issue_of_another_variant_is_known_by_parameters(tmp_path):
     def shows(trial):
         return showing({"thread-died": 1} if "stores" in trial.parameters else {}, explained=True)
 
@@ -477,7 +477,7 @@ def test_an_issue_of_another_variant_is_known_where_parameters_are_as_there(tmp_
     assert known.issues[0] == "KAFKA-20731"  # of the variant TOPOLOGY_PAUSED; others have threads that die, too
 
 
-def test_witnesses_that_no_issue_explains_make_a_finding_beside_a_known_one(tmp_path):
+def test_unexplained_witnesses_are_a_finding_besides_a_known_one(tmp_path):
     def shows(trial):
         return a_reading(anomalies={"duplicate-id": 3, "lost-record": 1}, unexplained={"lost-record": 1})
 
@@ -529,7 +529,7 @@ def test_a_plant_must_have_fired_to_be_exercised(tmp_path):
     assert exploration.exercised == 0
 
 
-def test_in_a_simulated_world_a_search_reaches_what_its_trials_do(tmp_path):
+def test_a_simulated_search_reaches_what_its_trials_reach(tmp_path):
     def bench(trial, folder):
         driver = fake_driver(trial, folder.path)
         exercise = driver.drive()
@@ -577,7 +577,7 @@ def test_two_cannot_go_on_with_one_search(tmp_path):
         pass
 
 
-def test_what_cannot_be_searched_is_left_out_or_refused_if_it_was_named():
+def test_unsearchable_scenarios_are_left_out_or_refused_by_name():
     both = asked(streams="3.4.0", scenarios=("enumerator", "global-join"))
     grammar, left_out = grammar_of(HERE, both, named=False)
     assert list(grammar.stories) == ["enumerator"]

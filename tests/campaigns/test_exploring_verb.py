@@ -173,7 +173,7 @@ def test_a_night_goes_on_with_the_search_of_the_last_one(lab, folder):
 
 
 @pytest.mark.parametrize("other", [{"anew": True}, {"seed": 8}, {"scenario": ["crash"]}, {"bisect": True}])
-def test_a_night_that_asks_for_something_else_begins_a_search_of_its_own(lab, folder, other):
+def test_a_night_with_another_request_begins_its_own_search(lab, folder, other):
     night(folder, "monday", RUN)
     assert night(folder, "tuesday", LATER, **other)[:2] == (LATER, 0)
     assert night(folder, "tuesday", LATER, **other)[:2] == (LATER, 0), "and goes on with that"
@@ -213,7 +213,7 @@ def test_the_night_ends_at_its_hour(since, now, hours):
     assert seconds_left(request(**{"until": "06:00"}), 0, *times) == hours * 3600
 
 
-def test_minutes_are_those_of_searching_and_the_hour_does_not_count():
+def test_minutes_count_search_time_and_not_the_clock():
     now = datetime(2026, 1, 2, 7, tzinfo=UTC)
     assert seconds_left(request(**{"minutes": 10}), 0, now, now) == 600
     assert seconds_left(request(**{"minutes": 10}), 450.0, now, now + timedelta(hours=5)) == 150

@@ -28,7 +28,7 @@ def compared(before, after, budget=60):
     return compare(BEFORE, AFTER, probe, 0.05, budget), tried
 
 
-def test_red_before_and_green_after_is_proven_with_its_arithmetic():
+def test_red_before_and_green_after_proves_the_fix():
     found, tried = compared([RED], [GREEN])
     assert (found.proof, found.reason) == (Proof.PROVEN, "3.4.1@bad0000 shows it, 3.4.1@600d000 does not.")
     planned = statistics.control_trials(0.05, 1)

@@ -88,7 +88,7 @@ def test_an_operation_that_is_left_out_is_not_drawn():
     assert drawn == {*OPERATIONS, *SOURCES} - {*without, "globalLookup"}  # which needs a global table
 
 
-def test_uniform_draws_have_the_same_operations_and_fewer_of_the_weighted_ones():
+def test_uniform_draws_have_all_operations():
     uniform = [draw(1, number, NEWEST, uniform=True) for number in range(300)]
     assert {step.operation for case in uniform for step in case.steps} == {*OPERATIONS, *SOURCES}
     joins, others = (
@@ -98,13 +98,13 @@ def test_uniform_draws_have_the_same_operations_and_fewer_of_the_weighted_ones()
     assert joins > 2 * others
 
 
-def test_every_operation_is_drawn_and_versions_only_where_a_release_has_them():
+def test_each_operation_is_drawn_and_versions_where_supported():
     assert {step.operation for case in draw_300() for step in case.steps} == {*OPERATIONS, *SOURCES}
     assert any(step.is_versioned for case in draw_300() for step in case.steps)
     assert not any(step.is_versioned for number in range(300) for step in draw(1, number, OLDER).steps)
 
 
-def test_a_window_that_a_release_cannot_emit_on_close_never_closes_and_stays_on_the_disk():
+def test_windows_without_emit_on_close_never_close():
     before = [draw(1, number, Release(3, 2, 3)) for number in range(1500)]
     graces = {
         step.options["grace"] for case in before for step in case.steps if step.operation in ("slides", "sessions")
@@ -114,7 +114,7 @@ def test_a_window_that_a_release_cannot_emit_on_close_never_closes_and_stays_on_
     assert not any("onClose" in step.options for case in before for step in case.steps)
 
 
-def test_a_clock_of_records_takes_them_in_order_where_its_time_is_forgotten():
+def test_records_are_in_order_where_a_clock_loses_its_time():
     drawn = (draw(1, number, NEWEST) for number in range(3000))
     clocked = [case for case in drawn if any(step.options.get("clock") == "stream" for step in case.steps)]
     closed = [case for case in clocked if case.reopened]
@@ -125,7 +125,7 @@ def test_a_clock_of_records_takes_them_in_order_where_its_time_is_forgotten():
     assert any(times != sorted(times) for times in open_ones)
 
 
-def test_no_stream_looks_into_a_table_that_a_clock_changes_at_the_same_record():
+def test_no_stream_looks_into_a_table_of_the_same_topic():
     drawn = [*draw_300(), *(draw(441, number, NEWEST, ("foreignKeyJoin",)) for number in (41631, 41954))]
     for case in drawn:
         for step in case.steps:
@@ -134,14 +134,14 @@ def test_no_stream_looks_into_a_table_that_a_clock_changes_at_the_same_record():
                 assert not topics_of(stream, case.steps) & topics_of(table, case.steps), str(case)
 
 
-def test_several_tasks_are_drawn_only_where_no_order_of_theirs_matters():
+def test_several_tasks_are_drawn_where_order_does_not_matter():
     several = [case for case in draw_300() if case.partitions > 1]
     assert len(several) > 30
     assert all(step.is_source or step.operation in BY_TASKS for case in several for step in case.steps)
     assert not any(case.reopened for case in several)
 
 
-def test_a_case_of_several_tasks_is_tried_as_one_of_one_task_and_smaller_ones_by_other_schedules_too():
+def test_a_case_of_several_tasks_shrinks_to_one_and_by_schedules():
     case = next(case for case in draw_300() if case.partitions > 1 and len(case.records) > 3)
     first, settled, *others = smaller(case)
     assert (first.partitions, first.steps, first.records) == (1, case.steps, case.records)
@@ -150,7 +150,7 @@ def test_a_case_of_several_tasks_is_tried_as_one_of_one_task_and_smaller_ones_by
     assert shorter == {case.schedule, 0, 1, 2, 3}
 
 
-def test_a_case_that_takes_its_records_in_order_keeps_them_so_when_it_is_shrunk():
+def test_a_case_with_ordered_records_keeps_the_order_when_shrunk():
     held = Step("h", "suppress", ("t",), {"size": 20})
     case = a_case(Step("t", "table", ("t",), STORE), held, records="t a=x|1 10\nt b=x|1 20\nt c=x|1 30")
     for one in smaller(case):
@@ -163,7 +163,7 @@ def test_a_case_is_read_back_as_it_was_written():
         assert Case.decode(json.loads(json.dumps(case.encoded))) == case
 
 
-def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
+def test_each_smaller_case_is_valid_and_has_less():
     for case in draw_300()[:100]:
         for one in smaller(case):
             made: dict[str, StepKind] = {}
@@ -175,7 +175,7 @@ def test_whatever_is_smaller_is_a_case_and_something_is_gone_or_plainer():
             assert one != case
 
 
-def test_no_case_on_the_disk_is_shrunk_into_memory_where_it_is_opened_again():
+def test_a_reopened_case_on_disk_is_not_shrunk_into_memory():
     reopened = next(case for case in draw_300() if case.is_on_disk)
     stores = {step.options.get("store") for one in smaller(reopened) if one.reopened for step in one.steps}
     assert MEMORY not in stores
@@ -200,7 +200,7 @@ def test_a_foreign_key_join_has_the_rows_that_match_now():
     assert judge(outer, {}, OLDER).left_out == {"j": "a left join drops null foreign keys before 3.7.0 (KIP-962)"}
 
 
-def test_a_stream_finds_the_row_of_its_turn_or_the_version_of_its_time():
+def test_a_stream_finds_the_row_or_the_version_of_its_time():
     records = """
         t a=x|1 0
         t a=x|2 50
@@ -236,7 +236,7 @@ def test_windows_close_and_a_final_one_comes_once():
     assert twice.kinds == ("twice",)
 
 
-def test_an_outer_join_of_streams_puts_out_alone_what_can_have_no_match_any_more():
+def test_an_outer_stream_join_emits_rows_that_can_match_no_more():
     options = {"kind": "left", "size": 10, "grace": 0}
     case = a_case(
         Step("s", "stream", ("s",)),
@@ -248,7 +248,7 @@ def test_an_outer_join_of_streams_puts_out_alone_what_can_have_no_match_any_more
     assert values == [("a", "x|1/y|1"), ("b", "x|2/-")]  # that of 40 may still be met
 
 
-def test_what_one_record_ends_in_an_outer_join_comes_oldest_first_and_may_close_no_window_before_its_time():
+def test_what_a_record_ends_in_an_outer_join_comes_oldest_first():
     options = {"kind": "outer", "size": 50, "grace": 0}
     case = a_case(
         Step("s", "stream", ("s",)),
@@ -261,7 +261,7 @@ def test_what_one_record_ends_in_an_outer_join_comes_oldest_first_and_may_close_
     assert meant(case, "w") == {"a@1000260-1000320": "1", "b@1000320-1000380": "1"}
 
 
-def test_what_ends_at_one_time_in_an_outer_join_comes_by_side_and_key():
+def test_equal_ends_in_an_outer_join_come_by_side_and_key():
     case = a_case(
         Step("s", "stream", ("s",)),
         Step("o", "stream", ("o",)),
@@ -271,7 +271,7 @@ def test_what_ends_at_one_time_in_an_outer_join_comes_by_side_and_key():
     assert [event.key for event in Model(case).stream("j").events] == ["b", "d", "a", "c"]
 
 
-def test_a_match_of_a_late_record_comes_in_the_order_of_the_other_side():
+def test_a_match_of_a_late_record_follows_the_other_sides_order():
     case = a_case(
         Step("s", "stream", ("s",)),
         Step("o", "stream", ("o",)),
@@ -323,7 +323,7 @@ def test_a_processor_makes_the_last_character_of_a_value_the_key():
     ]
 
 
-def test_a_suppression_must_put_out_what_is_old_enough_and_may_hold_back_the_rest():
+def test_a_suppression_must_emit_old_rows_and_may_hold_others():
     held = Step("h", "suppress", ("t",), {"size": 20})
     records = "t a=x|1 0\nt b=x|1 10\nt b=x|2 30\nt c=x|1 40"
     case = a_case(Step("t", "table", ("t",), STORE), held, records=records)
@@ -332,7 +332,7 @@ def test_a_suppression_must_put_out_what_is_old_enough_and_may_hold_back_the_res
     assert judge(case, {"h": [(10, "b", "x|1", None)]}, NEWEST).kinds == ("missing",)
 
 
-def test_a_punctuation_that_comes_before_an_older_record_is_late_in_a_versioned_table():
+def test_a_punctuation_before_an_older_record_is_late():
     steps = (
         Step("s", "stream", ("s",)),
         Step("p", "remember", ("s",), {"clock": "wall", **STORE}),
@@ -347,7 +347,7 @@ def test_a_punctuation_that_comes_before_an_older_record_is_late_in_a_versioned_
 @pytest.mark.parametrize(
     ("first", "second", "left_out"), [("outer", "left", ["k"]), ("inner", "left", []), ("outer", "inner", [])]
 )
-def test_a_join_may_give_up_on_what_another_puts_out_without_a_match(first, second, left_out):
+def test_joins_behind_unmatched_rows_of_a_join_are_left_out(first, second, left_out):
     def join(name: str, *operands: str, kind: str) -> Step:
         return Step(name, "streamJoin", operands, {"kind": kind, "size": 50, "grace": NEVER if kind == "inner" else 0})
 
@@ -356,7 +356,7 @@ def test_a_join_may_give_up_on_what_another_puts_out_without_a_match(first, seco
     assert list(judge(case, {}, NEWEST).left_out) == left_out
 
 
-def test_late_changes_of_a_versioned_table_are_not_judged_by_the_last_record():
+def test_late_versioned_changes_are_judged_by_all_records():
     table = Step("t", "table", ("t",), {"store": VERSIONED, "history": NEVER})
     late = a_case(table, records="t a=x|1 50\nt a=x|0 20")
     assert list(judge(late, {}, NEWEST).left_out or {}) == ["t"]
@@ -378,7 +378,7 @@ def test_a_table_is_judged_by_its_last_rows(has, kinds):
     assert judge(case, {"t": [(*record, None) for record in has]}, NEWEST).kinds == kinds
 
 
-def test_a_stream_is_judged_by_all_its_records_and_two_releases_by_each_other():
+def test_streams_are_judged_by_all_records_and_releases_compared():
     case = a_case(Step("s", "stream", ("s",)), records="s a=x|1 0\ns a=x|1 0")
     once, twice = [(BEGIN, "a", "x|1", 0)], [(BEGIN, "a", "x|1", 0), (BEGIN, "a", "x|1", 1)]
     assert judge(case, {"s": twice}, NEWEST).kinds == ()
@@ -439,7 +439,7 @@ def test_a_release_without_a_bug_is_green(tmp_path):
     assert done.cases > 100
 
 
-def test_what_was_searched_is_counted_by_operation_and_setting_and_goes_on(tmp_path):
+def test_searches_are_counted_by_operation_and_continue(tmp_path):
     before = fuzzed(tmp_path, Meant("filterTable"), 200)
     done = fuzzed(tmp_path, Meant("filterTable"), 200, state=read_begun(tmp_path, "last", "h"))
     drawn = [draw(1, number, NEWEST) for number in range(done.cases)]
@@ -468,7 +468,7 @@ def test_a_bug_is_found_and_shrunk_to_what_it_takes(tmp_path):
 BRANCHES = tuple(Branch(at=f"Joined.process:{line}", by=by) for line, by in ((7, "red"), (8, "green"), (9, "both")))
 
 
-def test_a_finding_has_the_nearest_green_case_and_the_branches_that_differ(tmp_path):
+def test_a_finding_has_its_nearest_green_case_and_its_branches(tmp_path):
     asked: list[tuple[Case, tuple[Case, ...]]] = []
 
     def compares(red: Case, greens: Sequence[Case]) -> tuple[int, tuple[Branch, ...]]:
@@ -528,7 +528,7 @@ def test_a_known_issue_is_counted_and_is_no_finding(tmp_path):
     assert unknown.issues == ()
 
 
-def test_a_case_that_throws_is_red_and_so_is_one_that_another_release_sees_otherwise(tmp_path):
+def test_a_case_that_throws_or_differs_by_release_is_red(tmp_path):
     failed = fuzzed(tmp_path, Meant("sessions"), 400)
     assert any("failed" in finding.title for finding in failed.findings)
     differs = fuzzed(tmp_path / "other", Meant(), 400, other=Meant("filterTable"))
@@ -536,7 +536,7 @@ def test_a_case_that_throws_is_red_and_so_is_one_that_another_release_sees_other
     assert all(finding.title.startswith("differs") for finding in differs.findings)
 
 
-def test_a_fuzzing_goes_on_where_it_was_and_only_by_what_began_it(tmp_path):
+def test_fuzzing_continues_only_with_the_version_that_began_it(tmp_path):
     before = fuzzed(tmp_path, Meant("filterTable"), 200)
     state = read_begun(tmp_path, "last", "h")
     assert state == before

@@ -41,7 +41,7 @@ def is_burst(case: Case) -> bool:
     return any(";" in (record.value or "") for record in case.records)
 
 
-def test_every_cause_is_of_the_registry_and_every_issue_that_fuzz_has_found_has_a_cause():
+def test_causes_are_in_the_registry_and_fuzz_issues_have_a_cause():
     keys = {key for cause in CAUSES for key in cause.shows.values()}
     assert keys <= {issue.key for issue in registry().issues}
     assert keys >= {issue.key for issue in registry().issues if issue.fuzz}
@@ -65,7 +65,7 @@ def test_a_release_without_the_issue_does_not_have_it_explained():
     assert explain(null, red("missing"), causes_in(NEWEST), without_result).keys == ()
 
 
-def test_a_stale_result_becomes_a_wrong_one_behind_a_group_also_if_that_is_joined_again():
+def test_a_stale_result_becomes_wrong_behind_a_group():
     group = Step("g", "group", ("j",), STORE)
     again = Step("k", "foreignKeyJoin", ("r", "g"), {"left": False, **STORE})
     case, judged = Case((LEFT, RIGHT, INNER, group, again), rows("a|0", "z|0;z|1")), red("wrong", "k")
@@ -88,7 +88,7 @@ def test_what_the_issue_cannot_give_stays_red(steps, judged):
     assert (known.keys, known.case, known.judged) == ((), case, judged)
 
 
-def test_what_is_red_without_the_cause_stays_red_and_is_followed_without_it():
+def test_what_is_red_without_the_cause_stays_red():
     case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
     assert explain(case, red(), causes_in(NEWEST), lambda _: red()).keys == ()
     group = Step("g", "group", ("l",), STORE)
@@ -126,7 +126,7 @@ def versioned(*changes: tuple[int, str | None]) -> tuple[tuple[Step, ...], tuple
     return (table, Step("s", "stream", ("asked",)), asks), (*records, InputRecord("asked", BEGIN + 9_000, "b", "x|0"))
 
 
-def test_a_deletion_as_of_the_time_of_its_value_explains_only_what_comes_late():
+def test_a_deletion_at_its_values_time_explains_late_records():
     steps, records = versioned((10, "a|0"), (10, None), (5, "a|1"))
     is_at_once = red_if(lambda case: case.records[1].timestamp == BEGIN + 10, red(topic="f"))
     known = explain(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once)
@@ -135,7 +135,7 @@ def test_a_deletion_as_of_the_time_of_its_value_explains_only_what_comes_late():
     assert explain(Case(steps, records), red(topic="f"), causes_in(NEWEST), is_at_once).keys == ()
 
 
-def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_older_version_behind_it():
+def test_a_restoration_explains_expired_deletions():
     steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "b|2"))
     is_restored = red_if(lambda case: case.restored, red(topic="f"))
     case = Case(steps, records, reopened=(4,), restored=True)
@@ -150,7 +150,7 @@ def test_a_restoration_explains_only_a_deletion_that_has_expired_and_has_an_olde
         assert explain(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == ()
 
 
-def test_a_restoration_explains_what_is_asked_as_of_the_time_before_the_next_version_alone():
+def test_a_restoration_explains_reads_before_the_next_version():
     steps, records = versioned((10, "a|0"), (30, None), (20, "a|1"), (5_000, "a|2"))
     is_restored = red_if(lambda case: case.restored, red(topic="f"))
     for asked, keys in ((4_990, ("KIP-889, restored (no JIRA)",)), (5_000, ())):
@@ -159,7 +159,7 @@ def test_a_restoration_explains_what_is_asked_as_of_the_time_before_the_next_ver
         assert explain(case, red(topic="f"), causes_in(NEWEST), is_restored).keys == keys
 
 
-def test_a_store_that_is_opened_again_explains_only_what_asks_for_its_history():
+def test_a_reopened_store_explains_only_reads_of_its_history():
     steps, records = versioned((10, "a|0"), (30, "a|1"))
     late = (*records[:-1], InputRecord("asked", BEGIN + 20, "a", "x|0"))
     is_closed = red_if(lambda case: bool(case.reopened), red(topic="f"))
@@ -212,11 +212,11 @@ MAPPED, FILTERED = Step("p", "mapTable", ("m",)), Step("p", "filterTable", ("m",
         (rejoined(values=("a|0", "a|1")), ()),  # the foreign key stays
     ],
 )
-def test_a_join_behind_one_of_a_table_with_what_is_made_of_it_has_rows_that_change_twice(case, keys):
+def test_rows_change_twice_behind_a_join_with_a_derived_table(case, keys):
     assert explain(case, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == keys
 
 
-def test_a_row_that_finds_another_sum_at_once_changes_twice_and_is_not_gone_in_between():
+def test_a_row_that_finds_another_sum_at_once_changes_twice():
     case = rejoined()
     with_sum = Case(case.steps, (InputRecord("rows", BEGIN, "b", "z|1"), *case.records))
     assert explain(with_sum, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == (SAME_KEY,)
@@ -224,7 +224,7 @@ def test_a_row_that_finds_another_sum_at_once_changes_twice_and_is_not_gone_in_b
     assert explain(case, red("missing"), causes_in(NEWEST), red_if(is_inner, red("missing"))).keys == ()
 
 
-def test_a_row_whose_other_side_stays_or_goes_by_the_record_does_not_change_twice():
+def test_a_row_whose_other_side_stays_or_goes_changes_once():
     odd = (TABLE, OTHERS, SUMS, Step("f", "filterTable", ("g",)), foreign("m", "t", "f"), foreign("j", "m", "o"))
     goes = Case(odd, (InputRecord("rows", BEGIN, "b", "z|1"), *rows("a|0", "z|1")))
     assert explain(goes, red(), causes_in(NEWEST), red_if(is_inner, red())).keys == ()
@@ -271,7 +271,7 @@ def is_uncached(case: Case) -> bool:
         (filtered(store=STORE), ()),
     ],
 )
-def test_a_filter_takes_the_first_value_of_an_aggregation_for_an_older_one_where_a_join_passes_it_on(case, keys):
+def test_a_filter_mistakes_a_first_value_that_a_join_passes_on(case, keys):
     assert explain(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
 
 
@@ -283,7 +283,7 @@ def test_a_table_between_that_has_the_old_values_keeps_them():
         assert explain(case, red(), causes_in(NEWEST), red_if(is_uncached, red())).keys == keys
 
 
-def test_such_a_filter_has_a_row_too_many_and_none_too_few_or_wrong():
+def test_such_a_filter_explains_only_a_row_too_many():
     for kind in ("missing", "wrong"):
         assert explain(filtered(), red(kind), causes_in(NEWEST), red_if(is_uncached, red(kind))).keys == ()
     case = filtered()
@@ -316,7 +316,7 @@ def processed(*steps: Step, optimized: bool = True) -> Case:
     "judged",
     [red("wrong", "n"), red("failed", "n", "Found a null keyChangingChild node for OptimizableRepartitionNode")],
 )
-def test_a_processor_behind_a_changed_key_is_known_where_the_topology_is_optimized(case, keys, judged):
+def test_a_processor_behind_a_changed_key_is_known_if_optimized(case, keys, judged):
     assert explain(case, judged, causes_in(NEWEST), red_if(lambda one: one.optimized, judged)).keys == keys
 
 
@@ -359,11 +359,11 @@ def is_shared(case: Case) -> bool:
         (processed(STREAM, SELECTED, FILTER, COUNTED, Step("v", "mapValues", ("p",))), ()),
     ],
 )
-def test_a_filter_behind_a_changed_key_that_is_repartitioned_twice_is_known_where_the_topology_is_optimized(case, keys):
+def test_a_filter_behind_a_key_repartitioned_twice_is_known(case, keys):
     assert explain(case, UNBUILT, causes_in(NEWEST), red_if(is_shared, UNBUILT)).keys == keys
 
 
-def test_what_does_not_build_with_a_filter_for_each_use_stays_red():
+def test_what_does_not_build_with_separate_filters_stays_red():
     case = processed(STREAM, SELECTED, FILTER, COUNTED, OTHER_COUNT)
     known = explain(case, UNBUILT, causes_in(NEWEST), red_if(lambda one: one.optimized, UNBUILT))
     assert (known.keys, known.judged) == ((), UNBUILT)
@@ -393,7 +393,7 @@ def ends_early(case: Case) -> bool:
         ("left", "missing", Release(3, 7, 2), ()),
     ],
 )
-def test_a_join_of_streams_that_waits_too_long_lacks_what_more_records_bring(join, anomaly, release, keys):
+def test_a_stream_join_that_waits_too_long_lacks_later_results(join, anomaly, release, keys):
     judged = red(anomaly)
     assert explain(joined_streams(join), judged, causes_in(release), red_if(ends_early, judged)).keys == keys
 

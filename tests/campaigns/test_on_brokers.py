@@ -49,7 +49,7 @@ def test_a_fix_is_proven_by_as_many_trials_as_the_risk_asks_for(run, monkeypatch
     assert (seen.before, seen.after) == (Tally(1, 1), Tally(0, 1))
 
 
-def test_a_program_is_shrunk_and_no_attempt_leaves_a_topic_to_the_next(run, monkeypatch):
+def test_a_program_is_shrunk_and_each_attempt_removes_its_topics(run, monkeypatch):
     """A planted bug that any program shows, so that chance has no part in which is the smallest."""
     left: list[set[str]] = []
     stop = EmbeddedCluster.stop

@@ -57,7 +57,7 @@ def test_a_plant_whose_methods_have_moved_is_named_with_them(altered):
     assert (row.name, row.reason) == ("put-lost", "4.3.1 lacks StreamsProducer.send, which it alters")
 
 
-def test_a_plant_that_does_not_load_is_named_and_the_others_are_tried(altered, monkeypatch):
+def test_a_bug_that_does_not_load_is_named_and_others_are_tried(altered, monkeypatch):
     def one_is_broken(_installation, _release, name=None):
         if name in (None, "put-lost"):
             raise HarnessError("On 4.3.1 the agent failed: put-lost breaks the bytecode")
@@ -80,7 +80,7 @@ def test_what_a_release_cannot_show_is_said(altered):
     assert "store-not-empty" in {aim.name for aim in looked_for("3.9.1", "3.9.1").aims}
 
 
-def test_without_a_known_issue_the_nearest_release_that_has_one_is_the_control(altered, monkeypatch):
+def test_the_nearest_release_with_a_known_issue_is_the_control(altered, monkeypatch):
     monkeypatch.setattr(qualification, "_control", lambda *_: None)
     [control] = [aim for aim in looked_for("4.2.2", "4.2.2").aims if isinstance(aim, ControlAim)]
     assert str(control.trial.cell.streams) == "4.1.2"
@@ -180,7 +180,7 @@ def test_a_trial_that_fails_still_shows_what_its_logs_have(monkeypatch, tmp_path
 
 @pytest.mark.night
 @pytest.mark.broker
-def test_a_release_whose_dumper_prints_something_else_does_not_qualify(tmp_path):
+def test_a_release_with_an_unknown_dump_format_does_not_qualify(tmp_path):
     """Brokers as published, but for one word that their `DumpLogSegments` prints of each batch."""
     patch_brokers(
         tmp_path / "build", "4.3.1", "ddec10000000", "DumpLogSegments", b" producerEpoch: ", b" producerepoch: "

@@ -45,7 +45,7 @@ def test_what_becomes_of_a_plant(claimed, trials, verdict, code):
     assert exit_code([verdict]) == code
 
 
-def test_a_survivor_outweighs_a_failure_and_that_one_what_did_not_fire():
+def test_a_survivor_outweighs_an_error_which_outweighs_not_fired():
     assert exit_code(["found", "not-fired", "error", "survived"]) == 1
     assert exit_code(["found", "not-fired", "error"]) == 4
     assert exit_code(["found", "not-fired"]) == 3
@@ -80,7 +80,7 @@ def test_a_plant_is_found_by_both_readers(tmp_path):
     assert (trial.found, trial.found_by, trial.error) == (True, ("independent", "spark"), None)
 
 
-def test_what_no_promise_of_the_claim_names_is_not_found_by_anyone(tmp_path):
+def test_an_anomaly_outside_the_claim_is_not_found(tmp_path):
     trial = read(tmp_path, ["wrong-store"])
     assert (trial.found, trial.found_by, trial.error) == (False, (), None)
 

@@ -63,7 +63,7 @@ def test_one_that_never_fires_does_not_keep_the_others_waiting(home):
 
 
 @pytest.mark.parametrize("found", [True, False])
-def test_what_is_known_well_enough_is_drawn_anew_the_one_tried_least_first(home, found):
+def test_well_known_bugs_are_drawn_again_least_tried_first(home, found):
     cells = {one.plant.name: one.cell for one in due([GREEN], 99, 0.05, RUN)}  # each in the variant that shows it
     for name in NAMES:
         known(name, 7 + (name in NAMES[:2]), found=found, cell=cells[name])
@@ -80,7 +80,7 @@ def test_what_another_machine_found_does_not_count(home, elsewhere):
     assert names(GREEN) == NAMES[:2]
 
 
-def test_those_that_need_a_parameter_or_are_hidden_by_a_known_issue_are_not_tried(home):
+def test_bugs_with_a_parameter_or_hidden_by_issues_are_not_tried(home):
     assert "eviction-lost" not in names(GREEN, most=99)
     assert [
         one.cell.variant

@@ -22,7 +22,7 @@ from onceproof.model.release import Release
         ("migrated-once", "enumerator", "4.3.1", {"torn-transaction": 1}, {}, True),
     ],
 )
-def test_a_plant_is_not_found_by_what_a_known_issue_shows_by_chance(
+def test_an_incidental_known_issue_does_not_find_an_injected_bug(
     name, scenario, streams, anomalies, unexplained, found
 ):
     cell = Cell(scenario, "DEFAULT_CONFIG", Release.parse(streams), Release.parse("3.9.1"))

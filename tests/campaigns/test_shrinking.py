@@ -52,7 +52,7 @@ def test_nothing_is_tried_twice_and_the_budget_is_kept():
     assert len(asked) == 3
 
 
-def test_what_was_not_red_of_something_larger_is_tried_again_last():
+def test_what_was_not_red_before_is_tried_again_last():
     asked = []
 
     def is_red(letters):

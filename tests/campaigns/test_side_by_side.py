@@ -23,7 +23,7 @@ def test_each_returns_what_it_found_in_order():
     assert side_by_side([meet("a"), meet("b")]) == ["a", "b"]
 
 
-def test_if_one_fails_the_other_one_waits_no_more_and_the_failure_is_told():
+def test_a_failure_of_one_ends_the_wait_of_the_other():
     ended = []
 
     def fail(_world):

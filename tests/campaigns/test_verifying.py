@@ -27,7 +27,7 @@ def a_question(issue: KnownIssue, before: str, build: str) -> FixQuestion:
 
 
 @check_each("key", ACCEPTED)
-def test_every_issue_that_can_be_asked_for_is_expected_in_the_cells_before(key):
+def test_each_requestable_issue_is_expected_in_the_cells_before(key):
     issue = ACCEPTED[key]
     first, last = max(issue.affected)
     named = str(first) if last == LATER else last_bad(issue)

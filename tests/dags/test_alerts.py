@@ -98,9 +98,7 @@ def test_a_newly_red_cell_is_told_where_the_connection_says(dag, after_a_green_r
     assert "/runs/" not in line.replace("[run]", "").replace("[home]", "")
 
 
-def test_without_the_connection_nobody_is_told_and_the_events_tell_all_the_same(
-    dag, after_a_green_run, verdicts, mailbox, home, monkeypatch
-):
+def test_without_the_connection_only_events_report(dag, after_a_green_run, verdicts, mailbox, home, monkeypatch):
     monkeypatch.delenv(CONNECTION, raising=False)
     verdicts[RED] = "known"
     state, tasks = run_it(dag, run=SECOND)
@@ -164,9 +162,7 @@ def test_a_regression_of_a_new_release_is_news(dag, database, cardboard, verdict
     assert mailbox.posted[0]["message"].startswith(RED)
 
 
-def test_other_dags_run_when_there_are_verdicts_and_when_a_cell_is_newly_red(
-    dag, after_a_green_run, verdicts, tmp_path
-):
+def test_other_dags_run_on_verdicts_and_on_a_newly_red_cell(dag, after_a_green_run, verdicts, tmp_path):
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
     from airflow.jobs.job import Job
     from airflow.jobs.scheduler_job_runner import SchedulerJobRunner

@@ -112,7 +112,7 @@ def run_it(dag, **params: object):
 
 
 @pytest.mark.system
-def test_each_application_is_run_and_a_red_one_fails_its_task_in_a_sentence(dag, database, cardboard, caplog, capfd):
+def test_each_application_runs_and_a_red_one_fails_its_task(dag, database, cardboard, caplog, capfd):
     state, tasks = run_it(dag, streams=["4.1.2", "4.3.1"])
     assert state == "failed"
     assert [tasks["run_application", n].state for n in (0, 1)] == ["failed", "success"]

@@ -27,13 +27,13 @@ def test_it_can_be_imported_and_serialised(bag, dag):
     assert set(DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids) == {"releases", "search"}
 
 
-def test_it_runs_every_night_one_at_a_time_and_makes_up_for_nothing(dag):
+def test_exploring_runs_nightly_and_does_not_catch_up(dag):
     assert dag.timetable.expression == "30 3 * * *"
     assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, False)
     assert {task.retries for task in dag.tasks} == {0}
 
 
-def test_it_takes_turns_with_the_trials_of_regression_and_comes_last(bag, dag):
+def test_exploring_alternates_with_regression_trials(bag, dag):
     search, drive = dag.get_task("search"), bag.dags["regression"].get_task("drive")
     assert search.pool == drive.pool == "drive"
     assert search.partial_kwargs["mode"] == "reschedule"  # the pool is free between two parts
@@ -162,7 +162,7 @@ def test_a_long_search_gives_others_their_turn_and_goes_on(dag, database, cardbo
 
 
 @pytest.mark.system
-def test_the_next_night_goes_on_and_is_red_by_what_it_finds_itself(dag, database, cardboard, home, findings):
+def test_the_next_night_continues_and_is_red_by_its_own_findings(dag, database, cardboard, home, findings):
     findings.append(a_finding(after=300.0))
     assert run_it(dag, minutes=10)[0] == "failed"
     state, [task] = run_it(dag, minutes=5)

@@ -48,7 +48,7 @@ def test_params_that_cannot_be_run_are_refused(dag, param, bad):
 
 @pytest.mark.system
 @pytest.mark.parametrize("sight", [Sight.SEEN, Sight.MISSING])
-def test_each_release_is_looked_at_and_one_that_does_not_qualify_fails(dag, database, home, monkeypatch, capfd, sight):
+def test_each_release_is_examined_and_an_unqualified_one_fails(dag, database, home, monkeypatch, capfd, sight):
     def qualify(run: RunFolder, request: QualifyRequest, streams: str, seed: int) -> Qualification:
         rows = (QualificationRow(QualificationPart.PHRASE, "fenced", sight, f"seed {request.seed_or(seed)}"),)
         found = Qualification(

@@ -79,7 +79,7 @@ def test_everything_happens_in_the_order_of_the_design(dag):
     assert "sense" in before(dag, "add_trials")
 
 
-def test_spark_is_started_early_and_its_failure_ends_nothing_early(dag):
+def test_spark_starts_early_and_its_failure_ends_nothing_early(dag):
     assert before(dag, "collect_and_check") == {"plan"}
     for name in ("stop_clusters", "validate", "judge"):
         assert {"collect_and_check", "end_trials"} <= before(dag, name)
@@ -94,13 +94,13 @@ def test_brokers_are_stopped_when_spark_is_done_and_not_later(dag):
     assert "stop_clusters" not in before(dag, "gate")
 
 
-def test_an_alert_comes_after_everything_is_published_and_the_gate_does_not_wait_for_it(dag):
+def test_an_alert_follows_publishing_and_the_gate_does_not_wait(dag):
     assert "publish" in before(dag, "alert")
     assert "alert" not in before(dag, "gate")
     assert not dag.get_task("alert").downstream_task_ids
 
 
-def test_an_atlas_that_cannot_be_extended_keeps_nobody_from_a_verdict(dag):
+def test_an_atlas_that_cannot_be_extended_stops_no_verdict(dag):
     assert "publish" in before(dag, "extend_atlas")
     assert not dag.get_task("extend_atlas").downstream_task_ids
 
@@ -110,7 +110,7 @@ def test_the_gate_comes_after_everything_is_published(dag):
     assert not dag.get_task("gate").downstream_task_ids
 
 
-def test_a_failed_cell_or_spark_job_does_not_keep_the_run_from_its_verdicts(dag):
+def test_a_failed_cell_or_spark_job_stops_no_verdict(dag):
     for name in ("add_trials", "end_trials", "judge"):
         assert dag.get_task(name).trigger_rule == "all_done_min_one_success"
     for name in ("publish", "gate", "alert", "extend_atlas"):  # else the run would pass without having published
@@ -129,7 +129,7 @@ def test_what_has_come_furthest_goes_first(dag):
     assert {task.weight_rule for task in dag.tasks} == {WeightRule.UPSTREAM}
 
 
-def test_nothing_in_a_cell_starts_before_its_siblings_part_is_over(dag):
+def test_no_part_of_a_cell_starts_before_its_siblings_are_over(dag):
     """No rule that makes Airflow wait for all cells (`one_...`) or that lets a part start without its forerunner."""
     assert {dag.get_task(part).trigger_rule for part in ("prepare", "drive")} == {"all_success"}
 
@@ -220,7 +220,7 @@ def test_spark_compiles_as_ever_if_there_are_many_trials(dag, cardboard, tmp_pat
 
 
 @pytest.mark.system
-def test_trials_that_mostly_wait_are_driven_beside_the_others_and_fail_alone(dag, database, cardboard, home):
+def test_waiting_trials_run_concurrently_and_fail_alone(dag, database, cardboard, home):
     cardboard.failing["drive", "quota-DEFAULT_CONFIG-s3.3.1-b3.9.2-t1"] = RuntimeError("boom")
     _, tasks = run_it(dag, scenarios=["enumerator", "quota"])
     assert {index for name, index in tasks if name == "drive"} == {0, 1}
@@ -252,9 +252,7 @@ def test_brokers_that_do_not_start_fail_their_cells_alone(dag, database, cardboa
 
 
 @pytest.mark.system
-def test_a_run_on_brokers_of_ones_own_asks_the_connection_and_tells_spark_through_a_pipe(
-    dag, database, cardboard, home, monkeypatch
-):
+def test_a_run_on_external_brokers_passes_a_connection_to_spark(dag, database, cardboard, home, monkeypatch):
     # As in Airflow: a blank and a backslash must come through.
     fields = {
         "bootstrap.servers": "127.0.0.1:1",

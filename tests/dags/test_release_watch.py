@@ -23,7 +23,7 @@ def test_it_can_be_imported_and_serialised(bag, dag):
     assert set(again.task_ids) == {"look", "qualify", "plant", "trigger", "record"}
 
 
-def test_it_looks_once_a_day_and_one_look_makes_up_for_those_that_were_missed(dag):
+def test_one_daily_look_makes_up_for_missed_ones(dag):
     assert dag.timetable.expression == "15 12 * * *"
     assert dag.start_date is None
     assert (dag.catchup, dag.max_active_runs) == (False, 1)

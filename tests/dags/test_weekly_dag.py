@@ -24,7 +24,7 @@ def test_it_can_be_imported_and_serialised(bag, dag):
     assert set(DagSerialization.from_dict(DagSerialization.to_dict(dag)).task_ids) == {"is_due", "prune", "trigger"}
 
 
-def test_it_runs_on_sundays_one_at_a_time_and_makes_up_for_nothing(dag):
+def test_the_weekly_dag_runs_on_sundays_and_does_not_catch_up(dag):
     assert dag.timetable.expression == "15 13 * * 0"
     assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, False)
     assert {task.retries for task in dag.tasks} == {0}
@@ -38,7 +38,7 @@ def test_what_it_triggers_exists_and_takes_its_matrix(bag, dag):
 
 
 @pytest.mark.parametrize(("up", "skipped"), [(timedelta(hours=1), True), (timedelta(hours=-1), False)])
-def test_a_sunday_that_was_missed_is_skipped_and_a_run_by_hand_is_not(dag, monkeypatch, up, skipped):
+def test_a_missed_sunday_is_skipped_and_a_manual_run_is_not(dag, monkeypatch, up, skipped):
     from airflow.sdk.exceptions import AirflowSkipException
 
     monkeypatch.setenv(UP_SINCE_VARIABLE, (SUNDAY + up).isoformat())

@@ -232,7 +232,7 @@ def test_the_slim_image_has_what_was_tested_and_no_extra():
     assert not {"apache-airflow", "pyspark", "great-expectations", "psycopg", "pyarrow", "hatchling"} & slim.keys()
 
 
-def test_the_image_has_what_was_tested_and_not_what_only_tests_need():
+def test_the_image_has_what_was_tested_without_test_only_files():
     image, tested = pins("requirements-image.lock"), pins("requirements.lock")
     assert image.items() <= tested.items()
     assert {

@@ -37,7 +37,7 @@ IMAGE, SLIM, GIBIBYTE = "onceproof:0.2.0", "onceproof:0.2.0-slim", 2**30
 TMP = "/tmp"  # noqa: S108 - of the containers
 
 
-def test_the_image_is_small_enough_and_has_nothing_that_only_tests_need(deployment):
+def test_the_image_is_small_and_lacks_what_only_tests_need(deployment):
     assert int(docker("image", "inspect", "--format", "{{.Size}}", IMAGE)) < 3 * GIBIBYTE
     assert docker("run", "--rm", IMAGE, "find", "/opt/onceproof/.venv", "-name", "pytest-*.dist-info") == ""
 
@@ -75,7 +75,7 @@ def test_health_is_open_and_all_else_asks_for_a_login(deployment):
 
 
 @pytest.mark.parametrize("service", ["api-server", "scheduler", "dag-processor", "postgres"])
-def test_a_service_has_no_privilege_and_can_write_to_its_volumes_only(deployment, service):
+def test_a_service_is_unprivileged_and_writes_to_volumes_only(deployment, service):
     status = deployment.inside(service, "cat", "/proc/1/status")
     fields = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
     assert fields["NoNewPrivs"] == "1"
@@ -109,7 +109,7 @@ def killed(deployment):
     return outcomes
 
 
-def test_a_run_whose_scheduler_was_killed_ends_and_leaves_no_process(deployment, killed):
+def test_a_run_of_a_killed_scheduler_ends_without_processes(deployment, killed):
     assert len(killed) < len(ASKED["streams"])
     assert deployment.await_run(FIRST) == "failed"
     assert not [line for line in deployment.processes(deployment.container("scheduler")) if "java" in line]
@@ -131,13 +131,13 @@ def judged(deployment, killed):
     return {verdict["streams"]: verdict for verdict in deployment.read_json(f"{RUN}/verdicts.json")}
 
 
-def test_what_had_ended_before_the_kills_is_not_lost_and_not_repeated(deployment, killed, judged):
+def test_work_finished_before_the_kills_is_kept_and_not_repeated(deployment, killed, judged):
     outcomes = deployment.files(OUTCOMES)
     assert len(outcomes) == len(ASKED["streams"])
     assert killed.items() <= outcomes.items()
 
 
-def test_the_bad_release_is_known_and_the_good_ones_are_green_at_a_first_look(deployment, judged):
+def test_the_bad_release_is_known_and_good_ones_are_green(deployment, judged):
     shown = {streams: (verdict["verdict"], verdict["issues"]) for streams, verdict in judged.items()}
     assert shown["4.3.1"] == ("provisional", [])
     assert shown["3.4.1"] in [("provisional", []), ("known", ["KAFKA-18943"])]  # which tears a transaction by chance
@@ -188,7 +188,7 @@ def looked(lines):
     )
 
 
-def test_an_application_finds_no_secret_no_server_and_nothing_of_others(deployment, prying):
+def test_an_application_finds_no_secret_server_or_foreign_data(deployment, prying):
     # In the scheduler's container, where applications ran before, it finds all of it.
     jar = "/var/lib/onceproof/applications/prying/prying.jar"
     there = looked(deployment.inside("scheduler", "sh", "-c", f"java -cp {jar} Prying 2>&1"))
@@ -257,7 +257,7 @@ def test_trials_are_driven_on_both_workers_on_brokers_of_the_run(deployment, els
     assert deployment.read_json(f"{SPREAD_RUN}/clusters/3.9.2.json")["host"] == "scheduler"
 
 
-def test_a_worker_that_dies_takes_one_trial_with_it_whose_place_another_takes(deployment, elsewhere):
+def test_a_dead_worker_loses_one_trial_that_another_replaces(deployment, elsewhere):
     ended = outcomes(deployment)
     [void] = [file for file, outcome in ended.items() if outcome["void"]]
     assert "killed" in ended[void]["void"]

@@ -82,14 +82,14 @@ def test_who_dies_of_its_disk_breaks_no_promise_and_works_again(tmp_path: Path, 
     victim._touch(driver.lab.instances.state_directory(victim.name) / "anew", "")  # type: ignore[attr-defined]
 
 
-def test_who_is_refused_and_runs_on_is_started_again_all_the_same(tmp_path: Path) -> None:
+def test_an_instance_that_survives_a_full_disk_is_restarted(tmp_path: Path) -> None:
     _, outcome = driven(tmp_path, "disk-full", Nature(dies_of_disk=False))
     assert proof_of(outcome)["died_of"] is None
     assert "and it ran on; started again it wiped" in outcome.reason
 
 
 @pytest.mark.parametrize("when", [0, 6_000])
-def test_what_a_full_disk_does_not_explain_is_an_anomaly_and_the_limit_is_lifted(tmp_path: Path, when: int) -> None:
+def test_an_exception_before_the_full_disk_is_an_anomaly(tmp_path: Path, when: int) -> None:
     driver, outcome = driven(tmp_path, "disk-full", Nature(throws_after=when, dies_of_disk=False))
     assert set(anomalies(driver)) == {"thread-died"}
     assert outcome.fault == FaultOutcome("disk-full", bit=False, summary="The drive ended before that.", observed={})
@@ -126,13 +126,11 @@ STARTED = {"t": 0, "source": "driver", "event": "instance", "name": "a", "action
         ([{**EXCUSED, "starts": 1}, STARTED, STARTED, death("a", "x", "y: File too large")], "thread-died"),
     ],
 )
-def test_an_instance_is_excused_of_nothing_else_no_other_is_and_none_that_was_started_again(
-    events: list[dict[str, Any]], anomaly: str | None
-) -> None:
+def test_a_full_disk_excuses_its_instance_until_a_restart(events: list[dict[str, Any]], anomaly: str | None) -> None:
     assert list(compare_liveness(events))[-1].anomaly == anomaly
 
 
-def test_a_snapshot_of_before_the_last_commits_is_put_back_and_its_active_task_wiped(tmp_path: Path) -> None:
+def test_an_old_snapshot_is_restored_and_its_active_task_wiped(tmp_path: Path) -> None:
     driver, outcome = driven(tmp_path, "state-restored")
     proof = proof_of(outcome)
     assert proof["committed_after_snapshot"] >= 5_000
@@ -150,7 +148,7 @@ def test_a_snapshot_of_before_the_last_commits_is_put_back_and_its_active_task_w
     assert not list(tmp_path.rglob("copied"))
 
 
-def test_an_instance_that_is_killed_wipes_what_it_left_and_works_again(tmp_path: Path) -> None:
+def test_a_killed_instance_wipes_its_state_and_works_again(tmp_path: Path) -> None:
     driver, outcome = driven(tmp_path, "instance-kill")
     proof = proof_of(outcome)
     assert len(proof["tasks"]) == 1
@@ -162,14 +160,12 @@ def test_an_instance_that_is_killed_wipes_what_it_left_and_works_again(tmp_path:
     assert reported[:3] == ["started", "killed", "started"]
 
 
-def test_an_instance_is_killed_when_what_is_not_committed_is_on_its_disk(tmp_path: Path) -> None:
+def test_a_kill_waits_for_uncommitted_data_on_disk(tmp_path: Path) -> None:
     _, outcome = driven(tmp_path, "instance-kill")
     assert proof_of(outcome)["uncommitted_on_disk"]
 
 
-def test_if_that_never_is_on_its_disk_it_is_killed_all_the_same_and_that_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_without_uncommitted_data_on_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 1_000_000)
     _, outcome = driven(tmp_path, "instance-kill")
     assert proof_of(outcome)["uncommitted_on_disk"] is False
@@ -185,9 +181,7 @@ def at_work(tmp_path: Path) -> Iterator[Driver]:
     driver.stop()
 
 
-def test_what_may_have_been_full_before_the_commit_does_not_count(
-    at_work: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_written_before_the_commit_does_not_count(at_work: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     fault_run, now = instance_kill.FAULT.new_run(at_work.lab), at_work.lab.now()
     monkeypatch.setattr(instance_kill, "_newest", lambda _: now + instance_kill.LATE - 0.1)
     assert not fault_run.is_ripe()
@@ -196,7 +190,7 @@ def test_what_may_have_been_full_before_the_commit_does_not_count(
 
 
 @pytest.mark.parametrize("committed_meanwhile", [0, 1])
-def test_if_a_commit_comes_just_before_it_is_killed_nothing_is_known_of_what_is_on_its_disk(
+def test_a_commit_just_before_the_kill_leaves_the_disk_unknown(
     at_work: Driver, monkeypatch: pytest.MonkeyPatch, committed_meanwhile: int
 ) -> None:
     fault_run = instance_kill.FAULT.new_run(at_work.lab)
@@ -248,7 +242,7 @@ def test_an_instance_that_lost_its_state_restores_all_of_it(tmp_path: Path) -> N
     assert len(proof["from_the_beginning"]) == 4
 
 
-def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
+def test_the_state_of_another_instance_is_reported_by_process_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.fakes.instance.RECORDS_A_FILE", 64)
@@ -262,7 +256,7 @@ def test_the_state_of_another_instance_is_told_by_the_id_of_its_process(
     assert "Reading UUID" not in last  # it got its own id
 
 
-def test_the_state_of_an_instance_that_closed_in_good_order_is_trusted(tmp_path: Path) -> None:
+def test_the_state_of_a_cleanly_closed_instance_is_trusted(tmp_path: Path) -> None:
     _, outcome = driven(tmp_path, "state-copied", None, **{"state-copied_source": "closed"})
     proof = proof_of(outcome)
     [checkpoint] = [held["checkpoint"] for held in proof["held"]["tasks"].values() if held["checkpoint"]]
@@ -312,7 +306,7 @@ def test_what_no_log_tells_is_no_proof(
 
 
 @pytest.mark.parametrize("name", ["state-copied", "state-lost", "state-restored"])
-def test_a_log_that_never_says_how_stores_were_initialised_is_an_error_of_ours(
+def test_a_log_without_store_initialisation_is_a_harness_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     for phrase in ("TRUSTED", "WIPED", "ANEW"):
@@ -337,7 +331,7 @@ def test_a_fault_without_an_instance_to_strike_says_so(tmp_path: Path, name: str
     driver.stop()
 
 
-def test_where_root_cannot_be_kept_from_writing_the_fault_says_so(
+def test_a_directory_that_cannot_be_sealed_against_root_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Seal, "_lets_create", lambda _: True)
@@ -349,7 +343,7 @@ def test_where_root_cannot_be_kept_from_writing_the_fault_says_so(
 
 
 @pytest.mark.usefixtures("sealable")
-def test_in_a_sealed_directory_nothing_is_created_renamed_or_removed_until_it_is_opened(tmp_path: Path) -> None:
+def test_a_sealed_directory_refuses_changes_until_it_is_opened(tmp_path: Path) -> None:
     below = tmp_path / "0_0"
     below.mkdir(mode=0o750)
     file = below / "file"

@@ -43,7 +43,7 @@ def done(driver: Driver) -> list[str]:
     return [event["action"] for event in driver.context.events if event["event"] == "fault"]
 
 
-def test_a_fault_is_applied_healed_observed_and_part_of_plan_and_outcome(driver: Driver) -> None:
+def test_a_fault_is_applied_healed_observed_and_recorded(driver: Driver) -> None:
     outcome = driver.outcome(driver.drive())
     fault_outcome = outcome.fault
     assert fault_outcome is not None
@@ -89,9 +89,7 @@ def test_a_fault_without_a_target_does_not_bite(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "missed"), [(3.0, False), (4.5, True)])
-def test_a_pause_that_is_not_longer_than_the_session_need_not_be_missed(
-    tmp_path: Path, seconds: float, missed: bool
-) -> None:
+def test_a_pause_within_the_session_timeout_need_not_be_missed(tmp_path: Path, seconds: float, missed: bool) -> None:
     driver = fake_driver(a_trial("4.3.1", "PAUSED", pause_seconds=seconds), tmp_path)
     fault_outcome = driver.outcome(driver.drive()).fault
     driver.stop()
@@ -141,7 +139,7 @@ def test_the_broker_that_is_killed_comes_back_and_both_are_told(tmp_path: Path) 
         ("leader-election", "leaders", [{"leaders": {2: 12}}, {"leaders": {1: 12}}]),
     ],
 )
-def test_what_a_fault_did_to_brokers_and_links_is_undone_if_the_drive_fails(
+def test_faults_of_brokers_are_undone_if_the_drive_fails(
     tmp_path: Path, fault: str, event: str, report: list[dict[str, object]]
 ) -> None:
     trial = a_trial("4.3.1", fault=fault, nodes=3)
@@ -163,7 +161,7 @@ def pair(tmp_path: Path) -> Iterator[Driver]:
     driver.stop()
 
 
-def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path: Path) -> None:
+def test_both_releases_share_a_group_and_each_bounce_is_reported(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("3.4.1", "ROLLING", restart_on="3.9.1"), tmp_path)
     fault_outcome = driver.outcome(driver.drive()).fault
     driver.stop()
@@ -183,7 +181,7 @@ def test_both_releases_are_members_of_one_group_and_each_bounce_is_told(tmp_path
     assert proof["members"] == {"instance-1": "3.9.1", "instance-2": "3.9.1"}
 
 
-def test_transactional_stores_are_switched_on_with_the_other_release_and_off_on_the_way_back(tmp_path: Path) -> None:
+def test_transactional_stores_are_switched_with_the_release(tmp_path: Path) -> None:
     switched: dict[str, Any] = {rolling_bounce.SWITCHED: True}
     trial = a_trial("4.3.1", "ROLLING_BACK", restart_on="4.4.0", **switched)
     driver = fake_driver(trial, tmp_path)
@@ -206,7 +204,7 @@ def test_transactional_stores_are_switched_on_with_the_other_release_and_off_on_
     )
 
 
-def test_a_release_without_transactional_stores_is_refused_to_roll_to() -> None:
+def test_a_roll_needs_a_release_with_transactional_stores() -> None:
     trial = a_trial("4.2.1", "ROLLING_TRANSACTIONAL", restart_on="4.3.1", scenario="table-join")
     assert SCENARIOS["table-join"].refuse_trial(trial) == (
         "Kafka Streams 4.3.1 has no transactional stores (KIP-892); roll to 4.4.0 or later."
@@ -224,9 +222,7 @@ def test_a_release_without_transactional_stores_is_refused_to_roll_to() -> None:
         ),
     ],
 )
-def test_stores_with_headers_take_a_release_that_has_them_and_no_way_back(
-    restart_on: str, parameters: dict[str, Any], why: str
-) -> None:
+def test_stores_with_headers_need_a_newer_release(restart_on: str, parameters: dict[str, Any], why: str) -> None:
     trial = a_trial("4.1.2", "ROLLING_HEADERS", restart_on=restart_on, scenario="table-join", **parameters)
     assert SCENARIOS["table-join"].refuse_trial(trial) == why
 
@@ -247,16 +243,14 @@ def test_a_roll_that_is_not_over_says_who_runs_what(pair: Driver, monkeypatch: p
     assert reported.endswith("it was not over after 300 s.")
 
 
-def test_a_group_of_two_releases_that_never_comes_to_rest_is_stuck(
-    pair: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_of_two_releases_that_never_settles_is_stuck(pair: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_bounce.RollingBounce, "_is_at_rest", lambda _: False)
     with pytest.raises(KafkaFailedError, match=r"^stuck: instance-1, instance-2: Waited 60 s .*\(4\.2\.1\) RUNNING"):
         run_fault(rolling_bounce.FAULT, pair.lab, lambda: None)
 
 
 @pytest.mark.parametrize("report", [{"instance-1": ["0_0", "0_1"], "instance-2": ["0_1"]}, {"instance-1": ["0_0"]}])
-def test_a_roll_may_begin_in_a_rebalance_when_a_task_is_told_by_two_or_by_nobody(
+def test_a_roll_may_begin_while_a_task_has_two_owners_or_none(
     pair: Driver, monkeypatch: pytest.MonkeyPatch, report: dict[str, list[str]]
 ) -> None:
     apply = rolling_bounce.RollingBounce.apply
@@ -279,7 +273,7 @@ def away(path: Path, fault: str, nature: Nature) -> FaultOutcome:
     return fault_outcome
 
 
-def test_an_instance_that_is_bounced_comes_back_over_what_it_left(tmp_path: Path) -> None:
+def test_a_bounced_instance_returns_over_its_own_state(tmp_path: Path) -> None:
     fault_outcome = away(tmp_path, "bounce", Nature())
     proof = fault_outcome.observed
     assert fault_outcome.bit, fault_outcome.summary
@@ -297,7 +291,7 @@ def test_an_instance_without_threads_gets_others_and_they_work(tmp_path: Path) -
     assert proof["processed_afterwards"] >= 200
 
 
-def test_an_instance_that_is_paused_stays_in_its_group_and_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
+def test_a_paused_instance_stays_in_its_group_and_continues(tmp_path: Path) -> None:
     fault_outcome = away(tmp_path, "topology-pause", Nature())
     proof = fault_outcome.observed
     assert fault_outcome.bit, fault_outcome.summary
@@ -313,9 +307,7 @@ def test_an_instance_that_is_paused_stays_in_its_group_and_goes_on_when_it_is_re
         (Nature(resumes=False), "instance-1 processed fewer than 200 records when it was resumed"),
     ],
 )
-def test_an_instance_that_does_not_pause_or_not_resume_was_not_exercised(
-    tmp_path: Path, nature: Nature, missing: str
-) -> None:
+def test_an_instance_that_does_not_pause_is_not_exercised(tmp_path: Path, nature: Nature, missing: str) -> None:
     driver = fake_driver(a_trial("4.3.1", fault="topology-pause"), tmp_path, nature)
     for name in ("instance-1", "instance-2"):
         driver.lab.instances.start(name)
@@ -342,7 +334,7 @@ def held(path: Path, nature: Nature) -> FaultOutcome:
     return fault_outcome
 
 
-def test_a_rebalance_waits_for_who_stands_still_while_another_one_goes_on_and_is_fenced(tmp_path: Path) -> None:
+def test_a_rebalance_waits_for_a_stalled_member(tmp_path: Path) -> None:
     fault_outcome = held(tmp_path, Nature(waits=True))
     proof = fault_outcome.observed
     assert fault_outcome.bit, fault_outcome.summary
@@ -367,7 +359,7 @@ def test_a_rebalance_that_is_not_held_up_was_not_exercised(tmp_path: Path, natur
     )
 
 
-def test_a_rebalance_that_is_not_over_when_nobody_waits_any_more_says_who_did_not_join(
+def test_an_unfinished_rebalance_names_members_that_did_not_join(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_rebalance, "PATIENCE", -10.0)
@@ -388,7 +380,7 @@ def two_at_once(path: Path, names: tuple[str, ...], beside: Fault) -> tuple[Faul
     return fault_outcome, reported
 
 
-def test_two_faults_at_once_strike_two_instances_and_both_are_told(tmp_path: Path) -> None:
+def test_two_faults_at_once_affect_two_instances(tmp_path: Path) -> None:
     found, reported = two_at_once(tmp_path, ("instance-1", "instance-2", "instance-3"), thread_removed.FAULT)
     assert reported == found
     assert (found.name, found.bit) == ("pause and thread-removed", True), found.summary
@@ -397,7 +389,7 @@ def test_two_faults_at_once_strike_two_instances_and_both_are_told(tmp_path: Pat
     assert "it was fenced when it woke, and joined again. " in found.summary
 
 
-def test_a_second_fault_without_an_instance_of_its_own_does_not_bite(tmp_path: Path) -> None:
+def test_a_second_fault_without_its_own_instance_has_no_effect(tmp_path: Path) -> None:
     found, _ = two_at_once(tmp_path, ("instance-1", "instance-2"), pause.FAULT)
     assert not found.bit
     assert (
@@ -432,7 +424,7 @@ def test_the_request_whose_answer_was_lost_is_named(tmp_path: Path) -> None:
         ({"passed_ms": 2_000}, False, "instance-1 did not process records again after it was over"),
     ],
 )
-def test_an_answer_that_is_not_late_or_not_survived_was_not_exercised(
+def test_an_answer_that_is_not_late_is_not_exercised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, became: dict[str, int], continues: bool, missing: str
 ) -> None:
     monkeypatch.setattr(FakeLinks, "report_lost_answer", lambda _: LostAnswer(1, 12, 4, 77, None, 0, **became))
@@ -469,7 +461,7 @@ def test_a_task_with_which_nobody_goes_on_is_named(
     assert f"no instance took over 0_0 while instance-1 {done_to_it}" in fault_outcome.summary
 
 
-def test_who_does_not_count_its_tasks_one_by_one_takes_over_when_it_processes_more_than_before(tmp_path: Path) -> None:
+def test_a_takeover_without_task_counts_is_seen_by_more_records(tmp_path: Path) -> None:
     def instance(name: str, tasks: list[str], records: int) -> SimpleNamespace:
         rows = [{"task": "all", "thread": "StreamThread-1", "count": records}]
         return SimpleNamespace(name=name, tasks=lambda _: tasks, last={"progress": {"processed": rows}})
@@ -588,7 +580,7 @@ def test_a_fault_that_fails_half_way_is_undone(driver: Driver) -> None:
     assert (_Broken.healed, done(driver)) == (1, [])
 
 
-def test_a_fault_that_strikes_no_scenario_is_refused_with_the_remedy() -> None:
+def test_a_fault_of_no_scenario_is_refused_with_the_remedy() -> None:
     with pytest.raises(UsageError, match=r"^There is no fault 'flood'; choose from pause"):
         check_fault("enumerator", "flood")
     with pytest.raises(
@@ -602,7 +594,7 @@ def test_a_fault_that_strikes_no_scenario_is_refused_with_the_remedy() -> None:
 ALL = {**SCENARIOS, app.NAME: app.SCENARIO}
 
 
-def test_every_fault_is_allowed_somewhere_and_has_its_row_and_its_page() -> None:
+def test_every_fault_is_allowed_somewhere_and_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
     for fault in FAULTS.values():
         described = fault.parameters.describe()

@@ -61,7 +61,7 @@ def lab(goes_on: bool = True) -> Any:
 
 
 @pytest.mark.parametrize(("module", "how"), [(instance_kill, "killed"), (bounce, "stopped")])
-def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module: ModuleType, how: str) -> None:
+def test_an_instance_is_restarted_and_the_group_continues(module: ModuleType, how: str) -> None:
     boxes = lab()
     fault_outcome = run_fault(module.FAULT, boxes, lambda: None)
     [(_, name), started] = boxes.done
@@ -71,13 +71,13 @@ def test_an_instance_is_ended_and_started_again_and_the_group_goes_on(module: Mo
     assert started == ("started", name)
 
 
-def test_a_group_that_does_not_go_on_is_not_told_to_have_been_struck() -> None:
+def test_a_group_that_does_not_continue_was_not_exercised() -> None:
     fault_outcome = run_fault(instance_kill.FAULT, lab(goes_on=False), lambda: None)
     assert not fault_outcome.bit
     assert f"fewer than {WORKS} records were committed" in fault_outcome.summary
 
 
-def test_the_broker_that_is_struck_coordinates_the_group_of_a_black_box_which_tells_no_transactional_id() -> None:
+def test_a_black_box_loses_the_broker_that_coordinates_its_group() -> None:
     boxes, killed = lab(), []
     boxes.parameters = {"broker-kill.leads": "transaction-coordinator", "broker-kill.orderly": False}
     boxes.trial = SimpleNamespace(application_id="app")

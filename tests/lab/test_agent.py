@@ -87,7 +87,7 @@ def database_url(tmp_path, monkeypatch):
 
 @pytest.mark.spark
 @pytest.mark.night
-def test_both_readers_find_a_plant_and_one_that_does_not_fire_is_not_found(tmp_path, database_url):
+def test_both_readers_find_an_injected_bug_only_if_it_fires(tmp_path, database_url):
     cell = a_trial(str(NEWEST)).cell
     # The enumerator deletes nothing, so no tombstone is lost.
     plantings = [Planting(one, cell, one.claims[0]) for one in (plant("record-twice"), plant("tombstone-lost"))]

@@ -91,7 +91,7 @@ RESTS = st.sampled_from((b"", b"\0", b"\0\0\0\5a"))  # of a frame, when the conn
     st.tuples(RESTS, RESTS),
     st.sampled_from((None, "drop", "delay")),
 )
-def test_all_frames_but_the_lost_one_pass_as_they_came_wherever_they_are_split(
+def test_all_frames_but_the_lost_one_pass_however_they_are_split(
     data: st.DataObject,
     asked: Sequence[tuple[int, str | None, bytes]],
     bodies: Sequence[bytes],
@@ -199,7 +199,7 @@ def exchange(client: socket.socket, api: int, correlation: int) -> bytes:
     return client.recv(100)
 
 
-def test_one_answer_is_dropped_and_the_client_that_gives_up_has_the_next_one(
+def test_one_answer_is_dropped_and_a_retry_gets_the_next(
     links: tuple[LabLinks, Events], proxy: AnswerProxy, broker: str
 ) -> None:
     of_instance, events = links
@@ -242,7 +242,7 @@ def test_an_answer_that_is_late_keeps_back_those_behind_it(
     assert present(lost.passed_ms) >= 300
 
 
-def test_when_no_answer_is_to_be_lost_any_more_the_connection_that_lacks_one_ends(
+def test_a_connection_that_lacks_an_answer_ends_with_the_fault(
     links: tuple[LabLinks, Events], proxy: AnswerProxy, broker: str
 ) -> None:
     of_instance, _ = links
@@ -264,7 +264,7 @@ def test_when_no_answer_is_to_be_lost_any_more_the_connection_that_lacks_one_end
     assert of_instance.report_lost_answer() is None
 
 
-def test_a_connection_whose_client_has_ended_its_side_is_kept_until_the_broker_ends_it() -> None:
+def test_a_half_closed_connection_stays_until_the_broker_ends_it() -> None:
     complaints: list[dict[str, Any]] = []
 
     async def carry() -> bytes:

@@ -69,14 +69,14 @@ def test_a_release_that_is_not_published_is_a_usage_error(maven, said, here):
     assert "registry.example" not in str(refused.value)
 
 
-def test_a_release_with_missing_parts_is_published_but_cannot_be_run(maven, here):
+def test_a_published_release_with_missing_parts_cannot_be_run(maven, here):
     maven(f'echo "{INCOMPLETE}"; exit 1')
     check_published(here, [NEXT])
     with pytest.raises(HarnessError, match=r"incomplete: kafka-streams needs org\.rocksdb:rocksdbjni:jar:1\.2\.3"):
         streams_class_path(here, NEXT)
 
 
-def test_another_failure_of_maven_is_told_without_the_registrys_host(maven, here):
+def test_another_failure_of_maven_hides_the_registry_host(maven, here):
     maven(f'echo "{OFFLINE}"; exit 1')
     with pytest.raises(HarnessError, match="no route to host") as error:
         streams_class_path(here, NEXT)

@@ -62,7 +62,7 @@ def await_line(box):
     return box.log.read_text().strip()
 
 
-def test_it_gets_what_it_needs_from_its_environment_and_ends_when_it_is_asked_to(started, tmp_path):
+def test_a_black_box_gets_its_environment_and_ends_on_request(started, tmp_path):
     box = started(TELLS)
     assert box.await_hello() == {"release": "3.9.1-claimed", "plant": None}
     assert box.state == "RUNNING"
@@ -73,7 +73,7 @@ def test_it_gets_what_it_needs_from_its_environment_and_ends_when_it_is_asked_to
     assert box.state == "NOT_STARTED"
 
 
-def test_one_that_ends_at_once_is_an_error_that_has_its_last_words(started):
+def test_a_black_box_that_ends_at_once_is_an_error(started):
     box = started("raise SystemExit('no such topic')")
     with pytest.raises(HarnessError, match=r"(?s)instance-1 ended \(exit code 1\).*no such topic"):
         watch(box)
@@ -90,7 +90,7 @@ def test_one_that_ignores_sigterm_did_not_close(started):
     assert "SIGTERM" in failed.value.expected
 
 
-def test_one_that_ends_with_a_code_of_its_own_did_not_close_in_good_order(started):
+def test_a_non_zero_exit_code_is_no_clean_close(started):
     box = started(SORRY)
     box.await_hello()
     await_line(box)

@@ -40,7 +40,7 @@ def lines(name: str) -> dict[tuple[str, int], tuple[int, int]]:
     return dict(read_lines((SPECIMENS / f"{name}.xml").read_text()))
 
 
-def test_probes_are_read_as_the_agent_writes_them_and_written_as_the_report_reads_them(tmp_path):
+def test_probes_are_read_as_written_by_agent_and_for_the_report(tmp_path):
     read = read_probes(BytesIO(probes("red") + END))
     assert {name: hit for (_, name), hit in read.items()} == {
         "sample/Sample": (False, True, True, True, False, True, True, True),
@@ -52,7 +52,7 @@ def test_probes_are_read_as_the_agent_writes_them_and_written_as_the_report_read
     assert read_probes(BytesIO(written + END)) == read
 
 
-def test_many_probes_and_a_negative_checksum_are_read_as_they_were_written(tmp_path):
+def test_many_probes_and_a_negative_checksum_are_read_as_written(tmp_path):
     many = {(-1, "a/B"): tuple(at % 3 == 0 for at in range(300)), (1, "a/C"): (True,) * 127, (2, "a/D"): (False,) * 128}
     write_probes(tmp_path / "many", many)
     assert read_probes(BytesIO((tmp_path / "many").read_bytes() + END)) == many
@@ -78,7 +78,7 @@ def test_probes_differ_where_one_of_two_cases_hit_them():
     }
 
 
-def test_a_line_has_the_method_of_its_class_a_lambda_that_around_it_and_a_constructor_its_class():
+def test_a_line_has_its_method_also_in_lambdas_and_constructors():
     assert {number: METHODS["sample/Sample.java", number] for number in (5, 11, 15, 18, 20)} == {
         5: "Sample.Sample",
         11: "Sample.main",
@@ -88,7 +88,7 @@ def test_a_line_has_the_method_of_its_class_a_lambda_that_around_it_and_a_constr
     }
 
 
-def test_a_line_of_which_each_case_takes_another_branch_differs_though_the_counts_are_equal():
+def test_a_line_with_other_branches_differs_despite_equal_counts():
     red, green = lines("red"), lines("green")
     assert red["sample/Sample.java", 20] == green["sample/Sample.java", 20]
     assert compare_lines(red, green, lines("either"), METHODS) == (
@@ -123,7 +123,7 @@ SAME_KEY = Case(STEPS, (FOREIGN, InputRecord("rows", BEGIN, "a", "a|0"), InputRe
     ],
     ids=["KAFKA-16407", "same key"],
 )
-def test_a_known_failure_differs_by_a_line_of_the_join_that_has_it(release, case, named, tmp_path):
+def test_a_known_failure_differs_by_a_line_of_its_join(release, case, named, tmp_path):
     with Lane(HERE, release, tmp_path / "lane.log") as lane:
 
         def judged(one: Case) -> Judged:

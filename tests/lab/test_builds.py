@@ -86,7 +86,7 @@ def test_a_build_is_kept_by_version_and_commit(repository, asked, tmp_path, here
     assert STREAMS not in pom  # Maven would take those of the release
 
 
-def test_what_is_kept_is_taken_again_without_maven_and_stays_when_the_next_is_built(repository, asked, here):
+def test_a_kept_build_is_reused_without_maven_and_stays(repository, asked, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     first = name_release(here, str(repository))
     asked.unlink()
@@ -137,7 +137,7 @@ def test_brokers_are_built_likewise(repository, here):
         streams_class_path(here, Release.parse(name))
 
 
-def test_the_same_classes_may_be_packed_anew_but_others_are_another_build(repository, here):
+def test_repacked_classes_are_the_same_build_and_others_are_not(repository, here):
     write_build(repository, SNAPSHOT, "ab12cd3")
     name_release(here, str(repository))
     with zipfile.ZipFile(place(repository, STREAMS, SNAPSHOT), "a") as jar:

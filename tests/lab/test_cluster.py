@@ -43,7 +43,7 @@ def test_brokers_of_another_machine_are_used_but_not_touched(monkeypatch):
         there.kill_node(1)
 
 
-def test_a_process_of_before_the_machine_was_started_anew_is_not_taken_for_a_broker(monkeypatch, tmp_path):
+def test_a_process_from_before_the_reboot_is_no_broker(monkeypatch, tmp_path):
     me = Process.attach(os.getpid(), read_start(os.getpid()), Path("log"), boot_id())
     written = EmbeddedCluster(HERE, Release(3, 9, 1), "lab:1", Path("brokers"), [me]).to_dict()
     older = {**written, "nodes": [{name: text for name, text in written["nodes"][0].items() if name != "boot"}]}
@@ -90,7 +90,7 @@ def test_brokers_listen_where_others_reach_them(tmp_path):
 
 
 @pytest.mark.broker
-def test_brokers_that_kept_their_data_go_on_with_it_but_for_groups(tmp_path):
+def test_brokers_with_kept_data_continue_except_for_groups(tmp_path):
     release = Release.parse("3.9.1")
     cluster = EmbeddedCluster.start(HERE, release, tmp_path)
     admin = AdminClient(cluster.client())
@@ -119,7 +119,7 @@ def test_brokers_that_kept_their_data_go_on_with_it_but_for_groups(tmp_path):
 
 
 @pytest.mark.broker
-def test_a_broker_is_made_dead_although_whoever_was_at_it_was_killed(tmp_path):
+def test_a_dead_broker_is_made_again_after_an_interruption(tmp_path):
     cluster = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path)
     try:
         number = cluster.dead_broker()

@@ -13,7 +13,7 @@ from onceproof.processes.waiting import await_condition
 
 @pytest.mark.broker
 @pytest.mark.night  # a broker looks for what is to be compacted every 15 s
-def test_a_compacted_changelog_keeps_a_late_version_and_not_the_deletion_that_had_ended_it(cluster):
+def test_compaction_keeps_a_late_version_and_drops_its_deletion(cluster):
     """Versioned stores' changelogs are compacted by offset, too, once the retention and a day are over (here at once)."""
     topic = f"changelog-{secrets.token_hex(4)}"
     config = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}

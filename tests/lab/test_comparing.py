@@ -27,7 +27,7 @@ def compare(*words: str) -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def test_a_store_that_is_called_otherwise_is_lost_and_the_same_version_is_not(tmp_path):
+def test_a_renamed_store_is_lost(tmp_path):
     renamed = shutil.copytree(EXAMPLE, tmp_path / "renamed")
     [source] = renamed.rglob("*.java")
     source.write_text(source.read_text().replace('store("subscribed-store")', 'store("results-store")'))
@@ -84,7 +84,7 @@ topic = "first"
 """
 
 
-def test_an_application_that_builds_on_neither_release_is_not_said_to_be_the_same(tmp_path):
+def test_an_application_that_builds_nowhere_is_not_called_equal(tmp_path):
     source = tmp_path / "src" / "v" / "V.java"
     source.parent.mkdir(parents=True)
     source.write_text(UNBUILT)
@@ -95,14 +95,14 @@ def test_an_application_that_builds_on_neither_release_is_not_said_to_be_the_sam
 
 
 @pytest.mark.parametrize("release", ENDS, ids=str)
-def test_the_topology_of_each_scenario_takes_its_settings_and_records(release: Release):
+def test_each_scenarios_topology_takes_its_settings_and_records(release: Release):
     shapes = shapes_of(HERE, release, scenario_cases(release))
     assert {name: shape.error or shape.failed for name, shape in shapes.items() if shape.error or shape.failed} == {}
     assert [name for name, shape in shapes.items() if not shape.tried] == []
 
 
 @pytest.mark.parametrize("release", ENDS, ids=str)
-def test_the_programs_of_the_net_build_but_those_that_are_known_not_to(release: Release):
+def test_all_programs_of_the_net_build_except_known_ones(release: Release):
     shapes = shapes_of(HERE, release, programs())
     unbuilt = {name: shape.error for name, shape in shapes.items() if shape.error}
     assert [name for name, error in unbuilt.items() if not name.endswith(OPTIMIZED)] == []
@@ -112,7 +112,7 @@ def test_the_programs_of_the_net_build_but_those_that_are_known_not_to(release: 
 
 
 @pytest.mark.night  # some 600 topologies on two releases
-def test_what_4_3_changed_of_optimized_topologies_is_found_and_4_4_changed_nothing():
+def test_changes_of_optimized_topologies_in_4_3_are_found():
     code, found = compare("4.2.2", "4.3.1")
     shown = json.dumps(found)
     assert code == 1

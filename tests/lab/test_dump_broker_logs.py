@@ -138,7 +138,7 @@ def test_a_whole_transaction_a_torn_one_and_one_that_hangs(application: Applicat
     assert anomalies(application.compared({0: 5, 2: 6})) == [torn, hanging]
 
 
-def test_the_log_of_a_real_crash_is_whole_and_what_is_changed_in_it_is_found(
+def test_the_log_of_a_real_crash_is_whole_and_edits_are_found(
     cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[tuple[list[LogEntry], dict[str, list[Record]], str, dict[str, int]]] = []

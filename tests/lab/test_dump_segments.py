@@ -41,7 +41,7 @@ def entries(*lines: str) -> list[LogEntry]:
     return list(LogDump(LOGS).entries(f"{line}\n".encode() for line in lines))
 
 
-def test_markers_of_other_applications_in_the_same_partition_of_positions_are_left_out() -> None:
+def test_markers_of_other_applications_are_left_out() -> None:
     own = LogEntry("position", "__consumer_offsets", 2, 0, 0, producer=4, epoch=0, of_role="input", position=1)
     ended = LogEntry("COMMIT", "__consumer_offsets", 2, 1, 1, producer=4, epoch=0)
     decided = LogEntry(
@@ -132,12 +132,12 @@ def test_a_log_that_cannot_be_judged_is_told(line: str, sentence: str) -> None:
         entries(dumping("app-output-0"), line)
 
 
-def test_offsets_go_on_in_the_next_segment_and_begin_anew_in_the_next_log() -> None:
+def test_offsets_continue_over_segments_and_restart_per_log() -> None:
     lines = [dumping("app-output-0"), batch(0, 1, 0), dumping("app-output-0"), batch(2, 2, 2)]
     assert len(entries(*lines, dumping("app-output-1"), batch(0, 0, 0))) == 3
 
 
-def test_the_segments_of_the_trial_are_found_and_of_replicas_the_longest(tmp_path: Path) -> None:
+def test_segments_are_taken_from_the_longest_replica(tmp_path: Path) -> None:
     sizes = {"1/app-output-0": 5, "2/app-output-0": 9, "1/other-0": 7, "1/__transaction_state-0": 1}
     sizes |= {f"1/__consumer_offsets-{p}": 3 for p in range(4)}
     for name, size in sizes.items():

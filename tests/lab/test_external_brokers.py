@@ -82,7 +82,7 @@ def void(report: tuple[int, dict[str, Any], set[str]]) -> str | None:
     return stood_still([report[1].get("reason", "")])
 
 
-def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_path, broker: Secured, project):
+def test_a_bad_release_is_red_over_scram_and_hides_the_password(tmp_path, broker: Secured, project):
     broker.allow(USER)
     code, answer, seen = undisturbed(
         lambda: onceproof(broker.scram_properties(), tmp_path / "home", project, *ENUMERATOR, "3.3.1"), void
@@ -95,7 +95,7 @@ def test_the_affected_release_is_red_over_scram_and_the_password_is_nowhere(tmp_
 
 
 @pytest.mark.night
-def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tmp_path, broker: Secured, project):
+def test_an_application_uses_own_topics_and_hides_the_password(tmp_path, broker: Secured, project):
     """Its topics are called as one that is somebody else's, which stays as it is."""
     broker.allow(USER)
     folder = shutil.copytree(project / "examples" / "orders", tmp_path / "orders")
@@ -126,7 +126,7 @@ def test_an_application_runs_on_topics_of_its_own_and_the_password_is_nowhere(tm
         pytest.param("scram-256", "4.3.1", MARK, marks=pytest.mark.night),
     ],
 )
-def test_a_file_does_for_the_application_for_our_clients_and_for_spark(
+def test_one_file_serves_the_application_our_clients_and_spark(
     tmp_path, broker: Secured, spark, login, streams, prefix
 ):
     """A team that may use names of its own prefix alone needs no others."""
@@ -204,7 +204,7 @@ def test_a_missing_permission_is_named_as_a_command(broker: Secured, missing: Pe
 
 
 @pytest.mark.parametrize("login", ["plain", "oauth"])
-def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broker: Secured, login):
+def test_a_forbidden_quota_is_reported_before_a_trial_needs_it(broker: Secured, login):
     """Asked by clients of librdkafka and of Java, with the logins with which no trial is run here."""
     broker.allow(USER)
     properties = {"plain": broker.plain_properties, "oauth": broker.oauth_properties}[login]()
@@ -217,7 +217,7 @@ def test_a_quota_that_may_not_be_set_is_told_before_a_trial_that_needs_one(broke
     broker.await_left()
 
 
-def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secured):
+def test_preflight_prints_what_is_missing_or_that_nothing_is(broker: Secured):
     file = str(broker.folder / "client.properties")
     Path(file).write_text(broker.scram_properties())
     broker.allow(USER, Permission(GROUP, "Read"), Permission(TRANSACTION, "Write"))
@@ -238,7 +238,7 @@ def test_preflight_prints_what_is_missing_and_says_when_nothing_is(broker: Secur
     broker.await_left()
 
 
-def test_the_rights_of_a_team_are_asked_for_and_printed_with_its_prefix(broker: Secured, monkeypatch):
+def test_the_rights_of_a_team_are_checked_with_its_prefix(broker: Secured, monkeypatch):
     file = str(broker.folder / "client.properties")
     Path(file).write_text(broker.scram_properties())
     broker.allow(USER, prefix="onceproof.a")

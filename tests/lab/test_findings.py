@@ -127,7 +127,7 @@ def classes(name: str) -> bytes:
     return found
 
 
-def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
+def test_each_finding_has_its_page_ticket_test_and_patch():
     others = {"close-waits-for-its-own-member", "README", "checks"}
     assert {page.stem for page in FINDINGS.glob("*.md")} - others == {finding.name for finding in findings()}
     for finding in findings():
@@ -140,7 +140,7 @@ def test_each_finding_has_its_page_its_ticket_its_test_and_its_patch():
             assert (named.stem if named.suffix == ".java" else f"({named.name})") in ticket, named
 
 
-def test_a_patch_changes_what_kafkas_tests_of_the_finding_are_about():
+def test_a_patch_changes_what_kafkas_tests_of_the_finding_cover():
     for finding in findings():
         assert finding.kafka_tests, finding.name
         assert any("/src/main/" in path for patch in finding.patches for path in touched(patch)), finding.name

@@ -36,7 +36,7 @@ def test_what_is_missing_around_it_is_no_failure_of_kafka(exception, message, ca
 @pytest.mark.parametrize(
     "said", ["Topics not co-partitioned", "Following topics do not have the same number of partitions"]
 )
-def test_topics_that_should_have_equally_many_partitions_are_named(said):
+def test_topics_with_unequal_partition_counts_are_named(said):
     message = f"Invalid topology: stream-thread [a-consumer] {said}: [{{left=2, right=3}}]"
     uncaught: dict[str, object] = {
         "exception": "o.a.k.TopologyException",

@@ -21,7 +21,7 @@ mkdir -p "$folder" && cp "$SENT"/*.jar "$folder"
 """
 
 
-def test_only_the_jars_of_the_release_are_taken_whatever_a_mirror_sends(tmp_path, monkeypatch):
+def test_only_the_releases_own_jars_are_taken_from_a_mirror(tmp_path, monkeypatch):
     (tmp_path / "mvn").write_text(SENDS)
     (tmp_path / "mvn").chmod(0o755)
     here = replace(HERE, maven=str(tmp_path / "mvn"), artifacts=tmp_path / "artifacts")
@@ -74,7 +74,7 @@ def test_what_maven_fetches_is_what_was_released(project: Path, tmp_path: Path):
     assert (here.artifacts / "data-docs-vendor" / "META-INF").is_dir()
 
 
-def test_those_of_an_earlier_pom_stay_until_the_new_ones_are_there(tmp_path, monkeypatch):
+def test_jars_of_an_earlier_pom_stay_until_the_new_ones_arrive(tmp_path, monkeypatch):
     (tmp_path / "mvn").write_text(FETCHES)
     (tmp_path / "mvn").chmod(0o755)
     here = replace(HERE, maven=str(tmp_path / "mvn"), artifacts=tmp_path / "artifacts")

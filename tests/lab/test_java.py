@@ -59,7 +59,7 @@ def test_a_java_that_is_not_there_is_named_with_those_that_are(installation):
         java_of(replace(installation, jvms=installation.jvms / "nowhere"), 21)
 
 
-def test_that_of_instances_is_looked_for_before_anything_is_started(installation, tmp_path):
+def test_the_java_of_instances_is_checked_before_any_start(installation, tmp_path):
     own = replace(installation, java=java(tmp_path, 'openjdk version "17.0.15"'))
     require_javas(own, [a_trial("4.3.1"), a_trial("4.3.1", "JAVA_25"), a_trial("4.3.1", java=25)])
     with pytest.raises(UsageError, match="No Java 21"):

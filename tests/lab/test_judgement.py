@@ -43,7 +43,7 @@ def test_a_transaction_may_stay_open_until_brokers_abort_it(config, later, secon
 
 
 @pytest.mark.parametrize(("ends_after", "place"), [(60.0, None), (80.0, "output/1")])
-def test_one_that_a_killed_process_left_is_awaited_and_one_that_stays_is_named(ends_after, place):
+def test_an_open_transaction_is_awaited_and_a_lasting_one_named(ends_after, place):
     clock = FakeClock()
     begin = clock.now()
     context = SimpleNamespace(
@@ -60,7 +60,7 @@ def judged(plan, promises, anomalies=None, **outcome):
     check_least(plan, ended, reading)
 
 
-def test_a_promise_that_was_compared_less_often_than_its_suite_asks_for_is_an_error():
+def test_too_few_comparisons_of_a_promise_are_an_error():
     plan = planned("windows")
     enough = {promise: plan.least(promise, Produced(200, 100)) for promise in plan.promises}
     judged(plan, enough)
@@ -69,7 +69,7 @@ def test_a_promise_that_was_compared_less_often_than_its_suite_asks_for_is_an_er
             judged(plan, {**enough, promise: 0})
 
 
-def test_beside_an_anomaly_that_its_suite_sees_there_may_be_fewer():
+def test_an_anomaly_of_the_suite_excuses_fewer_comparisons():
     plan = planned("windows")
     enough = {promise: plan.least(promise, Produced(200, 100)) for promise in plan.promises}
     judged(plan, {**enough, "windows": 0}, {"lost-record": 1})

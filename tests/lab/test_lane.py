@@ -102,7 +102,7 @@ def test_every_case_of_the_snapshot_is_green(release, tmp_path):
         assert [str(case) for case in snapshot() if release.since(case.since) and kinds(lane, case)] == []
 
 
-def test_a_stale_result_of_a_foreign_key_join_is_found_where_it_is(tmp_path):
+def test_a_stale_foreign_key_result_is_found_on_bad_releases(tmp_path):
     seen = {}
     for release in (BEFORE, BROUGHT):
         with Lane(HERE, release, tmp_path / "lane.log") as lane:
@@ -130,7 +130,7 @@ TWO_TASKS = Case(
 RED_SCHEDULE = 0  # by which the task of the old key answers last
 
 
-def test_two_tasks_that_answer_in_either_order_show_kafka_18713_where_it_is(tmp_path):
+def test_two_tasks_in_either_order_show_kafka_18713_where_it_is(tmp_path):
     seen = {}
     for release in (Release(3, 9, 0), BROUGHT):
         with Lane(HERE, release, tmp_path / "lane.log") as lane:
@@ -155,13 +155,13 @@ def opened_again(store: dict[str, object]) -> Case:
 ON_DISK, WITH_VERSIONS = {"store": ROCKSDB, "cached": False}, {"store": VERSIONED, "history": NEVER}
 
 
-def test_a_table_is_found_again_when_its_store_is_opened_again_and_history_is_not(tmp_path):
+def test_a_reopened_store_keeps_the_table_and_not_its_history(tmp_path):
     with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
         assert kinds(lane, opened_again(ON_DISK)) == ()
         assert kinds(lane, opened_again(WITH_VERSIONS)) == ("missing", "unexpected")
 
 
-def test_a_store_is_restored_from_its_changelog_and_a_versioned_one_has_what_was_deleted(tmp_path):
+def test_a_restored_versioned_store_has_what_was_deleted(tmp_path):
     with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
         assert kinds(lane, REVIVED) == ("missing", "unexpected")
         table = Step("table", "table", ("rows",), STORE)
@@ -169,7 +169,7 @@ def test_a_store_is_restored_from_its_changelog_and_a_versioned_one_has_what_was
 
 
 @pytest.mark.parametrize("release", [OLDEST, NEWEST], ids=str)
-def test_a_suppression_is_restored_and_puts_out_a_window_once_it_closes(release, tmp_path):
+def test_a_restored_suppression_emits_a_window_once_it_closes(release, tmp_path):
     options = {"size": 60, "grace": 0, "final": True, **STORE}
     steps = (Step("stream", "stream", ("rows",)), Step("counts", "windows", ("stream",), options))
     records = tuple(InputRecord("rows", BEGIN + at, "a", "a|0") for at in (0, 5, 100))
@@ -178,7 +178,7 @@ def test_a_suppression_is_restored_and_puts_out_a_window_once_it_closes(release,
     assert answer["outputs"] == {"counts": [[BEGIN + 5, "a@999960-1000020", "2", 1]]}
 
 
-def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error(tmp_path):
+def test_an_invalid_topology_is_reported_and_a_dead_jvm_an_error(tmp_path):
     with Lane(HERE, OLDEST, tmp_path / "lane.log") as lane:
         versioned = Case(
             (Step("table", "table", ("rows",), {"store": VERSIONED, "history": NEVER}),), SAME_KEY.records[1:2]
@@ -189,7 +189,7 @@ def test_a_topology_that_does_not_build_is_told_and_a_jvm_that_ended_is_an_error
         lane.run(SAME_KEY.encoded)
 
 
-def test_the_library_that_rocksdb_unpacks_is_removed_with_the_stores(tmp_path, monkeypatch):
+def test_the_library_that_rocksdb_unpacks_goes_with_the_stores(tmp_path, monkeypatch):
     monkeypatch.setattr("onceproof.lab.lane.scratch_within", lambda folder: folder)
     with Lane(HERE, NEWEST, tmp_path / "lane.log") as jvm:
         kinds(jvm, opened_again(ON_DISK))
@@ -323,7 +323,7 @@ def printed(case: Case, topic: str, release: Release, folder: Path) -> str:
     return said
 
 
-def test_a_printed_test_fails_where_the_case_is_red_and_passes_where_it_is_green(tmp_path):
+def test_a_printed_test_fails_on_a_red_case_and_passes_on_green(tmp_path):
     assert printed(SAME_KEY, "joined", BEFORE, tmp_path) == ""
     assert "expected: <{}> but was: <{a=a|0/a|0}>" in printed(SAME_KEY, "joined", BROUGHT, tmp_path)
 
@@ -378,7 +378,7 @@ def test_findings_are_bisected_over_releases(tmp_path):
     assert "| 3.9 | — | 3.9.0 | 3.9.0 | 3.9.1 |" in (tmp_path / "2/ticket.md").read_text()
 
 
-def test_every_case_of_the_snapshot_is_printed_so_that_it_compiles(tmp_path):
+def test_every_case_of_the_snapshot_compiles_when_printed(tmp_path):
     sources = []
     for number, case in enumerate(snapshot()):
         sources.append(tmp_path / f"{NAME}{number}.java")

@@ -71,7 +71,7 @@ def bulk_of(clock, records, rate, messages=(), partitions=1, *, labelled=False):
 
 
 @pytest.mark.parametrize("topics", [(), ("one", "other", "one", "other")])
-def test_a_record_of_each_topic_is_delivered_before_others_follow(clock, topics):
+def test_one_record_of_each_topic_is_delivered_first(clock, topics):
     bulk = bulk_of(clock, 4, None, [Message(topic, b"a", b"1", 0, None) for topic in topics])
     producer = FakeProducer()
     bulk._run(producer)
@@ -99,7 +99,7 @@ def test_a_labelled_record_has_a_header_that_no_other_has(clock, labelled, heade
     assert producer.headers == headers
 
 
-def test_a_record_of_each_partition_is_delivered_before_others_follow(clock):
+def test_one_record_of_each_partition_is_delivered_first(clock):
     bulk = bulk_of(clock, 12, None, partitions=3)
     producer = FakeProducer()
     bulk._run(producer)

@@ -74,9 +74,7 @@ cases = st.sampled_from(DUMPS).flatmap(lambda name: st.tuples(st.just(name), st.
 
 
 @given(cases, st.data())
-def test_a_line_whose_end_is_missing_is_an_error_or_lacks_nothing_that_is_read(
-    case: tuple[str, int], data: st.DataObject
-) -> None:
+def test_a_cut_line_is_an_error_or_lacks_nothing_that_is_read(case: tuple[str, int], data: st.DataObject) -> None:
     name, number = case
     lines = list(lines_of(name))
     lines[number] = lines[number][: data.draw(st.integers(0, len(lines[number]) - 1))]
@@ -84,9 +82,7 @@ def test_a_line_whose_end_is_missing_is_an_error_or_lacks_nothing_that_is_read(
 
 
 @given(cases, st.data())
-def test_what_was_not_printed_to_its_end_is_an_error_or_ends_earlier(
-    case: tuple[str, int], data: st.DataObject
-) -> None:
+def test_an_unfinished_dump_is_an_error_or_ends_earlier(case: tuple[str, int], data: st.DataObject) -> None:
     name, number = case
     lines = list(lines_of(name))[: number + 1]
     lines[-1] = lines[-1][: data.draw(st.integers(0, len(lines[-1])))]
@@ -161,7 +157,7 @@ DECISION = LogEntry("PrepareCommit", "__transaction_state", 0, 0, 0, 4, 0, of_ro
 POSITION = LogEntry("position", "__consumer_offsets", 0, 0, 0, 4, 0, of_role="input", of_partition=0, position=1)
 
 
-def test_logs_hold_what_consumers_read_and_the_application_committed() -> None:
+def test_logs_hold_what_was_consumed_and_what_was_committed() -> None:
     complete([MARKER, DECISION, POSITION])
     complete([], positioned=False)
     with pytest.raises(HarnessError, match="end at offset 3, but a consumer read the record at 3"):

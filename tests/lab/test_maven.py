@@ -71,5 +71,5 @@ def test_one_that_does_not_end_is_ended(command, tmp_path, monkeypatch):
         ),
     ],
 )
-def test_the_reason_is_its_first_error_without_hosts_of_registries(said, reason):
+def test_the_reason_is_mavens_first_error_without_registry_hosts(said, reason):
     assert MavenOutput(False, said).reason == reason

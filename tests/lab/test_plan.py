@@ -27,7 +27,7 @@ OURS = EmbeddedCluster(HERE, Release(3, 9, 1), "127.0.0.1:1", Path("brokers"))
 VARIANTS = [(name, variant) for name, what in CATALOGUE.items() for variant in what.variants]
 
 
-def test_external_brokers_are_known_by_what_they_call_their_machines(monkeypatch):
+def test_hosts_are_those_that_external_brokers_advertise(monkeypatch):
     class Admin:
         def __init__(self, config):
             self.asked = config["bootstrap.servers"]
@@ -49,7 +49,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path, scenario, variant):
     assert TrialPlan.read(tmp_path / "trial.json") == plan
 
 
-def test_what_belongs_to_the_group_under_the_streams_protocol_is_told_to_the_brokers_and_not_to_clients():
+def test_group_settings_of_the_streams_protocol_go_to_brokers():
     plan = plan_of(PreparedTrial(a_trial("4.3.1", "STREAMS_PROTOCOL")), OURS)
     assert plan.group_config == {"streams.num.standby.replicas": "1", "streams.heartbeat.interval.ms": "200"}
     assert plan.streams_config["group.protocol"] == "streams"
@@ -65,7 +65,7 @@ def test_what_is_not_looked_at_is_told_with_its_reason():
     assert external.not_looked_at.keys() == {*ATOMICITY, "internal-topics"}
 
 
-def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
+def test_a_promise_beyond_these_brokers_says_what_it_needs():
     reported = plan_of(PreparedTrial(a_trial("4.3.1")), external_cluster()).not_looked_at
     assert set(reported.values()) == {
         "it needs to read the brokers' log segments, which these brokers do not allow",
@@ -86,7 +86,7 @@ def test_a_promise_that_these_brokers_cannot_show_says_what_it_needs():
         (a_trial("4.3.1", "STREAMS_PROTOCOL"), "to set the configuration of a group"),
     ],
 )
-def test_what_given_brokers_do_not_allow_is_refused_and_ours_allow_it(trial, needed):
+def test_given_brokers_refuse_what_our_own_ones_allow(trial, needed):
     check_capabilities(trial, OURS)
     with pytest.raises(UsageError, match=rf"needs {needed}.*127\.0\.0\.1:1 do not allow: leave out --brokers"):
         check_capabilities(trial, external_cluster())
@@ -131,7 +131,7 @@ def test_a_topic_of_theirs_is_left_alone():
     assert plan_of(PreparedTrial(on_external), external_cluster()).topic("orders") == on_external.topic("orders")
 
 
-def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, monkeypatch):
+def test_external_brokers_are_checked_once_before_the_drive(tmp_path, monkeypatch):
     done = []
 
     def run_alone(_trial, _folder, brokers, _report):
@@ -152,7 +152,7 @@ def test_external_brokers_are_asked_once_before_the_trial_is_driven(tmp_path, mo
     assert done == [("asked", "127.0.0.1:1"), ("driven on", "127.0.0.1:1")]
 
 
-def test_the_progress_of_a_trial_of_the_version_before_is_in_its_plan(tmp_path):
+def test_progress_of_an_older_trial_is_read_from_its_plan(tmp_path):
     folder = TrialFolder(tmp_path)
     assert progress_of(folder) == TrialProgress()
     plan = plan_of(PreparedTrial(a_trial("4.3.1")), OURS)

@@ -42,7 +42,7 @@ def send(cluster, topic, values):
     assert producer.flush(30) == 0
 
 
-def test_a_consumer_that_falls_silent_is_replaced_and_nothing_is_read_twice(cluster, topic, monkeypatch):
+def test_a_silent_consumer_is_replaced_without_reading_twice(cluster, topic, monkeypatch):
     monkeypatch.setattr(reader, "SILENT_FOR", 1.0)
     one = Silenced(cluster, topic, [TopicSource(topic, "input", 4, 2)])
     send(cluster, topic, range(10))

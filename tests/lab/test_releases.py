@@ -42,7 +42,7 @@ def test_pre_releases_are_a_choice(maven, tmp_path, pre_releases, found):
     assert " ".join(map(str, list_published(installation, pre_releases))) == found
 
 
-def test_a_maven_that_reaches_nothing_is_one_sentence_without_the_registrys_host(maven):
+def test_an_unreachable_maven_is_one_sentence_without_its_host(maven):
     installation = maven(
         "echo '[ERROR] Could not transfer metadata from https://registry.example/maven: refused'; exit 1"
     )
@@ -96,7 +96,7 @@ def test_a_list_holds_for_some_hours_then_maven_is_asked_again(maven, tmp_path):
     assert asked(tmp_path) == 2
 
 
-def test_offline_it_is_what_was_listed_last_and_the_sentence_says_so(maven, tmp_path):
+def test_offline_the_last_listing_is_used_and_named(maven, tmp_path):
     read_published(maven(publishing(tmp_path, "4.3.1", "4.4.0")))
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
     reported: list[str] = []
@@ -106,7 +106,7 @@ def test_offline_it_is_what_was_listed_last_and_the_sentence_says_so(maven, tmp_
     assert [str(release) for release in list_published(maven(UNREACHABLE))] == ["4.3.1", "4.4.0"]
 
 
-def test_a_registry_that_was_not_reached_is_left_alone_for_some_minutes(maven, tmp_path):
+def test_an_unreachable_registry_is_not_retried_for_some_minutes(maven, tmp_path):
     read_published(maven(publishing(tmp_path, "4.4.0")))
     age(tmp_path, listed=2 * HOLDS, tried=2 * HOLDS)
     installation = maven(f"echo asked >> {tmp_path}/asked; {UNREACHABLE}")
@@ -115,7 +115,7 @@ def test_a_registry_that_was_not_reached_is_left_alone_for_some_minutes(maven, t
 
 
 @pytest.mark.parametrize("command", [UNREACHABLE, None])
-def test_where_nothing_was_ever_listed_it_is_what_was_resolved_here(maven, tmp_path, command):
+def test_without_any_listing_locally_resolved_releases_are_used(maven, tmp_path, command):
     installation = maven(UNREACHABLE) if command else Settings(home=tmp_path, maven="no-such-maven").installation
     installation.artifacts.mkdir(parents=True)
     jar = tmp_path / "a.jar"

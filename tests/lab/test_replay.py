@@ -36,7 +36,7 @@ def written(tmp_path, roles, records):
     return [tuple(json.loads(line)) for line in (tmp_path / "replay.jsonl").read_text().splitlines()]
 
 
-def test_records_are_replayed_by_time_and_each_partition_in_its_order(tmp_path):
+def test_records_are_replayed_by_time_in_each_partitions_order(tmp_path):
     roles = plans(lines=IN, prices=replace(IN, name="prices", plays="global"), counts=OUT)
     lines = [record(0, 0, "a", "x", 50), record(0, 1, None, "late", 10), record(1, 0, "b", "y", 20)]
     rows = written(tmp_path, roles, {"lines": lines, "prices": [record(1, 0, "p", "9", 99)], "counts": []})

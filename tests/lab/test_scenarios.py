@@ -77,9 +77,7 @@ def test_multirunner_reads_old_values_on_an_affected_release(tmp_path, cluster):
     }
 
 
-def test_an_instance_that_starts_again_on_altered_stores_has_wrong_ones_active_and_standby(
-    tmp_path, cluster, monkeypatch
-):
+def test_altered_stores_are_found_in_active_and_standby_tasks(tmp_path, cluster, monkeypatch):
     start = LabInstances.start
     parameters: dict[str, Any] = {"program": "1 2 2 2", "leave.group": False, "standbys": 1, "stores": "rocksdb"}
     trial = a_trial("3.9.1", scenario="multirunner", **parameters)
@@ -114,9 +112,7 @@ def test_a_zombie_is_fenced_and_what_it_did_leaves_no_trace(tmp_path, cluster):
 
 
 @pytest.mark.night
-def test_an_instance_with_a_standby_is_paused_and_loses_a_thread_when_it_is_resumed_on_an_affected_release(
-    tmp_path, cluster
-):
+def test_an_affected_release_loses_a_thread_on_resuming_standbys(tmp_path, cluster):
     outcome = run_once(a_trial("4.3.1", "TOPOLOGY_PAUSED"), tmp_path / "bad", cluster)
     assert "The changelog reader is not restoring active tasks (is STANDBY_UPDATING)" in outcome.failed
     assert Reading.read(TrialFolder(tmp_path / "bad").reader_file).anomalies == {"thread-died": 1}
@@ -134,7 +130,7 @@ def test_a_fault_of_the_disk_of_an_instance_leaves_no_trace(tmp_path, cluster, f
     assert fault_outcome.observed["processed_afterwards"] >= 200
 
 
-def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_lost(tmp_path):
+def test_a_restarted_transaction_coordinator_loses_nothing(tmp_path):
     trial = a_trial("4.3.1", fault="broker-kill", nodes=3)
     assert run(trial, tmp_path)[0] == {}
     proof = fault_of(tmp_path).observed
@@ -147,7 +143,7 @@ def test_the_coordinator_of_the_transactions_dies_and_comes_back_and_nothing_is_
 
 
 @pytest.mark.toxiproxy
-def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
+def test_an_instance_cut_off_from_its_coordinator_returns(tmp_path):
     assert run(a_trial("4.3.1", fault="partition"), tmp_path)[0] == {}
     proof = fault_of(tmp_path).observed
     assert proof["toxics"] == ["timeout-downstream", "timeout-upstream"]
@@ -157,7 +153,7 @@ def test_an_instance_is_cut_off_from_its_coordinator_and_comes_back(tmp_path):
     assert proof["taken_over"] == proof["tasks"]
 
 
-def test_an_instance_does_not_hear_that_its_transaction_has_ended_and_nothing_comes_twice(tmp_path):
+def test_a_lost_end_of_a_transaction_duplicates_nothing(tmp_path):
     to: dict[str, Any] = {"lost-answer.to": "EndTxn"}
     trial = a_trial("4.3.1", fault="lost-answer", **to)
     assert run(trial, tmp_path)[0] == {}
@@ -170,7 +166,7 @@ def test_an_instance_does_not_hear_that_its_transaction_has_ended_and_nothing_co
 
 
 @pytest.mark.night
-def test_a_zombie_broker_stands_down_and_nothing_that_it_took_counts(tmp_path):
+def test_a_zombie_broker_stands_down_and_its_writes_do_not_count(tmp_path):
     leads: dict[str, Any] = {"broker-pause_leads": "changelog"}
     trial = a_trial("4.3.1", fault="broker-pause", nodes=3, **leads)
     assert run(trial, tmp_path)[0] == {}
@@ -231,14 +227,14 @@ def test_a_fault_of_buffers_sums_and_windows_leaves_no_trace(tmp_path, cluster, 
 
 @pytest.mark.night
 @pytest.mark.parametrize("variant", ["SAME_KEY", "SAME_KEY_CACHED"])
-def test_rows_that_change_twice_keep_no_result_before_the_fix_of_kafka_16407(tmp_path, cluster, variant):
+def test_rows_that_change_twice_keep_no_result_before_the_fix(tmp_path, cluster, variant):
     anomalies, reason = run(a_trial("3.8.1", variant, scenario="foreign-key-join"), tmp_path, cluster)
     assert anomalies == {}
     assert re.search("twice; [1-9][0-9,]* answers were dropped", reason)
 
 
 @pytest.mark.night
-def test_an_application_with_a_global_table_starts_again_after_a_kill_or_is_told_to_be_dead(tmp_path, cluster):
+def test_a_killed_global_table_restarts_or_is_reported_dead(tmp_path, cluster):
     trial = a_trial("4.3.1", "KILLED", scenario="global-join")
     outcome = run_once(trial, tmp_path / "dead", cluster)
     assert outcome.failed.startswith("thread-died: instance-1: GlobalStreamThread died of ")
@@ -256,12 +252,12 @@ def test_a_task_whose_producer_gave_up_keeps_its_store(tmp_path, cluster):
 
 
 @pytest.mark.night
-def test_a_task_whose_producer_gave_up_has_its_store_made_anew_before(tmp_path, cluster):
+def test_a_timed_out_producers_task_gets_a_new_store_first(tmp_path, cluster):
     assert run(a_trial("3.7.2", "TIMED_OUT", scenario="at-least-once"), tmp_path, cluster)[0] == {}
 
 
 @pytest.mark.night
-def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future(tmp_path, cluster):
+def test_a_far_future_record_makes_a_thread_punctuate_forever(tmp_path, cluster):
     outcome = run_once(a_trial("4.2.1", scenario="far-future"), tmp_path, cluster)
     assert outcome.failed.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
     assert outcome.exercised
@@ -272,7 +268,7 @@ def test_a_thread_punctuates_for_ever_after_a_record_of_the_far_future(tmp_path,
 
 @pytest.mark.night
 @pytest.mark.parametrize("variant", ["DEFAULT_CONFIG", "EXACTLY_ONCE"])
-def test_a_broker_cannot_load_a_group_whose_log_forgot_that_it_was_classic(tmp_path, variant):
+def test_a_broker_cannot_load_a_group_that_forgot_it_was_classic(tmp_path, variant):
     trial = a_trial("4.3.1", variant, scenario="migration")
     bad, good = (replace(trial, cell=replace(trial.cell, broker=Release.parse(b))) for b in ("4.2.0", "4.2.1"))
     anomalies, reason = run(bad, tmp_path / "bad")
@@ -287,9 +283,7 @@ def test_a_broker_cannot_load_a_group_whose_log_forgot_that_it_was_classic(tmp_p
 
 @pytest.mark.night
 @pytest.mark.parametrize(("variant", "anomalies"), [("DEFAULT_CONFIG", {"wrong-value"}), ("UPGRADE_FROM", set())])
-def test_sums_of_a_grouped_table_are_wrong_after_a_rolling_upgrade_without_upgrade_from(
-    tmp_path, cluster, variant, anomalies
-):
+def test_a_roll_without_upgrade_from_makes_grouped_sums_wrong(tmp_path, cluster, variant, anomalies):
     found, reason = run(a_trial("3.4.1", variant, scenario="grouped-table", restart_on="4.3.1"), tmp_path, cluster)
     assert found.keys() == anomalies
     assert "The older release kept sums of what the newer one wrote." in reason
@@ -304,7 +298,7 @@ def test_a_crash_loses_records_on_the_affected_release(variant, tmp_path, cluste
 
 
 @pytest.mark.night
-def test_a_store_that_holds_nothing_of_the_open_transaction_may_be_trusted(tmp_path, cluster):
+def test_a_store_without_uncommitted_data_may_be_trusted(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = run_once(a_trial("4.3.1", "ROCKSDB_OWN_MEMORY", scenario="crash"), tmp_path, cluster)
     [reported] = [event for event in read_timeline(folder.timeline) if event["event"] == "initialised"]
@@ -337,7 +331,7 @@ def test_the_damage_follows_the_killed_release_into_an_upgrade(tmp_path, cluster
     assert [a["streams_version"] for a in attested.values()] == ["4.1.2", "4.1.2", "4.3.1"]
 
 
-def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, cluster):
+def test_two_releases_share_a_group_and_nothing_is_lost(tmp_path, cluster):
     assert run(a_trial("3.9.1", "ROLLING", restart_on="4.3.1"), tmp_path, cluster)[0] == {}
     proof = fault_of(tmp_path).observed
     mixed = [sorted(one["members"].values()) for one in proof["together"]]
@@ -346,21 +340,21 @@ def test_two_releases_are_members_of_one_group_and_nothing_is_lost(tmp_path, clu
 
 
 @pytest.mark.night
-def test_where_a_broker_assigns_the_tasks_they_come_back_and_ids_stay_unique(tmp_path):
+def test_broker_assigned_tasks_return_and_ids_stay_unique(tmp_path):
     trial = a_trial("4.3.1", "STREAMS_PROTOCOL")
     trial = replace(trial, cell=replace(trial.cell, broker=Release(4, 3, 1)))
     assert run(trial, tmp_path)[0] == {}
 
 
 @pytest.mark.night
-def test_the_enumerator_goes_on_over_the_state_of_another_release(tmp_path, cluster):
+def test_the_enumerator_continues_on_another_releases_state(tmp_path, cluster):
     by_chance = {"torn-transaction"}  # KAFKA-18943, on 3.4.1
     assert run(a_trial("3.3.1", restart_on="3.4.1"), tmp_path / "up", cluster)[0].keys() <= by_chance
     assert run(a_trial("3.4.1", restart_on="3.3.1"), tmp_path / "down", cluster)[0]["duplicate-id"] > 100
 
 
 @pytest.mark.night
-def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_path, cluster):
+def test_a_throttled_producer_loses_its_transaction_if_affected(tmp_path, cluster):
     trial = a_trial("3.8.1", "SHORT_REQUEST_TIMEOUT", scenario="quota")
     anomalies = run(trial, tmp_path, cluster)[0].keys()
     assert (
@@ -375,7 +369,7 @@ def test_a_throttled_producer_loses_its_transaction_on_the_affected_release(tmp_
 
 
 @pytest.mark.night
-def test_a_throttled_producer_keeps_its_transaction_on_a_fixed_release(tmp_path, cluster):
+def test_a_throttled_producer_keeps_its_transaction_if_fixed(tmp_path, cluster):
     trial = a_trial("3.9.1", "SHORT_REQUEST_TIMEOUT", scenario="quota", seconds=24)
     assert run(trial, tmp_path, cluster)[0] == {}
 

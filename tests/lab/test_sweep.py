@@ -43,7 +43,7 @@ def kept_process(tmp_path):
     process.terminate()
 
 
-def test_a_process_without_an_owner_is_killed_and_its_data_deleted(tmp_path, orphan, kept_process):
+def test_an_ownerless_process_is_killed_and_its_data_deleted(tmp_path, orphan, kept_process):
     unused = tmp_path / "runs" / "r" / "clusters" / "3.9.1" / "data-1"
     in_use = tmp_path / "runs" / "r" / "clusters" / "4.3.1" / "data-1"
     state = tmp_path / "runs" / "r" / "trials" / "t" / "state"
@@ -102,7 +102,7 @@ def driver(tmp_path):
     said.close()
 
 
-def test_the_state_of_a_trial_that_is_driven_stays_until_its_driver_is_gone(tmp_path, driver):
+def test_a_driven_trials_state_stays_while_its_driver_lives(tmp_path, driver):
     runs = tmp_path / "runs"
     state = runs / "r" / "trials" / "app-t2" / "state"
     assert list(sweep(runs)) == []
@@ -149,7 +149,7 @@ def interrupted(tmp_path):
     return topics
 
 
-def test_the_topics_of_a_run_that_can_be_resumed_stay_unless_they_are_asked_for(tmp_path, interrupted):
+def test_the_topics_of_a_resumable_run_stay_unless_requested(tmp_path, interrupted):
     runs = tmp_path / "runs"
     assert list(sweep(runs)) == []
     assert [run.run_id for run in find_kept(runs)] == ["r"]
@@ -210,7 +210,7 @@ def test_on_brokers_only_what_an_old_run_of_ours_left_is_swept():
     assert not any(select_left(MARK, {}, ["orders"], [], NOW))
 
 
-def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
+def test_a_run_is_spared_if_one_of_its_groups_has_a_member():
     trials = [f"onceproof.{OLD}.x-t{number}" for number in (1, 2)]
     topics = [f"{trial}-input" for trial in trials]
     clients = [f"{trial}-instance-1-StreamThread-1-producer" for trial in trials]
@@ -222,7 +222,7 @@ def test_all_of_a_run_is_spared_if_one_of_its_groups_has_a_member():
     )
 
 
-def test_each_of_several_teams_sweeps_only_what_has_its_own_prefix():
+def test_each_team_sweeps_only_its_own_prefix():
     """Also where the prefix of one begins with that of another."""
     teams = [MARK, "onceproof.a", "onceproof.ab", "onceproof.a.b", "payments"]
     everything = [f"{team}.{OLD}.x" for team in teams]

@@ -66,7 +66,7 @@ def test_what_is_no_move_is_an_error_at_once(asked):
 
 
 @pytest.mark.parametrize("then", [KafkaError._DESTROY_BROKER, KafkaError.TOPIC_ALREADY_EXISTS])
-def test_topics_are_created_again_where_librdkafka_gave_up_its_broker(asked, then):
+def test_topics_are_recreated_after_librdkafka_drops_its_broker(asked, then):
     FakeAdmin.codes = [KafkaError._DESTROY_BROKER, then]
     asked.create([NewTopic("app-input", 1)])
     assert FakeAdmin.created == ["app-input"]
@@ -98,7 +98,7 @@ def test_a_record_of_a_group_is_known_by_its_key(version, group, kind):
 
 
 @pytest.mark.broker
-def test_a_coordinator_that_gives_no_answer_is_taken_at_its_last_word(cluster, monkeypatch):
+def test_a_silent_coordinator_is_taken_at_its_last_answer(cluster, monkeypatch):
     own = topics.ApplicationTopics(cluster, "silent")
     own.create([NewTopic("silent-input", 2)])
     group = Consumer({**cluster.client(), "group.id": "silent"})

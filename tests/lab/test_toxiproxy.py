@@ -60,7 +60,7 @@ def connected(address: str, patience: float = ANSWERS) -> socket.socket:
 
 
 @pytest.mark.toxiproxy
-def test_a_link_that_is_cut_swallows_all_and_one_that_is_healed_lets_all_pass(proxy: Toxiproxy, echo: str) -> None:
+def test_a_cut_link_passes_nothing_and_a_healed_one_everything(proxy: Toxiproxy, echo: str) -> None:
     reported: list[dict[str, object]] = []
     links = LabLinks(proxy, lambda event, **fields: reported.append({"event": event, **fields}))
     address = proxy.add("node-1", echo)
@@ -112,7 +112,7 @@ def test_no_broker_answers_through_a_link_to_nowhere(proxy: Toxiproxy) -> None:
 
 
 @pytest.mark.toxiproxy
-def test_what_toxiproxy_refuses_and_its_end_are_errors_that_name_its_log(proxy: Toxiproxy) -> None:
+def test_errors_of_toxiproxy_name_its_log(proxy: Toxiproxy) -> None:
     with pytest.raises(HarnessError, match=r"^Toxiproxy did not do GET /proxies/none/toxics \(.*404.*toxiproxy\.log"):
         proxy.toxics("none")
     for child in psutil.Process(proxy.process.pid).children():
@@ -122,7 +122,7 @@ def test_what_toxiproxy_refuses_and_its_end_are_errors_that_name_its_log(proxy: 
         proxy.toxics("none")
 
 
-def test_without_toxiproxy_nothing_is_started_and_the_remedy_is_told(tmp_path: Path) -> None:
+def test_without_toxiproxy_nothing_starts_and_a_remedy_is_given(tmp_path: Path) -> None:
     installation = Settings(toxiproxy="no-such-proxy").installation
     remedy = r"^No Toxiproxy: 'no-such-proxy' is not on the PATH; .*`go install github\.com/.*set ONCEPROOF_TOXIPROXY"
     trial = a_trial("4.3.1", fault="partition")

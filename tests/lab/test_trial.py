@@ -66,7 +66,7 @@ def test_the_affected_release_is_caught(tmp_path, cluster):
     assert "was active here, then standby, then active again" in (tmp_path / "page.html").read_text()
 
 
-def test_the_fixed_release_passes_the_same_journey_on_an_external_cluster(tmp_path, cluster):
+def test_the_fixed_release_is_green_on_an_external_cluster(tmp_path, cluster):
     external = external_cluster(cluster.bootstrap_servers)
     outcome = undisturbed(lambda: run_trial(a_trial("4.3.1"), TrialFolder(tmp_path), cluster=external))
     assert outcome.exercised, outcome.reason
@@ -87,7 +87,7 @@ def test_where_no_lag_is_acceptable_no_task_comes_back(tmp_path, cluster):
     assert Reading.read(tmp_path / "reader.json").anomalies == {}
 
 
-def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_path):
+def test_a_broker_that_dies_mid_trial_ends_it_with_a_sentence(tmp_path):
     before = running()
     own = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path / "cluster")
     reached = threading.Event()
@@ -108,7 +108,7 @@ def test_a_broker_that_dies_in_the_middle_ends_the_trial_with_a_sentence(tmp_pat
     assert running() <= before
 
 
-def test_a_broker_whose_connections_break_before_its_death_is_seen_is_named():
+def test_a_broker_that_loses_connections_before_it_dies_is_named():
     class Dying(ExternalCluster):
         looks = 0
 
@@ -147,7 +147,7 @@ def witnesses(folder):
     return {w.anomaly: w for w in Reading.read(folder.reader_file).witnesses}
 
 
-def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(tmp_path, cluster):
+def test_an_undecodable_record_is_a_witness(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(
         lambda: run_with_corrupt_record(a_trial("4.3.1", "CACHING_DISABLED"), "output", folder, cluster)
@@ -161,7 +161,7 @@ def test_a_record_that_cannot_be_decoded_is_a_witness_and_the_others_are_judged(
     assert found.observed == "the key has 7 bytes, a 4-byte integer was expected"
 
 
-def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_path, cluster):
+def test_a_dead_thread_is_a_witness_and_committed_data_is_judged(tmp_path, cluster):
     folder = TrialFolder(tmp_path)
     outcome = undisturbed(lambda: run_with_corrupt_record(a_trial("4.3.1"), "input", folder, cluster))
     found = Reading.read(folder.reader_file)
@@ -178,7 +178,7 @@ def test_a_thread_that_dies_is_a_witness_and_what_was_committed_is_judged(tmp_pa
     assert folder.state.exists()  # evidence
 
 
-def test_a_drain_without_progress_is_stuck_and_leaves_thread_dumps(tmp_path, monkeypatch):
+def test_a_drain_without_progress_is_stuck_with_thread_dumps(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_lab, "PATIENCE", 5.0)
     monkeypatch.setattr(LabLimits, "alter_topic", never_healed)
     own = EmbeddedCluster.start(HERE, Release.parse("3.9.1"), tmp_path / "cluster")
@@ -215,7 +215,7 @@ def test_an_instance_that_was_given_no_time_voids_the_trial(tmp_path, cluster):
     assert Reading.read(folder.reader_file).anomalies == {}
 
 
-def test_releases_run_side_by_side_and_a_cluster_may_have_several_nodes(tmp_path):
+def test_releases_run_side_by_side_on_clusters_of_several_nodes(tmp_path):
     oldest = EmbeddedCluster.start(HERE, Release.parse("3.0.0"), tmp_path / "old")
     newest = EmbeddedCluster.start(HERE, NEWEST, tmp_path / "new", nodes=2)
     again = EmbeddedCluster.from_dict(HERE, json.loads(json.dumps(newest.to_dict())))

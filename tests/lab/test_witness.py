@@ -87,7 +87,7 @@ def _asked(trial, folder, cluster):
 
 
 @pytest.mark.broker
-def test_what_a_release_always_does_wrong_shows_beside_the_newest(tmp_path, cluster):
+def test_damage_of_one_release_shows_against_the_newest(tmp_path, cluster):
     trial = a_trial("4.0.0", scenario="global-join")  # KAFKA-19208
     assert _asked(trial, TrialFolder(tmp_path), cluster) == [set(), {"lost-record"}]
 

@@ -115,7 +115,7 @@ def test_and_nothing_more(streams, witness, events):
     assert (anomaly, left) == (witness.anomaly, 1)
 
 
-def test_transactional_stores_that_cannot_be_opened_explain_a_standstill():
+def test_unopenable_transactional_stores_explain_a_standstill():
     transactional = {**EXACTLY, "enable.transactional.statestores": "true"}
     assert explained("4.4.0", STUCK, [DEDUP, UNOPENED], transactional) == ("KIP-892 (no JIRA)",)
     assert explained("4.4.0", STUCK, [DEDUP], transactional) == ()
@@ -252,9 +252,7 @@ def of(name):
         ("KIP-328, old value (no JIRA)", "4.4.0", WRONG, [FINAL_SUMS], EXACTLY, {"witness": LOST}),
     ],
 )  # fmt: skip
-def test_a_mechanism_shows_where_its_store_is_and_the_nearest_other_bug_is_unknown(
-    key, streams, witness, events, config, nearest
-):
+def test_a_mechanism_explains_its_case_and_not_the_nearest_bug(key, streams, witness, events, config, nearest):
     case = {"streams": streams, "witness": witness, "events": events, "config": config}
     assert key in explained(**case)
     assert key not in explained(**{**case, **nearest})
@@ -265,7 +263,7 @@ def test_joins_lose_no_more_records_than_they_left_out():
     assert (found.issues, found.unexplained) == (("KAFKA-12317",), {"lost-record": 1})
 
 
-def test_under_at_least_once_what_takes_transactions_explains_nothing():
+def test_transactional_issues_need_exactly_once():
     assert explained("4.1.2", LOST, [DEDUP, *killed()], {"processing.guarantee": "at_least_once"}) == ()
 
 
@@ -273,12 +271,12 @@ def test_what_is_planted_is_explained_by_nothing():
     assert explained("4.1.2", LOST, [DEDUP, *killed()], plant="batch-lost") == ()
 
 
-def test_where_records_are_repartitioned_any_partition_may_show_it():
+def test_any_partition_may_show_an_issue_behind_a_repartition():
     events = [topology_of(OWN, kinds={"seen": ROCKSDB}, internal=["sums-repartition"]), *killed(tasks=["0_0"])]
     assert explained("4.1.2", LOST, events) == ("KAFKA-20685",)
 
 
-def test_of_some_witnesses_those_that_are_left_are_counted_and_further_issues_are_named():
+def test_unexplained_witnesses_are_counted_and_issues_are_named():
     found = explain(trial("4.1.2"), [LOST, replace(LOST, anomaly="corrupt-record")], [DEDUP, *killed()], EXACTLY)
     assert found.issues == ("KAFKA-20685",)
     assert found.unexplained == {"corrupt-record": 1}
@@ -286,7 +284,7 @@ def test_of_some_witnesses_those_that_are_left_are_counted_and_further_issues_ar
     assert "KAFKA-20731" not in found.concerned  # no standby
 
 
-def test_every_row_is_about_an_issue_of_the_registry_and_says_something():
+def test_each_row_belongs_to_a_registered_issue():
     assert {row.issue for row in application_issues()} <= {issue.key for issue in registry().issues}
 
 

@@ -130,14 +130,14 @@ def test_and_nothing_that_differs_in_one_thing(witness, events):
         ([CIRCLE, HELD], PATIENCE, ""),  # the fault may have done it
     ],
 )  # fmt: skip
-def test_a_standstill_is_a_circle_where_threads_are_fenced_at_the_same_place_by_a_time_out(events, config, says):
+def test_a_standstill_with_fencing_at_one_place_is_a_circle(events, config, says):
     events = [*events, FAILURE]
     found = summary(STUCK, *events, config=config)
     assert says in found if says else found == ""
     assert summary(replace(STUCK, anomaly="wrong-value"), *events, config=config) == ""
 
 
-def test_without_transactions_a_circle_puts_out_what_is_never_committed():
+def test_without_transactions_a_circle_emits_uncommitted_output():
     came = replace(WRONG, anomaly="unexpected-record")
     patient = {**PATIENCE, "processing.guarantee": "at_least_once"}
     assert "max.poll.interval.ms is 3000" in summary(came, LATE, FAILURE, config=patient)
@@ -146,7 +146,7 @@ def test_without_transactions_a_circle_puts_out_what_is_never_committed():
     assert summary(came, {**LATE, "times": 2}, FAILURE, config=patient) == ""
 
 
-def test_what_a_cause_explains_is_not_unexplained_and_what_an_issue_explains_is_left_to_it():
+def test_a_cause_explains_only_what_no_issue_explains():
     found = explain(trial("4.4.0"), [WRONG, replace(WRONG, anomaly="corrupt-record")], list(RENUMBERED), EXACTLY)
     assert found.issues == ()
     assert [cause.summary for cause in found.causes] == [summary(WRONG, *RENUMBERED)]

@@ -39,7 +39,7 @@ def read(tmp_path):
     return read
 
 
-def test_scram_over_tls_is_translated_and_credentials_are_not_shown(read, tmp_path):
+def test_scram_over_tls_is_translated_with_credentials_hidden(read, tmp_path):
     properties = read(SCRAM)
     assert properties.librdkafka() == {
         "bootstrap.servers": "one:9093,two:9093",
@@ -60,7 +60,7 @@ def test_without_a_protocol_it_is_plaintext(read):
     assert read("bootstrap.servers=a:1").librdkafka() == {"bootstrap.servers": "a:1", "security.protocol": "PLAINTEXT"}
 
 
-def test_a_certificate_of_our_own_is_translated_as_a_file_and_as_a_text(read, tmp_path):
+def test_a_certificate_of_our_own_is_translated_as_file_and_text(read, tmp_path):
     (tmp_path / "me.pem").write_text("key and chain")
     store = "bootstrap.servers=a:1\nsecurity.protocol=SSL\nssl.keystore.type=PEM\nssl.key.password=x\n"
     config = read(store + "ssl.keystore.location=FOLDER/me.pem\nssl.endpoint.identification.algorithm=").librdkafka()
@@ -158,7 +158,7 @@ PEM = (
         (OAUTH.replace("https://id/token", "https://[topsecret"), r"endpoint\.url is no URL"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_a_sentence_without_credentials(read, text, expected):
+def test_a_refusal_is_one_sentence_without_credentials(read, text, expected):
     with pytest.raises(UsageError, match=expected) as refused:
         read(text)
     assert "topsecret" not in str(refused.value)
@@ -182,7 +182,7 @@ def test_plain_is_translated_for_all_clients(read):
     assert properties.spark() == {f"kafka.{key}": value for key, value in properties.java(NOW).items()}
 
 
-def test_spark_gets_client_credentials_as_its_own_client_wants_them(read):
+def test_spark_gets_credentials_in_its_own_clients_form(read):
     options = read(OAUTH).spark()
     assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://id/token"
     assert options["kafka.sasl.login.callback.handler.class"] == f"{JAAS}.oauthbearer.OAuthBearerLoginCallbackHandler"

@@ -68,7 +68,7 @@ def test_what_is_the_same_has_no_changes():
     assert (same.of_release, same.of_versions, same.rolls) == (ExitCode.OK, ExitCode.OK, True)
 
 
-def test_a_topology_that_stops_building_is_refused_and_the_other_way_is_none():
+def test_a_topology_that_stops_building_is_refused():
     failed = Shape("app", error="StreamsException: no node for Some{a=b@1f}")
     refused = compare(ONE, failed)
     assert refused.changes[0].summary == "it does not build: StreamsException: no node for Some"
@@ -78,7 +78,7 @@ def test_a_topology_that_stops_building_is_refused_and_the_other_way_is_none():
     assert compare(failed, failed).changes == ()
 
 
-def test_a_shared_repartition_topic_takes_a_sub_topology_away_and_counts_for_both():
+def test_a_shared_repartition_topic_removes_a_sub_topology():
     found = compare(TWO_TOPICS, ONE_TOPIC)
     sentences = sentences_of(TWO_TOPICS, ONE_TOPIC)
     assert "sub-topology 2 disappears, which reads sums-repartition" in sentences
@@ -105,7 +105,7 @@ def test_a_generated_name_that_shifts_leaves_the_state_behind():
     assert "Materialized.as" in found.advice
 
 
-def test_a_generated_name_that_another_operation_gets_takes_over_its_state():
+def test_a_reused_generated_name_takes_over_the_old_state():
     name = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
     assert "takes over the state of another operation" in sentences_of(
         shape({"0": part(["orders"], name)}), shape({"0": part(["payments"], name)})
@@ -147,7 +147,7 @@ def test_a_new_store_begins_empty_and_loses_nothing():
     assert found.of_release == ExitCode.OK
 
 
-def test_a_store_of_a_table_that_is_restored_from_its_topic_loses_nothing():
+def test_a_table_store_restored_from_its_topic_loses_nothing():
     table = replace(ONE, stores={"counts": Store(ON_DISK, "in")}, changelogs={})
     assert "its state is still in the topic in" in sentences_of(table, shape({"0": part(["in"])}))
     assert not compare(table, shape({"0": part(["in"])})).loses_state
@@ -163,7 +163,7 @@ def test_processors_that_are_renumbered_have_no_effect():
     assert found.of_release == ExitCode.OK
 
 
-def test_other_results_of_the_same_records_differ_unless_they_always_do():
+def test_different_results_are_reported_unless_random():
     one = replace(ONE, tried=True, outputs={"out": ((1, "aw==", "MQ=="),)}, kept={"counts": (("k", "1"),)})
     other = replace(one, outputs={"out": ((1, "aw==", "Mg=="),)})
     found = compare(one, other)
@@ -178,7 +178,7 @@ def test_other_results_of_the_same_records_differ_unless_they_always_do():
     assert "with the same records it fails: X" in sentences_of(one, replace(one, failed="X", outputs={}, kept={}))
 
 
-def test_configurations_of_internal_topics_are_told_and_partitions_split_a_group():
+def test_topic_settings_are_reported_and_partitions_bar_rolling():
     other = replace(TWO_TOPICS, repartitions={**TWO_TOPICS.repartitions, SHARED: {"retention.ms": "9"}})
     assert sentences_of(TWO_TOPICS, other) == f"retention.ms of {SHARED} is 9, and was -1"
     assert compare(TWO_TOPICS, other).rolls
@@ -188,7 +188,7 @@ def test_configurations_of_internal_topics_are_told_and_partitions_split_a_group
     assert not compare(TWO_TOPICS, more).rolls
 
 
-def test_names_are_matched_by_what_is_alike_those_of_one_form_first():
+def test_names_are_matched_by_similarity_within_one_form_first():
     like = {"A-0000000001": 1, "A-0000000002": 1, "counts": 1, "A-0000000003": 1, "A-0000000004": 1, "B": 2}.get
     gone, new = ["A-0000000001", "A-0000000002"], ["A-0000000003", "A-0000000004", "counts", "B"]
     assert match(gone, new, like, like) == {"A-0000000001": "A-0000000003", "A-0000000002": "A-0000000004"}
@@ -353,7 +353,7 @@ def test_origins_are_followed_past_a_node_that_several_lead_to():
     assert circle.readers("r") == {"sums"}
 
 
-def test_a_store_that_other_classes_read_is_lost_and_one_of_yours_may_read_what_another_wrote():
+def test_a_store_read_by_other_classes_is_lost():
     def read_by(*readers):
         return replace(ONE, stores={"counts": Store(ON_DISK, "counts-changelog", readers)})
 

@@ -96,7 +96,7 @@ def test_what_comes_between_two_drains_counts():
     assert spans(events, []) == {"x": (2, 2)}
 
 
-def test_pairs_are_ordered_by_the_first_of_one_and_the_last_of_the_other():
+def test_a_pair_is_reached_if_one_begins_before_the_other_ends():
     assert name_reached({"a": (1, 5), "b": (3, 3), "c": (5, 5)}) == {
         "a",
         "b",

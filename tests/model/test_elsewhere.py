@@ -17,7 +17,7 @@ note = "It was seen."
 """
 
 
-def test_each_row_is_seen_somewhere_or_says_why_not_and_has_a_key_of_its_own():
+def test_each_row_has_its_own_key_and_a_note():
     rows = failures(KNOWN)
 
     assert len({row.key for row in rows}) == len(rows)

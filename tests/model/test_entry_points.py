@@ -69,7 +69,7 @@ def test_what_cannot_be_taken_is_said_with_the_entry_point(registry, declared, s
         len(toys)
 
 
-def test_a_module_that_cannot_be_imported_is_said_with_its_reason():
+def test_a_failed_import_of_a_module_is_reported_with_its_reason():
     point = EntryPoint("a-name", "theirs.nowhere", GROUP)
     toys = Registry(GROUP, "TOY", Toy, OURS, lambda _: [point])
     with pytest.raises(UsageError, match=r"cannot be loaded \(ModuleNotFoundError: No module named 'theirs'\): fix"):

@@ -79,7 +79,7 @@ def test_a_stale_cache_explains_only_the_task_that_came_back():
     assert not explained(witness("stale-read", "output/1@5", key=1, partition=1), scene(), "KAFKA-14624")
 
 
-def test_a_stale_counter_explains_that_it_ended_below_the_ids_and_not_that_an_id_did_not_reach_its_changelog():
+def test_a_stale_counter_explains_its_own_end_and_no_lost_id():
     counter = ("changelog-output-mismatch", "counter-changelog/1@6", "output/1@5")
     assert explained(witness(*counter, key=0, partition=1), scene(*RETURNED), "KAFKA-14172")
     assert not explained(witness(*counter, key=0, partition=1), scene(), "KAFKA-14172")
@@ -88,14 +88,14 @@ def test_a_stale_counter_explains_that_it_ended_below_the_ids_and_not_that_an_id
     assert not explained(of_an_id, scene(*RETURNED), "KAFKA-14172")
 
 
-def test_a_throttle_explains_only_what_a_request_that_was_held_up_can_do():
+def test_a_throttle_explains_only_what_a_delayed_request_can_do():
     aborted = witness("aborted-by-throttle", "values-changelog/0@5")
     held = {"t": 1, "source": "driver", "event": "held", "request": "AddOffsetsToTxn", "ms": 30_000}
     assert explained(aborted, scene(held), "KAFKA-17455")
     assert not explained(aborted, scene({"t": 1, "source": "i", "event": "throttle", "producers": []}), "KAFKA-17455")
 
 
-def test_a_lock_that_is_never_released_explains_why_a_trial_is_stuck():
+def test_a_lock_that_is_never_released_explains_a_stuck_trial():
     stuck = witness("stuck", "instance-1, instance-2", observed="instance-1 RUNNING, instance-2 REBALANCING")
     lagging = replace(stuck, observed="instance-1 RUNNING, instance-2 RUNNING")
     locked = {"t": 1, "source": "driver", "event": "locked", "instance": "instance-2", "task": "0_0"}
@@ -159,7 +159,7 @@ def test_who_is_to_stay_leaves_under_the_streams_protocol():
     assert not explained(replace(left, anomaly="lost-record"), by_broker, "KAFKA-20167", "STREAMS_PROTOCOL_STAYING")
 
 
-def test_a_store_that_is_never_opened_explains_why_a_trial_is_stuck():
+def test_a_store_that_is_never_opened_explains_a_stuck_trial():
     stuck = witness("stuck", "instance-1", observed="instance-1 REBALANCING 0 processed")
     unopened = {"t": 1, "source": "driver", "event": "unopened", "instance": "instance-1", "store": "seen"}
     assert explained(stuck, scene(unopened), "KIP-892 (no JIRA)", "TRANSACTIONAL_SWITCHED_ON")
@@ -180,7 +180,7 @@ def test_a_store_that_is_never_opened_explains_why_a_trial_is_stuck():
         pytest.param("aborted", False, id="parts end in different ways"),
     ],
 )
-def test_a_revocation_explains_transactions_without_positions_of_the_tasks_that_stay(observed, expected):
+def test_a_revocation_explains_transactions_without_positions(observed, expected):
     torn = witness("torn-transaction", "ids-changelog/0@15928", key=27, observed=observed)
     assert explained(torn, scene(*RETURNED), "KAFKA-18943", "CACHING_DISABLED") is expected
     of_the_revoked = replace(torn, partition=1)
@@ -240,7 +240,7 @@ def test_a_kill_explains_only_what_its_tasks_had_not_committed(scenario, anomaly
         ("thread-died", "T-1 died of ProcessorStateException: Error opening store values", False),
     ],
 )
-def test_a_throttle_explains_a_death_by_an_aborted_transaction_only(anomaly, observed, expected):
+def test_a_throttle_explains_a_death_by_an_aborted_transaction(anomaly, observed, expected):
     held = {"t": 1, "source": "driver", "event": "held", "request": "AddOffsetsToTxn", "ms": 30_000}
     assert explained(witness(anomaly, "instance-1", observed=observed), scene(held), "KAFKA-17455") is expected
 
@@ -267,7 +267,7 @@ GONE = "caused by org.rocksdb.RocksDBException: While opening a file: /a/MANIFES
         ("KafkaStreams.start died of ProcessorStateException: base state directory /a: No such file", True, False),
     ],
 )
-def test_a_half_deleted_store_explains_only_that_the_client_does_not_open_it(observed, halted, expected):
+def test_a_half_deleted_store_explains_that_it_does_not_open(observed, halted, expected):
     seen, key = witness("thread-died", "instance-1", observed=observed), "KIP-1035, half-deleted store (no JIRA)"
     assert explained(seen, halt(halted), key, "HALTED", "windows") is expected
     if halted:  # a kill may fall there by chance
@@ -292,12 +292,12 @@ BATCH = "at org.apache.kafka.streams.state.internals.RocksDBStore.addToBatch(Roc
         (f"KafkaStreams.start died of {OPENING}, {GONE}", True, True),
     ],
 )
-def test_a_half_deleted_segment_explains_only_that_a_restoration_finds_it_closed(observed, halted, expected):
+def test_a_half_deleted_segment_explains_a_failed_restoration(observed, halted, expected):
     seen, key = witness("thread-died", "instance-1", observed=observed), "half-deleted segment (no JIRA)"
     assert explained(seen, halt(halted), key, "HALTED_AT_LEAST_ONCE", "windows") is expected
 
 
-def test_a_window_comes_out_again_only_where_records_came_too_late_and_a_store_was_restored():
+def test_a_window_repeats_after_late_records_and_a_restoration():
     key, again, there = "KAFKA-20099 (documented)", witness("duplicate-output", "output/0@70", key=7), restore(0, 9)
     assert explained(again, scene(there, late=0.9), key, "LATE")
     assert not explained(again, scene(there, late=0.0), key, "LATE")
@@ -373,7 +373,7 @@ def test_a_death_is_explained_by_the_words_of_the_code(issue, scenario, fault, m
     ]
 
 
-def test_a_batch_that_expired_explains_records_that_are_not_what_was_sent():
+def test_an_expired_batch_explains_records_that_were_not_sent():
     key, timeout = "CVE-2026-35554", {"t": 1, "source": "driver", "event": "timeout"}
     for anomaly, expected in (("corrupt-record", True), ("unexpected-record", True), ("lost-record", False)):
         assert explained(witness(anomaly, "output/0@7"), scene(timeout), key, "TIMED_OUT") is expected
@@ -457,7 +457,7 @@ def entries(anomaly, expected, observed):
         ),
     ],
 )
-def test_a_versioned_store_that_is_opened_again_forgets_what_had_ended_and_its_time(seen, forgotten, revived):
+def test_a_reopened_versioned_store_forgets_ended_versions(seen, forgotten, revived):
     there = Scene([REOPENED], lambda: [(0, o, 1, value, time) for o, value, time in VERSIONS], {"retention": 400})
     assert explained(seen, there, "KIP-889 (no JIRA)", "RESTARTED") is forgotten
     by_fault = {**REOPENED, "event": "fault", "action": "observed", "name": "bounce"}
@@ -487,7 +487,7 @@ def test_a_deletion_is_in_the_history_as_soon_as_it_comes(reached, expected):
         pytest.param(version(10, 7, 0), False, id="nothing"),
     ],
 )
-def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen, expected):
+def test_a_restored_versioned_store_forgets_old_deletions(seen, expected):
     key, records = "KIP-889, restored (no JIRA)", [(0, -2, 100), (1, 0, 200), (2, -3, 700), (3, 0, 750), (4, -5, 800)]
     more = [(5, -6, 900), (6, 8, 600), (7, 9, 760), (8, -7, 770), (9, 10, 780)]
     inputs = [(0, offset, 1 if value != -5 else 2, value, time) for offset, value, time in records + more]
@@ -514,14 +514,14 @@ def test_a_versioned_store_that_is_restored_forgets_deletions_that_are_old(seen,
         pytest.param(entries("lost-entry", "03 at 150", "nothing"), False, id="and lacks them"),
     ],
 )
-def test_a_store_that_is_restored_has_versions_that_old_deletions_had_ended(seen, expected):
+def test_a_restored_store_revives_versions_that_deletions_ended(seen, expected):
     key, inputs = "KIP-889, restored (no JIRA)", [(0, 0, 1, -2, 100), (0, 1, 1, 0, 200), (0, 2, 1, -3, 150)]
     more = [(0, 3, 1, -5, 90), (0, 4, 2, -4, 900), (0, 5, 1, 0, 800)]
     there = Scene([restore(0, 9)], lambda: inputs + more, {"retention": 400, "ended": 0.5})
     assert explained(seen, there, key, "REVIVED") is expected
 
 
-def test_more_stale_results_than_a_cache_ever_left_are_something_else():
+def test_more_stale_results_than_a_cache_leaves_are_unexplained():
     key, given = "KIP-213 (no JIRA)", {"no.key": True, "caching": True}
     [issue] = [issue for issue in registry().issues if issue.key == key]
     rows = issue.explanations("foreign-key-join", "CACHED")
@@ -559,7 +559,7 @@ def test_more_stale_results_than_a_cache_ever_left_are_something_else():
         pytest.param("insert", [3, 150, 1_000_150], False, id="the same key"),
     ],
 )
-def test_a_result_stays_where_the_changes_of_its_row_can_leave_it(issue, values, expected):
+def test_a_result_stays_where_changes_of_its_row_can_leave_it(issue, values, expected):
     key = f"KIP-213, {issue} (no JIRA)"
     stale = witness("unexpected-record", "output/0@70", key=9)
 
@@ -584,7 +584,7 @@ def test_what_a_punctuator_writes_has_no_record_of_the_input():
     assert not explained(written, scene(CRASH), "KAFKA-20685")
 
 
-def test_a_key_that_came_in_with_several_values_explains_what_became_of_it():
+def test_a_key_with_several_input_values_explains_its_results():
     rows = [Explanation(("wrong-value",), changed=True)]
     inputs = [(0, 0, 5, 1, 0), (0, 1, 6, 1, 0), (0, 2, 5, 2, 0), (0, 3, 6, 1, 0)]
     seen = [witness("wrong-value", f"output/0@{key}", key=key) for key in (5, 6, 7)]
@@ -600,7 +600,7 @@ def test_a_key_that_came_in_with_several_values_explains_what_became_of_it():
         pytest.param(None, False, id="no key is told"),
     ],
 )
-def test_a_value_that_a_key_came_in_with_explains_what_became_of_that_key(key, expected):
+def test_an_input_value_explains_what_happened_to_its_key(key, expected):
     assert explained(witness("lost-record", "input/0@0", key=key), scene(), "KAFKA-19208") is expected
 
 
@@ -632,9 +632,7 @@ ELSEWHERE = {**RESTORED, "partition": 1}
         ("KAFKA-15417", "stream-join", "ASYMMETRIC", None, "early-alone", [], False),
     ],
 )
-def test_what_waits_or_is_restored_by_time_explains_no_more_than_it_can_do(
-    issue, scenario, variant, parameter, anomaly, events, expected
-):
+def test_timed_issues_explain_only_their_own_effects(issue, scenario, variant, parameter, anomaly, events, expected):
     reported = scene(*events, **({parameter: 1} if parameter else {}))
     assert explained(witness(anomaly, "input/0@3"), reported, issue, variant, scenario) is expected
 
@@ -680,7 +678,7 @@ def test_what_waits_or_is_restored_by_time_explains_no_more_than_it_can_do(
     ],
 )
 @pytest.mark.parametrize(("event", "variant"), [("crash", "COMMITTED_AHEAD"), ("fault", "KILLED")])
-def test_a_dead_letter_ahead_of_its_position_explains_that_one_alone(event, variant, seen, expected):
+def test_a_dead_letter_ahead_of_its_position_explains_itself(event, variant, seen, expected):
     killed = {"t": 5, "source": "driver", "event": event, "open": {"input": {"0": [3_000, 3_001]}}}
     records = [(0, 0, 7, -7, 0), (0, 1, 8, 8, 0), (0, 3_000, 9, -9, 0)]
     assert explained(seen, Scene([killed], lambda: records, {}), "KIP-1034 (no JIRA)", variant) is expected
@@ -699,12 +697,12 @@ def test_a_dead_letter_ahead_of_its_position_explains_that_one_alone(event, vari
         ("KAFKA-19629", witness("thread-died", "instance-1"), False),
     ],
 )
-def test_answers_and_a_deadlock_of_interactive_queries_are_told_apart(issue, seen, expected):
+def test_answers_and_a_deadlock_of_queries_are_distinguished(issue, seen, expected):
     deadlock = {"t": 5, "source": "instance-1", "event": "deadlock", "threads": [{"thread": "a", "lacks": "b"}]}
     assert explained(seen, scene(deadlock), issue, "QUERY", "interactive-queries") is expected
 
 
-def test_without_a_deadlock_an_application_that_asks_must_not_be_stuck():
+def test_an_application_with_queries_is_stuck_only_by_a_deadlock():
     assert not explained(witness("stuck", "instance-1"), scene(), "KAFKA-19629", "QUERY", "interactive-queries")
 
 
@@ -723,7 +721,7 @@ LEFT_BEHIND = "503: active store left of instance-1, partition 0, at offset 2001
         pytest.param([], False, id="never there"),
     ],
 )
-def test_a_forgotten_deletion_explains_what_a_store_still_has_of_a_deleted_key(values, expected):
+def test_a_forgotten_deletion_explains_what_a_store_still_has(values, expected):
     inputs = [(0, offset, 7, value, offset) for offset, value in enumerate(values)]
     there, issue = Scene([OUTDATED], lambda: inputs), ("KAFKA-19943", "COMPACTED_KEPT")
     assert explained(witness("wrong-store", key=7, observed=LEFT_BEHIND), there, *issue) is expected
@@ -732,7 +730,7 @@ def test_a_forgotten_deletion_explains_what_a_store_still_has_of_a_deleted_key(v
     assert not explained(witness("wrong-store", key=7, observed=sum_of_it), there, *issue)
 
 
-def test_a_forgotten_deletion_shows_in_the_join_and_not_where_the_state_was_lost():
+def test_a_forgotten_deletion_shows_where_the_state_survived():
     seen, issue = witness("unexpected-record", "output/0@70", key=7), ("KAFKA-19943", "COMPACTED_KEPT")
     assert explained(seen, scene(OUTDATED), *issue)
     assert not explained(seen, scene({**OUTDATED, "event": "forgotten"}), *issue)
@@ -762,7 +760,7 @@ TIMES = [900, 1_000, 1_101, 1_250, 1_300, 1_350, 1_401, 1_450, 1_601, 1_500, 1_8
         pytest.param(witness("duplicate-output", "output/0@9", key=1), False, id="no window"),
     ],
 )
-def test_a_window_that_is_made_twice_explains_its_first_result_twice(seen, expected):
+def test_a_window_created_twice_explains_its_first_result_twice(seen, expected):
     trial = Scene([], lambda: [(0, offset, 1, 5, time) for offset, time in enumerate(TIMES)])
     assert explained(seen, trial, "KIP-450 (no JIRA)", "SLIDING_UPDATES") is expected
     assert not explained(seen, trial, "KIP-450 (no JIRA)", "SLIDING")
@@ -798,7 +796,7 @@ def test_a_segment_that_is_gone_explains_the_sessions_in_it(seen, expected):
         pytest.param(of_window("wrong-value", 1_040, 1_200), False, id="another anomaly"),
     ],
 )
-def test_a_record_that_is_too_late_explains_the_sessions_that_it_reaches(seen, expected):
+def test_a_record_that_is_too_late_explains_sessions_near_it(seen, expected):
     inputs = [(0, 0, 1, 5, 1_171), (0, 1, 1, 5, 1_000), (0, 2, 2, 5, 1_100)]
     trial = Scene([], lambda: inputs, {"size": 60, "grace": 100})
     assert explained(seen, trial, "KIP-825, sessions up to 3.3 (no JIRA)", "SESSION") is expected
@@ -814,7 +812,7 @@ def test_a_record_that_is_too_late_explains_the_sessions_that_it_reaches(seen, e
         pytest.param(of_window("wrong-order", 900, 1_000), False, id="another anomaly"),
     ],
 )
-def test_a_session_that_grew_after_it_had_closed_explains_that_it_went(seen, expected):
+def test_a_session_that_grew_after_closing_explains_its_removal(seen, expected):
     inputs = [(0, 0, 1, 5, 1_000), (0, 1, 2, 5, 1_071), (0, 2, 1, 5, 1_050)]
     trial = Scene([], lambda: inputs, {"kind": "session", "size": 60, "grace": 10, "kept.longer": True})
     assert explained(seen, trial, "KIP-825, sessions (no JIRA)", "SESSION_KEPT") is expected
@@ -832,11 +830,11 @@ def test_a_session_that_grew_after_it_had_closed_explains_that_it_went(seen, exp
         (Explanation(("stuck",), sent=12), "stuck (sent 12)"),
     ],
 )
-def test_an_explanation_is_told_by_its_anomalies_and_its_conditions(row, words):
+def test_an_explanation_is_described_by_anomalies_and_conditions(row, words):
     assert row.summary == words
 
 
-def test_who_explains_only_few_counts_all_of_the_trial_also_those_that_another_explains():
+def test_a_limit_counts_witnesses_that_other_rows_explain_too():
     few = Explanation(("lost-record",), most=1)
     stuck, first, second = (
         witness("stuck", "instance-1"),
@@ -849,7 +847,7 @@ def test_who_explains_only_few_counts_all_of_the_trial_also_those_that_another_e
     assert count_unexplained([stuck, first], [few], there) == {"stuck": 1}
 
 
-def test_values_come_in_the_order_of_their_offsets_whatever_their_times():
+def test_values_are_ordered_by_offset_and_not_by_time():
     records = [(0, 1, 7, 2, 100), (0, 0, 7, 1, 200), (1, 5, 8, 3, 0), (0, 2, 7, 3, 50)]
     assert Scene([], lambda: records).values == {7: "1,2,3", 8: "3"}
 
@@ -870,7 +868,7 @@ def healed(name, on="a"):
         pytest.param([*HELD, {**struck("bounce"), "on": None}], set(), id="of no instance"),
     ],
 )
-def test_a_fault_strikes_the_tasks_that_its_instance_has_while_it_lasts(events, expected):
+def test_a_fault_affects_the_tasks_its_instance_has_meanwhile(events, expected):
     assert Scene(events, tuple).struck == expected
 
 
@@ -883,7 +881,7 @@ def test_a_fault_strikes_the_tasks_that_its_instance_has_while_it_lasts(events, 
         ([("a", "closed")], False),
     ],
 )
-def test_an_instance_is_reopened_if_it_starts_again_after_a_clean_close(did, expected):
+def test_an_instance_is_reopened_by_a_start_after_a_clean_close(did, expected):
     events = [{"event": "instance", "name": name, "action": action} for name, action in did]
     assert Scene([{"event": "crash", "name": "a"}, *events], tuple).reopened is expected
 

@@ -37,7 +37,7 @@ def test_there_is_no_list_of_a_matrix_that_is_not_frozen():
     assert {file.stem for file in LISTS.glob("*.txt")} == {*FROZEN}
 
 
-def test_a_week_has_what_a_night_and_the_known_issues_have_and_says_why_it_lacks_a_cell():
+def test_a_week_has_nights_and_known_issues_and_explains_gaps():
     night, known, week = (expanded(Request(name)) for name in ("nightly", "known", "weekly"))
     assert {*night.cells, *known.cells} <= {*week.cells}
     assert {**night.refused, **known.refused}.items() <= week.refused.items()
@@ -48,7 +48,7 @@ def test_a_week_has_what_a_night_and_the_known_issues_have_and_says_why_it_lacks
     assert {(cell.scenario, cell.variant) for cell in week.cells} - newest == left
 
 
-def test_the_atlas_has_every_release_in_all_that_it_has_or_says_why_not():
+def test_the_atlas_has_every_release_everywhere_or_says_why_not():
     atlas = expanded(Request("atlas"))
     releases, pairs = defaultdict(set), defaultdict(set)
     for cell in (*atlas.cells, *atlas.refused):
@@ -76,7 +76,7 @@ def test_each_known_issue_shows_in_the_atlas():
     assert [key for key, shown in provoked.items() if not shown & there] == []
 
 
-def test_the_matrix_of_brokers_has_each_cell_once_and_none_of_a_week():
+def test_the_broker_matrix_has_each_cell_once_and_none_of_a_week():
     week, more = (expanded(Request(name)).cells for name in ("weekly", "brokers"))
     assert len({*week, *more}) == len(week) + len(more)
 

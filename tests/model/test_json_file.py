@@ -75,7 +75,7 @@ def test_a_file_of_before_a_field_was_there_has_its_default(tmp_path):
     assert Outcome.read(tmp_path / "outcome.json") == replace(WHOLE, failed=None)
 
 
-def test_an_outcome_of_before_the_words_about_a_fault_were_its_summary_is_read(tmp_path):
+def test_an_outcome_with_the_old_words_for_a_fault_is_read(tmp_path):
     fault = FaultOutcome("pause", True, "It stood still.", {"stood_still_ms": 7_091})
     replace(WHOLE, fault=fault).write(tmp_path / "outcome.json")
     older = read_json(tmp_path / "outcome.json")
@@ -84,7 +84,7 @@ def test_an_outcome_of_before_the_words_about_a_fault_were_its_summary_is_read(t
     assert Outcome.read(tmp_path / "outcome.json") == replace(WHOLE, fault=fault)
 
 
-def test_a_plan_of_before_the_first_records_were_called_preloaded_is_read(tmp_path):
+def test_a_plan_with_the_old_name_of_preloaded_records_is_read(tmp_path):
     file, promises = tmp_path / "trial.json", {"state": "preloaded"}
     plan = a_plan(TRIAL, preloaded=300, promises=promises)
     plan.write(file)
@@ -126,7 +126,7 @@ def test_others_read_what_somebody_named_as_the_umask_says(tmp_path):
     assert mode(tmp_path / "ours.json") == 0o600
 
 
-def test_a_file_that_is_there_keeps_its_mode_and_a_link_to_it_stays(tmp_path):
+def test_an_existing_file_keeps_its_mode_and_a_link_stays_a_link(tmp_path):
     file, link = tmp_path / "report.html", tmp_path / "newest.html"
     file.write_text("old")
     file.chmod(0o664)

@@ -114,7 +114,7 @@ def test_of_an_incidental_issue_nothing_is_expected():
     assert known.explaining(cell("3.1.0")) == known.find_concerned(cell("3.1.0"), ["duplicate-id"]) == known.issues
 
 
-def test_in_variants_where_it_shows_sometimes_nothing_is_expected_and_a_red_is_explained():
+def test_a_variant_with_a_sporadic_issue_expects_nothing():
     known, there = parse_registry(ROW + 'sometimes.enumerator = ["OTHER"]'), cell("3.1.0", "OTHER")
     assert (known.affecting(there), known.find_concerned(there, [])) == ((), ())
     assert known.explaining(there) == known.find_concerned(there, ["duplicate-id"]) == known.issues
@@ -123,7 +123,7 @@ def test_in_variants_where_it_shows_sometimes_nothing_is_expected_and_a_red_is_e
     assert known.explaining(cell("3.1.0", "THIRD")) == ()
 
 
-def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
+def test_an_issue_of_another_guarantee_explains_nothing():
     key = "at_least_once (documented)"
     shown = Cell("at-least-once", "DEFAULT_CONFIG", NEWEST, NEWEST)
     explains = {
@@ -133,7 +133,7 @@ def test_what_cannot_strike_under_a_guarantee_explains_nothing_there():
     assert explains == {"at_least_once": True, "exactly_once_v2": False}
 
 
-def test_in_a_trial_that_is_varied_it_may_show_as_in_another_variant():
+def test_a_varied_trial_may_show_an_issue_of_another_variant():
     known, there = parse_registry(ROW + 'incidental = ["enumerator"]'), replace(cell("3.1.0"), variant="OTHER")
     assert (known.explaining(there), known.explanations(there)) == ((), ())
     assert known.find_concerned(there, ["duplicate-id"]) == ()
@@ -153,7 +153,7 @@ def test_an_issue_may_show_by_parameters_only():
     assert only_faults[0].faults == ("bounce",)
 
 
-def test_an_explanation_of_some_variants_holds_in_a_trial_that_is_varied():
+def test_an_explanation_of_variants_holds_in_a_varied_trial():
     for variants in ('["OTHER"]', "[]"):
         known = parse_registry(ROW.replace("returned = true", f"returned = true, variants = {variants}"))
         explained = [known.explanations(cell("3.1.0"), varied=varied) for varied in (False, True)]
@@ -184,7 +184,7 @@ def test_an_issue_of_two_releases_together_is_in_neither():
     assert [issue.affects(replace(cell(a), restart_on=Release.parse(b))) for a, b in ways] == [True, True, False, False]
 
 
-def test_a_fix_that_waits_on_a_branch_ends_a_range_there_and_nowhere_else():
+def test_a_fix_pending_on_a_branch_ends_the_range_only_there():
     """KAFKA-20685 is mended in the branch 4.1, after 4.1.2, and in none before."""
     [issue] = [issue for issue in registry().issues if issue.key == "KAFKA-20685"]
     releases = ("3.7.2", "3.8.0", "3.9.3", "4.0.3", "4.1.2", "4.1.3-rc0", "4.1.3", "4.2.0", "4.2.1", "4.2.2", "4.4.0")
@@ -192,7 +192,7 @@ def test_a_fix_that_waits_on_a_branch_ends_a_range_there_and_nowhere_else():
     assert affected == ["3.8.0", "3.9.3", "4.0.3", "4.1.2", "4.2.0", "4.2.1"]
 
 
-def test_a_cell_is_blind_for_what_shows_there_on_all_later_releases():
+def test_a_cell_is_blind_for_what_all_later_releases_show_there():
     known = parse_registry(ROW.replace('first = "3.9.0", last = "3.9.0"', 'first = "3.9.0"'))
     assert [known.blind(cell(v)) for v in ("3.1.0", "3.3.0", "3.9.0", "5.0.0")] == [(), (), known.issues, known.issues]
     assert known.blind(cell("5.0.0", "OTHER")) == ()
@@ -211,7 +211,7 @@ def test_an_explanation_is_told_with_a_value_that_is_0():
     assert issue.explains[0].summary == "lost-record, torn-transaction (sent 0)"
 
 
-def test_of_a_witness_that_a_trial_has_once_conditions_of_the_trial_are_enough():
+def test_conditions_of_the_trial_suffice_for_its_single_witness():
     stuck = ROW.replace("duplicate-id", "stuck").replace("returned = true", 'after = "crash"')
     assert parse_registry(stuck).issues[0].explains[0].is_of_trial
 
@@ -231,7 +231,7 @@ def test_the_registry_names_only_what_exists_and_its_sources():
         assert all(set(names) <= set(CATALOGUE[scenario].variants) for scenario, names in issue.sometimes.items())
 
 
-def test_each_row_says_what_an_application_needs_for_it_to_strike_and_its_own_trials_have_that():
+def test_each_row_states_its_needs_and_its_own_trials_meet_them():
     for issue in registry().issues:
         # No feature says that an application replaces stream threads, suppresses by time, groups or filters a table, has
         # large groups, or values that are lists.
@@ -280,7 +280,7 @@ def test_no_row_begins_before_the_release_of_its_kip():
     assert {issue.key for kip, issue in rows if issue.affected[0].first < Release.parse(KIPS[kip])} == EARLIER.keys()
 
 
-def test_the_default_brokers_are_the_newest_patch_of_their_line_and_no_known_issue_is_in_them():
+def test_default_brokers_are_the_newest_patch_without_issues():
     default = Release.parse(BROKER)
     assert default == max(release for release in PUBLISHED.releases if release.line == default.line)
     assert MATRICES["first-look"].brokers == (BROKER,)

@@ -76,7 +76,7 @@ def weakened(explanation: Explanation) -> Iterator[tuple[str, Explanation]]:
             yield name, replace(explanation, **anywhere)
 
 
-def test_each_explanation_has_a_case_and_each_issue_that_explains_something_a_look_alike() -> None:
+def test_explanations_have_a_case_and_their_issues_a_look_alike() -> None:
     assert {case.issue for case in CASES} == {row.key for row in ROWS.values() if row.explains}
     assert all(any(case.look_alikes()) for case in CASES)
     for row in ROWS.values():
@@ -85,7 +85,7 @@ def test_each_explanation_has_a_case_and_each_issue_that_explains_something_a_lo
         assert [e.summary for e in row.explains if e not in shown] == []
 
 
-def test_what_explains_nothing_in_a_scenario_is_of_applications_or_fuzz() -> None:
+def test_a_row_that_explains_no_trial_is_of_applications_or_fuzz() -> None:
     """Their look-alikes are in test_application_issues.py and in tests/campaigns/test_fuzz_known.py."""
     of_fuzz = {key for cause in CAUSES for key in cause.shows.values()}
     silent = {row.key for row in ROWS.values() if row.shown and not row.explains}
@@ -108,7 +108,7 @@ def test_a_row_explains_its_case_and_no_other_anomaly(case: Case) -> None:
     events=NOISE,
     others=st.lists(st.integers(-9, 9)),
 )
-def test_a_row_explains_its_case_in_whatever_trial_and_nothing_that_differs_in_one_thing(
+def test_a_row_explains_its_case_and_no_look_alike(
     case: Case, partition: int, key: int, events: list[Event], others: list[int]
 ) -> None:
     explanation = of_case(case)
@@ -120,7 +120,7 @@ def test_a_row_explains_its_case_in_whatever_trial_and_nothing_that_differs_in_o
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS.values() if row.explains], ids=lambda row: row.key)
-def test_without_any_of_its_conditions_a_row_would_explain_a_look_alike(row: KnownIssue) -> None:
+def test_a_row_without_one_condition_would_explain_a_look_alike(row: KnownIssue) -> None:
     look_alikes = [(of_case(case), one) for case in CASES if case.issue == row.key for one in case.look_alikes()]
     unguarded = [
         (explanation.summary, name)

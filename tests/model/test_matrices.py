@@ -153,7 +153,7 @@ def test_what_is_no_matrix_at_all_is_refused(file, content, said):
         read_matrix(file)
 
 
-def test_one_may_include_others_and_has_their_cells_before_its_own(file):
+def test_a_matrix_may_include_others_and_has_their_cells_first(file):
     file.write_text(OURS.replace("trials = 3", 'includes = ["seed"]'))
     included = read_matrix(file)
     first_look, own = MATRICES["first-look"], parse_matrices(OURS, "ours")["team"]
@@ -162,7 +162,7 @@ def test_one_may_include_others_and_has_their_cells_before_its_own(file):
     assert (included.name, included.trials, included.risk) == ("team", 1, 0.1)
 
 
-def test_it_includes_what_comes_before_it_in_a_file_and_not_what_comes_after():
+def test_a_matrix_includes_only_earlier_ones_of_its_file():
     before = parse_matrices(OURS.replace("team", "one") + OURS.replace("trials = 3", 'includes = ["one"]'), "ours")
     assert before["team"].blocks == 2 * before["one"].blocks
     with pytest.raises(UsageError, match="there is no matrix 'one' to include"):
@@ -184,7 +184,7 @@ def test_the_newest_release_is_in_each_of_ours():
         assert "4.4.0" in {str(release) for cell in cells for release in (cell.running, cell.broker)}, name
 
 
-def test_what_an_included_matrix_has_stays_on_its_brokers_unless_others_are_named(file):
+def test_an_included_matrix_keeps_its_brokers_unless_named(file):
     file.write_text(OURS.replace("trials = 3", 'includes = ["seed"]').replace('brokers = ["3.9.1", "4.1.2"]\n', ""))
     seeds = [cell for cell in expanded(Request(read_matrix(file))).cells if cell.scenario == "enumerator"]
     assert {str(cell.broker) for cell in seeds} == {"3.9.2"}
@@ -204,7 +204,7 @@ def test_a_team_may_use_words_and_cover_one_of_ours(file):
     assert {str(cell.broker) for cell in covered.cells} == {"4.2.2", "4.4.0"}
 
 
-def test_a_word_for_which_the_request_has_a_release_is_not_asked_for():
+def test_a_word_that_the_request_replaces_is_not_resolved():
     def ask():
         raise AssertionError("Maven is asked")
 
@@ -214,7 +214,7 @@ def test_a_word_for_which_the_request_has_a_release_is_not_asked_for():
         exact(replace(whole, streams=("previous",)), ask, registry(), CATALOGUE)
 
 
-def test_the_last_bad_release_is_the_newest_as_long_as_an_issue_is_open():
+def test_the_last_bad_release_of_an_open_issue_is_the_newest():
     block = Block(
         "multirunner", ("TOPOLOGY_PAUSED",), ("first-bad", "last-bad", "first-good"), (("last-bad", "newest"),)
     )

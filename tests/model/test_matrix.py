@@ -17,14 +17,14 @@ def keys(request):
     return [cell.key for cell in expanded(request).cells]
 
 
-def test_the_seed_matrix_has_the_seeds_nine_cells_bad_release_first():
+def test_the_seed_matrix_has_nine_enumerator_cells_bad_one_first():
     cells = [cell for cell in expanded(Request("first-look")).cells if cell.scenario == "enumerator"]
     assert len(cells) == 9
     assert str(cells[0].streams) == "3.3.1"
     assert {c.variant for c in cells} == {"DEFAULT_CONFIG", "CACHING_DISABLED", "NO_LAG_ACCEPTABLE"}
 
 
-def test_the_seed_matrix_has_a_red_and_a_green_cell_of_each_other_seed():
+def test_the_seed_matrix_has_a_red_and_a_green_cell_of_others():
     seeds = {block.scenario for block in MATRICES["first-look"].blocks}
     assert seeds == {"enumerator", "multirunner", "crash", "quota", "at-least-once"}
     for scenario in seeds - {"enumerator"}:
@@ -58,7 +58,7 @@ def test_a_restart_is_an_axis():
     ]
 
 
-def test_every_night_has_each_scenario_on_the_newest_release_and_its_control():
+def test_a_night_has_each_scenario_on_the_newest_and_a_control():
     cells = expanded(Request("nightly")).cells
     newest = {cell.scenario for cell in cells if cell.running == NEWEST}
     assert newest == {cell.scenario for cell in cells if registry().affecting(cell)} == set(CATALOGUE)
@@ -73,7 +73,7 @@ def test_the_weekly_matrix_restarts_over_more_than_one_line():
     assert {("4.1.2", "4.4.0"), ("3.6.2", "4.4.0"), ("3.9.2", "3.6.2"), ("4.3.1", "4.4.0")} <= pairs
 
 
-def test_the_known_matrix_has_each_known_issue_on_bad_and_good_releases():
+def test_the_known_matrix_has_each_issue_on_bad_and_good_ones():
     expansion = expanded(Request("known"))
     cells, refused = expansion.cells, {cell.streams for cell in expansion.refused}
     assert len(cells) <= 190
@@ -116,7 +116,7 @@ def test_a_restart_pair_that_cannot_work_is_refused(scenario, streams, restart, 
         expanded(request_)
 
 
-def test_a_variant_that_the_matrix_lacks_runs_on_the_releases_of_its_scenario():
+def test_a_variant_outside_the_matrix_runs_on_the_same_releases():
     assert keys(Request("first-look", variants=("REPEATED_KEYS",))) == [
         f"enumerator-REPEATED_KEYS-s{release}-b3.9.2" for release in ("3.3.1", "3.4.1", "4.4.0")
     ]
@@ -195,7 +195,7 @@ def test_every_control_must_be_red(name):
         (Request(replace(MATRICES["first-look"], trials=BUDGET + 1)), BUDGET + 1),
     ],
 )
-def test_a_budget_is_the_trials_if_only_they_are_named_else_that_of_the_matrix(request_, expected):
+def test_a_budget_is_the_given_trials_or_that_of_the_matrix(request_, expected):
     assert expanded(request_).budget == expected
 
 
@@ -204,7 +204,7 @@ def test_a_budget_below_the_trials_is_refused():
         expand(Request(trials=3, budget=2), CATALOGUE)
 
 
-def test_on_brokers_of_ones_own_controls_are_on_these_and_what_they_cannot_do_is_left_out():
+def test_controls_run_on_external_brokers_within_their_limits():
     scenarios = ("enumerator", "at-least-once")
     request = Request("nightly", ("4.3.1",), ("3.9.1-claimed",), scenarios, ("DEFAULT_CONFIG", "STREAMS_PROTOCOL"))
     expansion = with_controls(expanded(request), CATALOGUE, registry())

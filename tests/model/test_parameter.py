@@ -34,7 +34,7 @@ class OfFault(BaseParameters):
     orderly_end: bool = Field(False, description="whether it shuts down")
 
 
-def test_names_have_dots_and_those_of_a_fault_its_name_and_own_ones_come_first() -> None:
+def test_names_have_dots_and_a_fault_prefix_with_own_ones_first() -> None:
     assert [*Whole.describe()] == ["records.per.step", "rate", "late", "kind", "beside", "by.base"]
     assert [*OfFault.describe()] == ["broker-kill.orderly.end"]
 
@@ -69,15 +69,13 @@ def test_a_text_means_a_value_of_the_declared_type(name: str, text: str, value: 
         ("by.base", "yes", "is 'yes', but must be true or false: whether a base declares it."),
     ],
 )
-def test_a_text_that_means_no_value_is_refused_with_the_value_and_what_is_allowed(
-    name: str, text: str, sentence: str
-) -> None:
+def test_a_text_without_a_value_is_refused_with_what_is_allowed(name: str, text: str, sentence: str) -> None:
     with pytest.raises(UsageError) as raised:
         Whole.describe()[name].parse(text)
     assert str(raised.value).startswith(f"{name} {sentence}")
 
 
-def test_values_are_read_by_the_class_that_declares_them_and_kept_for_others() -> None:
+def test_values_are_read_by_their_class_and_kept_for_others() -> None:
     values = Whole.of({"records.per.step": 3, "broker-kill.orderly.end": True})
     assert (values.records_per_step, values.rate) == (3, 20.0)
     assert OfFault.of(values).orderly_end
@@ -127,7 +125,7 @@ def test_a_variant_that_sets_no_parameter_is_refused() -> None:
         replace(scan, variants=wrong)
 
 
-def test_a_trial_whose_values_cannot_be_had_is_refused_before_it_starts() -> None:
+def test_a_trial_with_impossible_values_is_refused_at_once() -> None:
     cell = Cell("enumerator", "DEFAULT_CONFIG", Release.parse("4.3.1"), Release.parse("3.9.1"))
     refuse = SCENARIOS["enumerator"].refuse_trial
     assert refuse(Trial("", cell, 1, 1, {"fault": "pause", "pause.seconds": 6.0})) is None

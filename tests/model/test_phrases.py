@@ -26,9 +26,7 @@ def phrases_in(text: str) -> set[str]:
 
 
 @check_each("name, release, line", SPECIMENS)
-def test_a_phrase_is_found_in_what_a_release_logged_and_the_class_that_logged_it_is_named(
-    name: str, release: str, line: str
-) -> None:
+def test_a_phrase_is_found_in_a_releases_log_with_its_class(name: str, release: str, line: str) -> None:
     assert name in phrases_in(line), release
     logger = re.search(
         r"\((?:[\w$]+\.)+([A-Z]\w+)\)$", line
@@ -63,7 +61,7 @@ def test_a_line_that_is_cut_off_says_nothing_else(line: str, end: int, start: in
 
 
 @check_each("line", LINES)
-def test_a_line_that_is_cut_off_behind_any_word_says_nothing_else(line: str) -> None:
+def test_a_line_cut_off_behind_any_word_says_nothing_else(line: str) -> None:
     words = line.split(" ")
     for end in range(1, len(words)):
         assert phrases_in(" ".join(words[:end])) <= phrases_in(line)
@@ -77,7 +75,7 @@ def test_a_line_whose_words_are_shuffled_says_nothing_else(line: str, seed: int)
 
 
 @given(line=st.sampled_from(LINES), other=st.sampled_from(LINES), cut=st.integers(0, 700))
-def test_two_lines_that_run_into_each_other_say_no_more_than_both(line: str, other: str, cut: int) -> None:
+def test_two_merged_lines_say_no_more_than_both(line: str, other: str, cut: int) -> None:
     assert phrases_in(line[:cut] + "\n" + other) <= phrases_in(line) | phrases_in(other)
 
 

@@ -26,7 +26,7 @@ promises = ["state"]
 BROKER = Release.parse("3.9.1")
 
 
-def test_a_plant_applies_to_its_releases_and_is_refused_on_others():
+def test_a_bug_is_injected_on_its_releases_and_refused_on_others():
     [found] = parse_plants(ROW).values()
     applies = [v for v in ("3.4.0", "3.4.1", "4.2.1", "4.3.0") if found.applies(Release.parse(v))]
     assert applies == ["3.4.1", "4.2.1"]
@@ -43,7 +43,7 @@ def test_it_is_tried_where_no_known_issue_hides_it():
         cached.cell(Release.parse("3.3.1"), BROKER)
 
 
-def test_it_is_not_tried_where_a_known_issue_by_chance_explains_whatever_it_shows():
+def test_a_bug_is_not_injected_where_a_known_issue_explains_it():
     """KAFKA-20685 explains each wrong value of as-of-join after a kill, where the table is in RocksDB."""
     as_of_join = present(plant("restore-ends-early").claim("as-of-join"))
     assert as_of_join.cell(Release.parse("3.7.2"), BROKER).variant == "DEFAULT_CONFIG"

@@ -9,7 +9,7 @@ from tests.conftest import a_trial
 from tests.present import present
 
 
-def test_every_anomaly_is_the_breach_of_a_promise_and_every_breach_has_its_sentence():
+def test_the_anomalies_of_promises_are_those_with_a_sentence():
     assert {name for promise in PROMISES.values() for name in promise.anomalies} == set(ANOMALIES)
 
 

@@ -25,7 +25,7 @@ def finals(releases):
 
 
 @given(st.lists(RELEASE), st.randoms())
-def test_words_mean_the_same_in_whatever_order_releases_are_listed(releases, random):
+def test_words_mean_the_same_in_any_order_of_releases(releases, random):
     shuffled = [*releases, *releases]
     random.shuffle(shuffled)
     assert Published.of(shuffled, SOURCE) == Published.of(releases, SOURCE)
@@ -58,7 +58,7 @@ def test_a_line_is_its_newest_patch(releases):
 
 
 @given(st.lists(RELEASE), RELEASE)
-def test_an_exact_release_is_itself_whether_it_is_published_or_not(releases, release):
+def test_an_exact_release_is_itself_published_or_not(releases, release):
     assert Published.of(releases, SOURCE).resolve(str(release)) == release
 
 

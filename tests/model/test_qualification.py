@@ -98,7 +98,7 @@ def test_a_control_that_is_explained_by_nobody_is_not_seen():
     )
 
 
-def test_a_dump_that_is_not_understood_is_named_and_what_else_its_trial_has_is_not_known():
+def test_an_unreadable_dump_is_named_and_hides_the_rest():
     assert DUMP.row([NOT_UNDERSTOOD]).sight is Sight.MISSING
     assert DUMP.row([NOT_UNDERSTOOD]).reason == NOT_UNDERSTOOD.not_understood
     assert PHRASE.row([NOT_UNDERSTOOD]).sight is Sight.UNKNOWN
@@ -128,7 +128,7 @@ def qualification(*rows: QualificationRow) -> Qualification:
     )
 
 
-def test_one_control_that_is_not_red_may_be_fixed_and_without_any_the_harness_is_blind():
+def test_one_green_control_may_be_fixed_and_none_red_means_blind():
     lost, red = row(QualificationPart.CONTROL, Sight.UNKNOWN), row(QualificationPart.CONTROL, Sight.SEEN)
     assert [one.sight for one in rows_of([lost, red])] == [Sight.UNKNOWN, Sight.SEEN]
     assert [one.sight for one in rows_of([lost, lost])] == [Sight.MISSING, Sight.MISSING]

@@ -32,7 +32,7 @@ def test_a_build_is_printed_with_its_commit_and_read_again(build):
 
 
 @given(releases | builds)
-def test_a_release_that_is_claimed_of_brokers_has_what_it_has_and_another_name(release):
+def test_a_claimed_release_has_its_features_and_another_name(release):
     claimed = release.claimed
     assert Release.of_brokers(str(claimed)) == claimed != release == Release.of_brokers(str(release))
     assert claimed.since(release)
@@ -70,7 +70,7 @@ def test_order_is_that_of_the_numbers(a, b):
 
 
 @given(releases, releases)
-def test_candidates_come_in_their_order_before_their_release_and_after_all_earlier_ones(a, b):
+def test_candidates_come_before_their_release_and_after_others(a, b):
     numbers_a, numbers_b = ((one.major, one.minor, one.patch) for one in (a, b))
     if numbers_a != numbers_b:
         assert (a < b) == (numbers_a < numbers_b)

@@ -18,14 +18,14 @@ def test_a_planted_trial_is_written_and_read():
     assert list(map(PlantedTrial.from_dict, written)) == [TRIAL, failed, by_both]
 
 
-def test_trials_of_one_place_add_up_and_only_exercised_ones_count():
+def test_exercised_trials_of_one_place_add_up():
     idle = replace(TRIAL, fired=0, exercised=False, found=True)  # red for another reason: no evidence of the plant
     missed = replace(TRIAL, found=False)
     [one] = sensitivities([TRIAL, idle, missed])
     assert (one.planned, one.tally) == (3, Tally(1, 2))
 
 
-def test_another_commit_harness_machine_broker_plant_or_restart_is_another_place():
+def test_any_other_circumstance_is_another_place():
     others = [
         replace(TRIAL, commit="abad1dea"),
         replace(TRIAL, harness="0.1.0+2"),
@@ -37,7 +37,7 @@ def test_another_commit_harness_machine_broker_plant_or_restart_is_another_place
     assert [one.planned for one in sensitivities([TRIAL, *others])] == [1] * 7
 
 
-def test_the_commit_is_that_of_the_release_and_of_the_one_it_is_restarted_on():
+def test_the_commit_covers_the_release_and_the_restart_release():
     attested = {
         "a": {"streams_version": "4.3.1", "streams_commit": "c0ffee"},
         "a.2": {"streams_version": "4.4.0", "streams_commit": "abad1dea"},

@@ -39,7 +39,7 @@ def test_a_task_that_comes_back_to_its_thread_is_a_return():
     assert (found.before, found.elsewhere, found.after) == (10, 50, 15)
 
 
-def test_a_task_that_nobody_advanced_meanwhile_counts_nothing_elsewhere():
+def test_a_task_that_did_not_advance_counts_nothing_elsewhere():
     [found] = returns([e for e in JOURNEY if e["event"] == "assignment" or e["source"] == "i1"])
     assert found.elsewhere == 0
 
@@ -86,7 +86,7 @@ def test_look_alikes_are_no_returns():
         assert returns(events, closed=True) == []
 
 
-def test_a_thread_of_an_instance_that_was_started_again_is_another_thread():
+def test_a_thread_of_a_restarted_instance_is_another_thread():
     def started(t):
         return {"t": t, "source": "driver", "event": "instance", "name": "i1", "action": "started"}
 
@@ -95,7 +95,7 @@ def test_a_thread_of_an_instance_that_was_started_again_is_another_thread():
     assert (found.thread, found.before, found.after) == ("a (start 2)", 10, 15)
 
 
-def test_a_thread_without_tasks_between_two_assignments_says_nothing():
+def test_a_thread_without_tasks_between_assignments_says_nothing():
     events = []
     for event in JOURNEY:
         events.append(event)
@@ -145,7 +145,7 @@ FROZEN = [
         (stall(17_050, "driver", 2_500), "2.5"),
     ],
 )
-def test_only_the_time_for_which_an_instance_was_frozen_is_no_stall_of_it(stalled, seconds):
+def test_only_the_frozen_time_of_an_instance_is_no_stall(stalled, seconds):
     reported = stall_text([*FROZEN, stalled])
     if seconds is None:
         assert reported is None

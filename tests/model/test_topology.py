@@ -74,7 +74,7 @@ def test_features_are_found_in_topology_and_configuration(expected, config, feat
     assert topology(**expected).uses(config)[feature] == values
 
 
-def test_windows_are_found_and_of_punctuators_nothing_is_known_where_there_is_code_of_ones_own():
+def test_windows_are_found_and_own_code_hides_punctuators():
     assert topology(WINDOWS).uses({})["windows"] == (True,)
     assert topology(WINDOWS).uses({})["punctuators"] == (False,)
     assert "punctuators" not in topology(OWN).uses({})
@@ -96,7 +96,7 @@ def test_windows_are_found_and_of_punctuators_nothing_is_known_where_there_is_co
         (topology(OWN), None),
     ],
 )
-def test_final_values_may_hang_on_an_order_only_where_no_order_is_promised(expected, why):
+def test_final_values_may_depend_on_order_only_without_ordering(expected, why):
     found = expected.why_final_values_may_differ()
     assert found is None if why is None else found.startswith(why)
 
@@ -105,7 +105,7 @@ def test_a_black_box_describes_nothing():
     assert Topology.read_described([{"t": 1, "event": "state"}]) is None
 
 
-def test_features_of_phases_are_those_of_any_topology_under_any_configuration():
+def test_features_of_phases_are_those_of_topology_and_settings():
     stores = [topology(OWN, kinds={"seen": ROCKSDB}), topology(FK, TABLE, kinds={"s": ROCKSDB})]
     uses = collect_uses(stores, [{"group.protocol": "classic"}, {"enable.transactional.statestores": "true"}])
     assert uses["transactional_stores"] == (False, True)

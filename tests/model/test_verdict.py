@@ -88,7 +88,7 @@ CRASH = cell("4.2.1", scenario="crash")
 LEVELS = {"stale-checkpoint": 1, "skipped-wipe": 1, "lost-record": 900, "uncommitted-state": 900}
 
 
-def test_an_affected_release_has_a_regression_where_a_witness_is_not_what_the_issue_can_do():
+def test_an_unexplained_witness_is_a_regression_despite_an_issue():
     assert judge(CRASH, [trial(exercised=True, anomalies=LEVELS)], registry()).verdict is Verdict.KNOWN
     odd = trial(exercised=True, anomalies=LEVELS, unexplained={"lost-record": 3})
     verdict = judge(CRASH, [odd], registry())
@@ -105,7 +105,7 @@ def test_an_affected_release_has_a_regression_where_a_witness_is_not_what_the_is
         ("4.1.2", {"stale-checkpoint": 1, "skipped-wipe": 1}, Verdict.INCONCLUSIVE),  # there it must show more
     ],
 )
-def test_what_tests_an_implementation_turns_a_cell_red_only_beside_damage(streams, anomalies, expected):
+def test_implementation_anomalies_are_red_only_next_to_damage(streams, anomalies, expected):
     reported = trial(exercised=True, anomalies=anomalies)
     verdict = judge(cell(streams, scenario="crash"), [reported], registry())
     assert verdict.verdict is expected
@@ -119,13 +119,13 @@ def test_trials_that_count_are_red_or_exercised():
     assert dict(verdict.anomalies) == {"duplicate-id": 3}
 
 
-def test_a_rate_is_taken_of_planned_trials_and_a_control_counts_what_was_provoked_there():
+def test_a_rate_counts_planned_trials_only():
     added, void = replace(GREEN, key="t6", planned=False), trial("t7", is_void=True)
     verdict = judge(cell("3.3.1"), [RED, replace(RED, key="t8"), GREEN, IDLE, added, void], registry())
     assert (verdict.rated, verdict.hits, verdict.greens, verdict.tried) == (Tally(2, 3), 2, 2, 5)
 
 
-def test_of_a_trial_that_says_nothing_more_nothing_is_taken_for_granted():
+def test_a_trial_without_details_has_nothing_assumed():
     verdict = judge(cell("3.3.1", "NO_LAG_ACCEPTABLE"), [TrialEvidence("t1", 1, reason="It ended.")], registry())
     assert (verdict.verdict, verdict.sentence) == (Verdict.INCONCLUSIVE, "Not all steps were tried: It ended.")
     counted = judge(cell("3.4.1"), [TrialEvidence("t1", 1, exercised=True)], registry())

@@ -47,7 +47,7 @@ def ask(url):
     return httpx.get(f"{url}{ADDRESS}", timeout=60)
 
 
-def test_of_many_who_ask_one_is_served_and_the_others_go_at_once_without_a_thread(settings, pipe):
+def test_one_of_many_requests_is_served_and_others_end_at_once(settings, pipe):
     app = create_app(settings)
 
     @app.get("/threads")
@@ -86,7 +86,7 @@ def test_of_many_who_ask_one_is_served_and_the_others_go_at_once_without_a_threa
         assert ask(url).status_code == 200
 
 
-def test_a_maker_that_is_killed_is_one_sentence_and_the_next_is_served(settings, pipe):
+def test_a_killed_maker_is_one_sentence_and_the_next_is_served(settings, pipe):
     with served(create_app(settings)) as url, ThreadPoolExecutor(1) as pool:
         first = pool.submit(ask, url)
         await_condition("the process that makes it", lambda: makers(os.getpid()), timeout=60)

@@ -79,7 +79,7 @@ def test_the_summary_says_once_that_a_release_did_not_qualify(report, tmp_path):
     assert (tmp_path / "summary.md").read_text().count("4.4.0 does not qualify.") == 1
 
 
-def test_a_vote_tells_verdicts_commits_and_what_was_not_looked_at(settings):
+def test_a_vote_states_verdicts_commits_and_what_was_not_checked(settings):
     run = RunFolder(settings.runs / NEWEST)
     first = next(iter(run.trials()))
     file = run.trial(first).trial_file
@@ -143,7 +143,7 @@ def test_others_may_read_what_is_exported(report, tmp_path):
     assert stat.S_IMODE((tmp_path / "onceproof.xml").stat().st_mode) == 0o644
 
 
-def test_each_export_says_which_bugs_a_green_excludes_and_a_first_look_is_no_clean(settings, tmp_path):
+def test_exports_name_the_bugs_that_a_green_excludes(settings, tmp_path):
     run = RunFolder(settings.runs / NEWEST)
     excluded = "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more."
     rows = [

@@ -77,7 +77,7 @@ def test_a_token_opens_it(airflow, client, password):
         assert client.get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
-def test_a_person_logs_in_and_finds_it_in_the_navigation_and_on_the_run(airflow, password, chromium):
+def test_a_person_logs_in_and_finds_it_in_the_navigation(airflow, password, chromium):
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.add_cookies([{"name": "_token", "value": "e30.e30.e30", "url": airflow.url}])  # of an Airflow that is gone
     tab = context.new_page()

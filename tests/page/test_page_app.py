@@ -73,7 +73,7 @@ def test_the_matrix_tells_the_newest_run_and_what_it_changed(client):
     )
 
 
-def test_releases_stand_in_their_own_order_and_restarts_by_themselves(client):
+def test_releases_are_columns_in_order_and_restarts_come_apart(client):
     heads = re.findall(r'<th scope="col"(?: class="corner")?>([^<]+)</th>', client.get("/").text)
     first, second = heads.index("Releases of Kafka Streams"), heads.index("Restarted on another release")
     assert heads[first + 1 : second] == ["3.3.1", "3.4.1", "3.8.1", "3.10.0"]
@@ -149,7 +149,7 @@ def test_a_cell_tells_that_its_release_did_not_qualify(client, settings):
     assert "4.4.0 does not qualify: &lt;b&gt;" in client.get(CELL).text
 
 
-def test_a_cell_of_an_issue_that_no_release_mends_says_what_it_is_blind_for(client, settings):
+def test_a_cell_of_an_unfixed_issue_says_what_it_is_blind_for(client, settings):
     assert "Blind here" not in client.get(CELL).text
     run = RunFolder(settings.runs / NEWEST)
     first, *others = VerdictRow.read_all(run.verdicts_file)
@@ -186,7 +186,7 @@ def test_only_what_looks_like_a_key_of_jira_or_a_cve_is_a_link(client, settings)
     assert "www.cve.org" not in page
 
 
-def test_a_green_says_which_bugs_it_excludes_and_a_first_look_has_its_own_word(client, settings):
+def test_a_green_names_the_bugs_that_it_excludes(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     excluded = "1 green trial excludes, with 95 % confidence, bugs that show in 95 % of trials or more."
     rows = VerdictRow.read_all(run.verdicts_file)
@@ -198,7 +198,7 @@ def test_a_green_says_which_bugs_it_excludes_and_a_first_look_has_its_own_word(c
     assert "✔?" in page
 
 
-def test_an_older_verdict_without_an_interval_is_told_all_the_same(client, settings):
+def test_an_older_verdict_without_an_interval_is_shown(client, settings):
     run = RunFolder(settings.runs / NEWEST)
     verdicts = [
         {
@@ -240,14 +240,14 @@ def test_a_broken_timeline_is_one_sentence_and_the_page_stands(client, settings)
     assert "timeline.jsonl is damaged" in refused.json()["detail"]
 
 
-def test_the_evidence_is_an_archive_and_nothing_is_left_of_its_making(client, settings):
+def test_evidence_is_an_archive_and_leaves_no_temporary_files(client, settings):
     answer = client.get(f"{CELL}/evidence.zip")
     assert answer.headers["content-disposition"] == f'attachment; filename="{NEWEST}-{RED.key}.zip"'
     assert "README.md" in zipfile.ZipFile(BytesIO(answer.content)).namelist()
     assert not (settings.runs / NEWEST / "evidence").exists()
 
 
-def test_nobody_who_asks_for_a_part_or_only_the_head_of_the_evidence_leaves_a_file(client, tmp_path, monkeypatch):
+def test_a_range_or_head_request_for_evidence_leaves_no_file(client, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
     (tmp_path / "scratch").mkdir()
     address = f"{CELL}/evidence.zip"
@@ -292,14 +292,14 @@ def test_a_run_under_way_is_told_with_its_trials(client, settings):
     assert f"Run {run.run_id} has no verdicts yet" in own
 
 
-def test_a_run_that_ended_without_verdicts_is_not_under_way_for_ever(client, settings):
+def test_a_run_without_verdicts_is_not_shown_as_running_forever(client, settings):
     run = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"}, judged=False)
     for path in run.path.rglob("*"):
         age(path, 3 * 3600)
     assert "has no verdicts and gave no sign of life for 3 h: 2 of 2 trials are over." in client.get("/").text
 
 
-def test_a_draft_that_vanishes_and_a_dangling_link_are_no_signs_of_life(client, settings):
+def test_a_vanished_draft_or_dangling_link_is_no_sign_of_life(client, settings):
     run = make_run(settings.runs, "20261121T021500-cccc", {RED: "known"}, judged=False)
     for path in run.path.rglob("*"):
         age(path, 3 * 3600)
@@ -317,7 +317,7 @@ def test_an_older_run_that_is_gone_on_with_is_told(client, settings):
     assert run.run_id not in client.get("/").text
 
 
-def test_what_is_bad_since_earlier_runs_is_told_beside_the_headline(client, settings):
+def test_regressions_since_earlier_runs_are_next_to_the_headline(client, settings):
     run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "clean"})
     store_run(run, settings.database_url)
     page = client.get("/").text
@@ -335,7 +335,7 @@ def test_what_is_bad_since_earlier_runs_is_told_beside_the_headline(client, sett
     assert "Still from earlier runs" not in client.get("/", params={"run": OLDER}).text
 
 
-def test_a_judged_run_that_is_not_stored_is_told_and_can_be_shown(client, settings):
+def test_a_judged_run_that_is_not_stored_is_reported_and_shown(client, settings):
     run = make_run(settings.runs, "20261121T021500-cccc", {GREEN: "known"})
     assert f"Run {run.run_id} is judged, but it is not in the results database (yet)." in client.get("/").text
     page = client.get("/", params={"run": run.run_id})

@@ -96,7 +96,7 @@ def test_the_evidence_of_a_release_can_be_saved(client, ran):
     assert not (ran.path / "evidence").exists()
 
 
-def test_evidence_is_neither_of_a_part_nor_of_what_was_removed_nor_of_what_lies_elsewhere(client, ran, tmp_path):
+def test_evidence_of_a_part_or_outside_the_run_is_not_served(client, ran, tmp_path):
     assert client.get(EVIDENCE.replace("4.1.2", "4.1")).status_code == 404
     log = ran.trial(TRIAL).path / "instances"
     log.rename(tmp_path / "outside") if log.exists() else (tmp_path / "outside").mkdir()

@@ -101,7 +101,7 @@ def test_without_a_search_the_tab_says_how_to_come_by_one(client):
     assert "onceproof issue explore --streams newest" in client.get("/explorations").text
 
 
-def test_a_search_tells_what_it_reached_and_found_and_each_trial_with_its_command(client, searched):
+def test_a_search_shows_coverage_findings_and_commands_of_trials(client, searched):
     page = client.get(f"/explorations/{SEARCH}").text
     lines = [json.loads(line) for line in searched.log_file.read_text().splitlines()]
     reached = sum(line["gained"] for line in lines)
@@ -141,7 +141,7 @@ def test_a_search_that_has_just_begun_is_drawn_too(client, searched):
     assert client.get(f"/explorations/{SEARCH}/coverage.json").json()["data"][0]["y"] == [0]
 
 
-def test_a_finding_tells_its_command_its_releases_and_its_evidence(client, searched, settings):
+def test_a_finding_shows_its_command_releases_and_evidence(client, searched, settings):
     found = find_search(settings.explorations, SEARCH).findings[1]
     page = client.get(f"/explorations/{SEARCH}/findings/1").text
     assert "<h1>lost-record in enumerator on Kafka Streams 3.4.0</h1>" in page
@@ -265,7 +265,7 @@ def written(settings: Settings, target: Path) -> str:
     return target.read_text()
 
 
-def test_a_search_in_one_file_has_all_of_it_and_needs_nothing_beside_it(settings, searched, tmp_path):
+def test_a_search_in_one_file_is_complete_and_self_contained(settings, searched, tmp_path):
     one = find_search(settings.explorations, SEARCH)
     text = written(settings, tmp_path / "search.html")
     body = text.partition("</head>")[2]
@@ -331,7 +331,7 @@ def test_evidence_that_is_gone_or_damaged_is_told_in_one_file(settings, searched
     assert "What it left was removed." in written(settings, tmp_path / "search.html")
 
 
-def test_a_damaged_search_is_not_written_and_the_file_before_stays(settings, searched, tmp_path):
+def test_a_damaged_search_is_not_written_and_the_old_file_stays(settings, searched, tmp_path):
     target = tmp_path / "search.html"
     target.write_text("the one before")
     searched.log_file.write_text(searched.log_file.read_text() + '{"number": "x"}\n')

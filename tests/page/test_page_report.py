@@ -46,7 +46,7 @@ def test_a_run_that_is_not_there_is_a_usage_error(settings, wanted, said):
     assert said in done.stderr
 
 
-def test_the_report_stands_for_itself_and_tells_nothing_of_the_machine(settings, tmp_path):
+def test_the_report_is_self_contained_and_hides_the_machine(settings, tmp_path):
     run = RunFolder(settings.runs / NEWEST)
     outcome = run.trial(f"{RED.key}-t2").outcome_file
     outcome.write_text(outcome.read_text().replace("Task 0_0", f"{settings.home}/secret.txt on {socket.gethostname()}"))

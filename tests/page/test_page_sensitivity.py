@@ -37,7 +37,7 @@ CANNOT = replace(
 ALL = [CANNOT, FOUND, SURVIVOR, IDLE, ONCE, replace(ONCE, trial="t8", found=False), OLD, OTHER]
 
 
-def test_releases_come_newest_first_and_survivors_before_what_was_found():
+def test_releases_come_newest_first_and_survivors_before_found():
     newest, older = sensitivity_view(ALL)
     assert [(row.plant, row.state) for row in newest.rows] == [
         ("lost-plant", "survived"),
@@ -56,7 +56,7 @@ def test_a_plant_that_shows_where_it_cannot_is_misjudged():
     assert (one.planted, one.rows[0].state) == (0, "misjudged")
 
 
-def test_what_another_harness_found_is_told_as_long_as_there_is_nothing_newer():
+def test_results_of_an_old_harness_are_shown_until_replaced():
     [one] = sensitivity_view([OLD])
     assert (one.found, one.planted, one.rows[0].is_old) == (0, 1, True)
 
@@ -130,7 +130,7 @@ def a_step(name: str, code: int) -> NightStep:
     return NightStep("0123456789ab", name, f"what it proves {SCRIPT}", "2026-11-29T04:05:06+00:00", code, 3_600)
 
 
-def test_the_nights_of_the_checkout_are_shown_the_last_step_first(settings, client):
+def test_nights_of_the_checkout_are_shown_last_step_first(settings, client):
     assert "Nights" not in client.get("/sensitivity").text  # nobody ran one
     for step in (a_step("tests", 1), a_step("known", 0)):
         note_step(settings.nights, step)

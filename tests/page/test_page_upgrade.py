@@ -22,7 +22,7 @@ def by_this_harness(settings):
     store_run(run, settings.database_url)
 
 
-def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client, by_this_harness, monkeypatch):
+def test_an_upgrade_shows_gains_and_losses_with_links_to_cells(client, by_this_harness, monkeypatch):
     monkeypatch.setattr(shipped, "read_shipped", lambda: ())
     page = client.get(WAY)
     assert page.status_code == 200
@@ -36,7 +36,7 @@ def test_it_tells_what_is_gained_left_and_measured_and_leads_to_the_cells(client
     assert "<option selected>3.4.1</option>" in page.text
 
 
-def test_commands_in_sentences_are_code_and_what_is_missing_has_the_command_that_runs_it(client, monkeypatch):
+def test_commands_are_code_and_what_is_missing_has_its_command(client, monkeypatch):
     monkeypatch.setattr(shipped, "read_shipped", lambda: ())
     page = client.get("/upgrade?current=4.2.1&target=4.4.0").text
     assert "<code>onceproof advise 4.2.1 4.4.0 --run</code> runs the missing cells" in page
@@ -51,7 +51,7 @@ def test_what_comes_from_a_run_is_escaped(client):
     assert "(earlier harness)" in page  # the specimens name none
 
 
-def test_without_a_choice_it_is_about_the_newest_two_and_every_page_leads_there(client):
+def test_the_default_is_the_newest_two_and_pages_link_there(client):
     page = client.get("/upgrade")
     assert page.status_code == 200
     assert "<h1 id=" in page.text

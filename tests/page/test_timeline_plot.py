@@ -96,7 +96,7 @@ JOURNEY = [
 # --- bands -------------------------------------------------------------------------------------------------------
 
 
-def test_an_instance_is_in_one_state_after_the_other_and_then_not_there():
+def test_an_instance_has_one_state_after_another_and_then_none():
     events = [
         started(0, "i"),
         state(10, "i", "REBALANCING"),
@@ -111,7 +111,7 @@ def test_an_instance_is_in_one_state_after_the_other_and_then_not_there():
     ]
 
 
-def test_a_killed_instance_is_dead_until_it_is_started_again_on_whatever_release():
+def test_a_killed_instance_is_dead_until_its_next_start():
     events = [
         started(0, "i"),
         state(10, "i", "RUNNING"),
@@ -125,7 +125,7 @@ def test_a_killed_instance_is_dead_until_it_is_started_again_on_whatever_release
     assert [band.release for band in found] == ["3.3.1", "3.3.1", None, "3.4.1", "3.4.1"]
 
 
-def test_an_instance_that_was_frozen_is_in_its_state_again_when_it_goes_on():
+def test_a_frozen_instance_returns_to_its_state():
     events = [
         started(0, "i"),
         state(10, "i", "RUNNING"),
@@ -143,7 +143,7 @@ def test_an_instance_that_was_frozen_is_in_its_state_again_when_it_goes_on():
     ]
 
 
-def test_a_task_that_moves_and_comes_back_has_a_band_for_each_role_with_what_was_processed():
+def test_a_returning_task_has_a_band_for_each_role():
     found = [band for band in bands.task_bands(JOURNEY) if band.row[0] == "0_0"]
     assert short(found) == [
         ("0_0 instance-1 StreamThread-1", "active", 200, 2000),
@@ -154,7 +154,7 @@ def test_a_task_that_moves_and_comes_back_has_a_band_for_each_role_with_what_was
     assert [band.records for band in found] == [10, 0, 40, 50]
 
 
-def test_a_thread_without_tasks_says_nothing_but_a_thread_that_is_gone_ends():
+def test_an_idle_thread_says_nothing_but_a_missing_one_ends():
     held, silent, gone = (
         assignment(0, "i", one=("0_0", "")),
         assignment(10, "i", one=("", "")),
@@ -169,7 +169,7 @@ def test_a_thread_without_tasks_says_nothing_but_a_thread_that_is_gone_ends():
     ]
 
 
-def test_a_task_that_a_thread_no_longer_holds_ends_though_the_thread_holds_others():
+def test_a_task_that_its_thread_no_longer_holds_ends():
     events = [assignment(0, "i", one=("0_0 0_1", "")), assignment(10, "i", one=("0_1", "")), driver(20, "x")]
     assert short(bands.task_bands(events)) == [
         ("0_0 i StreamThread-1", "active", 0, 10),
@@ -180,7 +180,7 @@ def test_a_task_that_a_thread_no_longer_holds_ends_though_the_thread_holds_other
 @pytest.mark.parametrize(
     "end", [ended(30, "i", "killed"), ended(30, "i", "closed"), {"t": T0 + 30, "source": "i", "event": "closed"}]
 )
-def test_the_tasks_of_an_instance_end_with_it_and_its_next_start_begins_anew(end):
+def test_an_instances_tasks_end_with_it_and_start_again_with_it(end):
     events = [
         started(0, "i"),
         assignment(10, "i", one=("0_0", "")),
@@ -218,7 +218,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(st.tuples(EVENTS, st.integers(0, 3)), max_size=40))
-def test_bands_of_a_row_never_overlap_and_are_ordered_whatever_happens(steps):
+def test_bands_of_a_row_never_overlap_and_are_ordered(steps):
     times = itertools.accumulate(pause for _, pause in steps)
     events = [event(t) for (event, _), t in zip(steps, times, strict=True)]
     for found in (bands.instance_bands(events), bands.task_bands(events), bands.phases(events)):
@@ -229,7 +229,7 @@ def test_bands_of_a_row_never_overlap_and_are_ordered_whatever_happens(steps):
 
 
 @given(st.lists(st.tuples(EVENTS, st.integers(0, 3)), max_size=40))
-def test_a_still_picture_has_all_its_parts_within_it_whatever_happens(steps):
+def test_a_still_picture_contains_all_its_parts(steps):
     times = itertools.accumulate(pause for _, pause in steps)
     picture = Picture.of([event(t) for (event, _), t in zip(steps, times, strict=True)])
     if picture is None:
@@ -241,7 +241,7 @@ def test_a_still_picture_has_all_its_parts_within_it_whatever_happens(steps):
     assert picture.ticks[0].text == "0 s"
 
 
-def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_moved():
+def test_with_too_many_rows_returning_or_moved_tasks_are_shown():
     def held(task, *threads):
         return [Band((task, "instance-1", thread), "active", 0, 1) for thread in threads]
 
@@ -256,7 +256,7 @@ def test_with_too_many_rows_only_tasks_that_came_back_are_shown_else_those_that_
 # --- series ------------------------------------------------------------------------------------------------------
 
 
-def test_lag_is_what_was_produced_less_what_all_threads_processed():
+def test_lag_is_what_was_produced_less_what_was_processed():
     points = flow(JOURNEY, preloaded=10)
     assert points[0] == Flow(T0, 10, 0)
     assert Flow(T0 + 300, 10, 10) in points
@@ -265,7 +265,7 @@ def test_lag_is_what_was_produced_less_what_all_threads_processed():
     assert [point.lag for point in points if point.t == T0 + 2600] == [40]
 
 
-def test_what_a_killed_instance_processed_in_vain_is_taken_back_when_it_is_killed():
+def test_a_kill_takes_back_what_was_processed_and_not_committed():
     events = [
         started(0, "i"),
         progress(10, "i", count=30),  # 10 of them were committed
@@ -282,7 +282,7 @@ def test_what_a_killed_instance_processed_in_vain_is_taken_back_when_it_is_kille
     assert not_drained[-1].lag == 0
 
 
-def test_a_series_is_thinned_to_the_last_point_of_each_span_and_keeps_its_ends():
+def test_a_series_is_thinned_to_the_last_point_of_each_span():
     points = [Flow(T0 + t, t, 0) for t in range(10_001)]
     kept = thin_out(points, most=100)
     assert len(kept) <= 101
@@ -290,7 +290,7 @@ def test_a_series_is_thinned_to_the_last_point_of_each_span_and_keeps_its_ends()
     assert thin_out(points[:3], most=100) == points[:3]
 
 
-def test_a_record_was_processed_when_its_tasks_threads_had_told_of_so_many():
+def test_a_record_was_processed_when_its_thread_reported_as_many():
     assert time_processed(JOURNEY, "0_0", offset=9, end=100) == (T0 + 300, T0 + 300)
     assert time_processed(JOURNEY, "0_0", offset=10, end=100) == (T0 + 2600, T0 + 2600)
     assert time_processed(JOURNEY, "0_0", offset=60, end=100) == (T0 + 3300, T0 + 3300)
@@ -352,7 +352,7 @@ def test_a_restart_is_a_mark_and_tells_another_release():
     assert [mark.label for mark in marks.marks(events)] == ["restart i", "restart i on 3.4.1"]
 
 
-def test_a_store_was_trusted_when_its_restoration_began_and_not_when_the_log_was_read():
+def test_a_store_was_trusted_when_its_restoration_began():
     restore = {"t": T0 + 5, "source": "i", "event": "restore", "store": "seen", "partition": 0, "from": 1, "end": 2}
     [mark] = marks.marks([restore, driver(90, "initialised", store="seen", how="trusted")])
     assert mark.t == T0 + 5
@@ -447,7 +447,7 @@ def test_the_figure_shows_the_return_its_cause_and_its_faults(folder):
     assert "12:36:11.200 UTC" in active.hovertext[0]
 
 
-def test_the_figure_shows_for_how_long_records_of_each_partition_waited(folder):
+def test_the_figure_shows_how_long_records_of_partitions_waited(folder):
     waited = [
         driver(at, "idle", partition=partition, offset=7, ms=ms) for at, partition, ms in ((20, 1, 45), (30, 0, 2))
     ]
@@ -482,7 +482,7 @@ def test_the_figure_is_small_and_as_readable_in_the_dark(folder):
         (0, 3.3),  # of a store's own key: the last input of that timestamp
     ],
 )
-def test_an_anomaly_arose_when_its_record_was_processed_and_not_at_its_timestamp(folder, key, at):
+def test_an_anomaly_arose_when_its_record_was_processed(folder, key, at):
     # A record has the timestamp of the input record it was made from, which was produced long before the task returned.
     inputs = [("input", 0, n, 1000, n + 100) for n in range(100)]
     write_records(folder, [*inputs, ("output", 0, 10, 1000, 107), ("output", 0, 62, 1000, key)])
@@ -500,7 +500,7 @@ def test_an_anomaly_arose_when_its_record_was_processed_and_not_at_its_timestamp
         ("lost-record", "input/0@15", 0.04),  # it came again, and was then dropped
     ],
 )
-def test_of_a_record_that_came_again_the_aborted_attempt_was_the_first(folder, anomaly, place, at):
+def test_a_repeated_record_was_first_an_aborted_attempt(folder, anomaly, place, at):
     again = [started(0, "i"), progress(10, "i", count=30), started(30, "i"), progress(40, "i", count=20)]
     tell(folder, [driver(0, "x"), *again])
     inputs = [("input", 0, n, n, n) for n in range(30)]
@@ -508,7 +508,7 @@ def test_of_a_record_that_came_again_the_aborted_attempt_was_the_first(folder, a
     assert traces(figure(folder, [replace(DUPLICATE, anomaly=anomaly, offsets=(place,))]))[anomaly].x == (at,)
 
 
-def test_without_tables_anomalies_in_topics_are_left_out_and_those_of_events_are_not(folder):
+def test_without_tables_only_anomalies_in_topics_are_left_out(folder):
     stale = replace(DUPLICATE, anomaly="stale-checkpoint", offsets=("task 0_0, .checkpoint",))
     tell(folder, [*JOURNEY, driver(4100, "checkpoint", samples=1, present=1)])
     plot = figure(folder, [DUPLICATE, stale])
@@ -541,7 +541,7 @@ def test_of_many_witnesses_some_are_drawn_and_all_are_counted(folder):
     assert "and 17 more at this moment" in traces(plot)["stale-read"].hovertext[0]
 
 
-def test_a_release_is_told_in_the_band_if_instances_run_on_different_ones(folder):
+def test_a_release_is_in_the_band_if_instances_differ(folder):
     restarted = [started(5000, "instance-1", "3.4.1"), state(5100, "instance-1", "RUNNING"), driver(6000, "x")]
     tell(folder, [*JOURNEY, *restarted])
     assert traces(figure(folder, []))["RUNNING"].text == ("3.3.1", "3.4.1")

@@ -64,7 +64,7 @@ def test_one_login_serves_many_calls(api, fake):
     assert fake.logins == 1
 
 
-def test_a_login_has_no_longer_to_be_answered_than_what_asks_for_it(api, fake, monkeypatch):
+def test_a_login_has_the_time_limit_of_its_request(api, fake, monkeypatch):
     fake.on("GET", "/dags/d/dagRuns/r", (200, {"state": "running"}))
     limits = {}
     handle = httpx.MockTransport.handle_request
@@ -106,7 +106,7 @@ def test_triggering_is_repeated_when_the_database_is_locked(api, fake):
     assert len(fake.asked) == 2
 
 
-def test_a_run_that_exists_after_a_failed_attempt_was_triggered_by_it(api, fake):
+def test_a_run_left_by_a_failed_attempt_counts_as_triggered(api, fake):
     fake.on("POST", "/dags/d/dagRuns", (500, {"detail": "locked"}), (409, {"detail": "exists"}))
     api.trigger("d", "r", {})
     assert len(fake.asked) == 2
@@ -210,7 +210,7 @@ def test_a_dag_that_is_not_known_yet_was_never_parsed(api, fake):
     assert api.last_parsed("d") is None
 
 
-def test_runs_under_way_are_all_of_them_not_those_of_the_first_page(fake, api):
+def test_running_runs_are_read_beyond_the_first_page(fake, api):
     def page(request: httpx.Request) -> httpx.Response:
         at = int(request.url.params["offset"])
         runs = [{"dag_id": "d", "dag_run_id": str(number)} for number in range(at, min(at + 100, 250))]

@@ -89,7 +89,7 @@ def run(home):
     return RunFolder(home / "runs" / RUN)
 
 
-def test_an_application_is_run_and_its_plain_files_are_taken_over(services, run):
+def test_an_application_is_run_and_its_plain_files_are_taken(services, run):
     service = services.start()
     lines: list[str] = []
     answer = run_application(services.door, run, "shop", REQUEST, 7, lines.append)
@@ -224,7 +224,7 @@ def a_member(name, kind=tarfile.REGTYPE, **fields):
     ],
     ids=range(14),
 )
-def test_an_answer_that_is_no_run_folder_is_an_error_and_leaves_nothing(tmp_path, run, sent, text):
+def test_an_answer_without_a_run_folder_is_an_error(tmp_path, run, sent, text):
     with impostor(tmp_path / "door", sent), pytest.raises(HarnessError, match=text):
         run_application(tmp_path / "door", run, "shop", REQUEST, 7)
     assert not [file for file in run.path.parent.rglob("*") if file.name != "app.json" and file != run.path]

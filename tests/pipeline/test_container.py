@@ -84,7 +84,7 @@ def test_the_database_is_known_from_its_secret_and_not_passed_on(started):
     assert "ONCEPROOF_DATABASE_URL" not in component("dag-processor")[1]
 
 
-def test_the_password_is_where_airflow_may_write_and_nobody_else_reads(started):
+def test_the_password_is_private_and_where_airflow_may_write(started):
     _, environment = component("api-server")
     file = Path(environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
     assert json.loads(file.read_text()) == {"admin": "open sesame"}

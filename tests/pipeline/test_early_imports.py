@@ -15,9 +15,7 @@ get_listener_manager().hook.on_starting(component=TaskRunnerMarker())
 
 
 @pytest.mark.parametrize(("starts", "imported"), [(COMPONENT, True), (TASK, False)], ids=["component", "task"])
-def test_a_component_imports_what_its_forks_need_and_a_task_elsewhere_only_what_it_needs(
-    project, tmp_path, starts, imported
-):
+def test_a_component_imports_for_forks_and_a_task_for_itself(project, tmp_path, starts, imported):
     environment = {
         **os.environ,
         "AIRFLOW_HOME": str(tmp_path),

@@ -72,7 +72,7 @@ def test_defaults_are_not_passed_on_as_choices(tmp_path):
     assert "ONCEPROOF_DRIVE_SLOTS" not in as_environment(Settings(home=tmp_path))
 
 
-def test_for_a_few_trials_spark_compiles_quickly_and_with_room_for_the_code():
+def test_spark_compiles_quickly_for_a_few_trials():
     options = choose_compiler(20, {"SPARK_SUBMIT_OPTS": "-Dmine=1"})["SPARK_SUBMIT_OPTS"].split()
     assert options[0] == "-XX:TieredStopAtLevel=1"
     assert options[1].startswith("-XX:ReservedCodeCacheSize=")

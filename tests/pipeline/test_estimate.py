@@ -34,7 +34,7 @@ def test_a_control_of_which_nothing_is_known_gets_its_trials(lab, home):
     assert estimate(Request("first-look", **ENUMERATOR))["trials"] == 2  # at the risk of the matrix
 
 
-def test_what_was_measured_here_counts_for_more_than_what_is_assumed(lab, home, monkeypatch):
+def test_local_measurements_outweigh_assumptions(lab, home, monkeypatch):
     monkeypatch.setattr(history, "seconds_by_scenario", lambda _: {"enumerator": [5.0, 100.0, 6.0]})
     [row] = estimate(Request("first-look", **ENUMERATOR))["scenarios"]
     assert (row["seconds"], row["measured"]) == (6.0, 3)
@@ -68,7 +68,7 @@ def test_what_cannot_be_run_is_not_estimated(lab, home):
         estimate(Request("nightly", streams=("3.3.x",)))
 
 
-def test_what_is_not_published_is_not_estimated_and_maven_hears_of_unknown_releases_only(lab, home, monkeypatch):
+def test_unpublished_releases_are_not_estimated(lab, home, monkeypatch):
     asked = []
     monkeypatch.setattr(asking, "list_published", lambda *_, **__: asked.append(1) or [Release.parse("4.4.0")])
     estimate(Request("nightly"))

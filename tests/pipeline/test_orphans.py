@@ -114,7 +114,7 @@ def start_anew(report: dict[str, Any]) -> None:
     report["owner"]["boot"] = "another"
 
 
-def test_a_task_that_hides_its_environment_is_recognised_by_its_session(open_home, hidden):
+def test_a_task_with_hidden_environment_is_found_by_its_session(open_home, hidden):
     noted(open_home, reuse_owner)
     assert is_true(lambda: end_orphans(open_home) == [f"process {hidden.pid}"])
     assert hidden.wait(30) == -signal.SIGKILL
@@ -127,7 +127,7 @@ def test_a_session_of_somebody_who_lives_is_left_alone(open_home, hidden, change
     assert hidden.status() == psutil.STATUS_STOPPED
 
 
-def test_a_supervisor_notes_its_sessions_and_forgets_those_of_the_last_one(own_settings):
+def test_a_supervisor_notes_its_sessions_and_forgets_older_ones(own_settings):
     note_session(own_settings.home, os.getpid())
     with Supervisor(own_settings, scheduled=False) as supervisor:
         supervisor.prepare()

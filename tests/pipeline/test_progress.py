@@ -142,7 +142,7 @@ def test_without_a_terminal_each_change_is_one_line():
     ]
 
 
-def test_an_answer_is_a_line_when_it_is_there_and_takes_the_place_of_done():
+def test_an_answer_replaces_the_line_that_says_done():
     out = io.StringIO()
     with Display(Console(file=out, width=200)) as display:
         for phase, answers in [

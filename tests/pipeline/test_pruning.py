@@ -63,7 +63,7 @@ def left(home: Path, place: str = "runs") -> set[str]:
     return {path.name for path in (home / place).iterdir() if path.name != "evidence"}
 
 
-def test_the_newest_of_each_kind_stay_and_what_was_red_is_kept_as_evidence(home):
+def test_pruning_keeps_the_newest_of_each_kind_and_red_evidence(home):
     settings = Settings(home=home)
     before = space_of(settings)
     found = find_old(settings, 2)
@@ -153,7 +153,7 @@ def test_attempts_that_failed_go_from_a_run_that_stays(home):
     assert not attempt.exists()
 
 
-def test_what_was_cut_off_while_it_was_removed_goes_the_next_time(home):
+def test_an_interrupted_removal_is_finished_the_next_time(home):
     rest = home / "runs" / f".{ids(3)[0]}.pruned"
     (home / "runs" / ids(3)[0]).rename(rest)
     settings = Settings(home=home)

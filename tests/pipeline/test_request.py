@@ -68,7 +68,7 @@ def test_a_value_that_cannot_be_is_refused_where_no_form_did(bad, said):
         RunRequest.of_params(bad)
 
 
-def test_a_plan_of_the_version_before_still_says_what_was_asked_for():
+def test_a_plan_of_the_previous_version_still_says_the_request():
     """As 0.1.0 wrote it into `run.json`."""
     kept = {
         "matrix": "seed",
@@ -141,7 +141,7 @@ BUILDS = ["4.4.0-SNAPSHOT@ab12cd3", "4.4.0@ab12cd3", "4.4.0-rc1@ab12cd3", "4.4.0
         "٣.4",
     ],
 )
-def test_the_form_accepts_the_releases_and_words_that_the_language_reads(text):
+def test_the_form_accepts_releases_and_words_of_the_language(text):
     try:
         PUBLISHED.resolve(text)
     except UsageError:

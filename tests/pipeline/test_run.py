@@ -104,7 +104,7 @@ def test_a_request_that_cannot_be_run_starts_nothing(lab, home):
     assert list(home.iterdir()) == before
 
 
-def test_brokers_that_do_not_answer_end_a_run_before_anything_is_started(lab, home, monkeypatch):
+def test_brokers_that_do_not_answer_end_a_run_before_any_start(lab, home, monkeypatch):
     monkeypatch.setattr("onceproof.lab.external_brokers.REACHED_WITHIN", 0.0)
     before = list(home.iterdir())
     with pytest.raises(UsageError, match=r"The brokers at 127\.0\.0\.1:1 cannot be reached"):
@@ -137,7 +137,7 @@ def test_a_connection_that_people_made_is_left_alone():
     assert connections.known.keys() == {theirs}
 
 
-def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
+def test_external_brokers_are_a_connection_during_the_run():
     mine, killed = "onceproof_brokers", "onceproof_brokers.20261120T084500-3f2a"
     connections = FakeApi(mine, killed)
     api: Any = connections  # as far as connections go
@@ -155,7 +155,7 @@ def test_external_brokers_are_a_connection_as_long_as_the_run_lasts():
 
 @pytest.mark.parametrize("wanted", ["last", RUN])
 @pytest.mark.parametrize("options", [[], ["--brokers", "client.properties"]], ids=["alone", "with the brokers"])
-def test_a_run_on_brokers_of_ones_own_is_not_resumed_and_says_why(lab, home, monkeypatch, tmp_path, wanted, options):
+def test_a_run_on_external_brokers_is_not_resumed_and_says_why(lab, home, monkeypatch, tmp_path, wanted, options):
     monkeypatch.setattr("onceproof.lab.external_brokers.check_access", lambda *_: None)
     begun = steps.plan(
         RUN, Request("first-look", brokers=("3.9.2-claimed",)), external=lambda: external_cluster().properties
@@ -203,7 +203,7 @@ def test_the_exit_code_is_that_of_the_verdicts(tmp_path, airflow, verdicts, code
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("clean", ExitCode.ERROR), ("regression", ExitCode.ANOMALY)])
-def test_a_task_that_failed_on_the_way_is_an_error_unless_something_is_proved(tmp_path, airflow, verdict, code):
+def test_a_failed_task_is_an_error_unless_something_is_proven(tmp_path, airflow, verdict, code):
     result = finished(tmp_path, airflow, [verdict], instance("publish", "failed"))
     assert result.exit_code == code
     assert result.failures[0].startswith("Task publish failed (log ")

@@ -128,14 +128,14 @@ def test_it_is_furnished(settings, airflow):
         {"variants": ["NONE"]},
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused_before_it_is_a_run(airflow, conf):
+def test_a_nonsensical_request_is_refused_before_it_is_a_run(airflow, conf):
     with airflow.api() as api:
         with pytest.raises(HarnessError, match=r"\(HTTP 400\): Invalid input for param"):
             api.trigger(DAG, "20261121T084500-3f2a", conf)
         assert api.active_runs(DAG) == []
 
 
-def test_a_killed_supervisor_leaves_nothing_and_the_next_one_starts(settings, airflow):
+def test_a_killed_supervisor_leaves_nothing_behind(settings, airflow):
     psutil.Process(airflow.supervisor).kill()
     await_gone(settings)
     again, new = up(settings)

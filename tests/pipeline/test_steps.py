@@ -60,14 +60,14 @@ def test_a_plan_holds_every_trial_of_every_cell(run):
     assert steps.cells(run)[0] == {"key": CELL, "title": "3.3.1 × DEFAULT_CONFIG (enumerator, broker 3.9.2)"}
 
 
-def test_the_same_run_draws_the_same_seeds_and_another_run_others(run, lab):
+def test_one_run_draws_the_same_seeds_and_another_run_others(run, lab):
     seeds = [trial.seed for trial in run.trials()]
     assert len(set(seeds)) == 8
     assert [trial.seed for trial in steps.plan(RUN, REQUEST).trials()] == seeds
     assert [trial.seed for trial in steps.plan(RUN[:-1] + "b", REQUEST).trials()] != seeds
 
 
-def test_a_plan_has_exact_releases_and_a_run_that_is_resumed_keeps_them(lab, home, capsys):
+def test_a_plan_has_exact_releases_that_a_resumed_run_keeps(lab, home, capsys):
     request = Request("first-look", ("newest", "3.4"), scenarios=("enumerator",), variants=("DEFAULT_CONFIG",))
     run = steps.plan(RUN, request)
     assert "newest is 4.4.0, as Maven listed the releases at " in capsys.readouterr().out
@@ -174,7 +174,7 @@ def test_brokers_belong_to_the_supervisor(run, lab, monkeypatch):
     assert ("start", "3.9.2 for 4711") in lab.done
 
 
-def test_a_cluster_that_does_not_start_becomes_the_outcome_of_its_trials(run, lab):
+def test_a_cluster_that_does_not_start_is_its_trials_outcome(run, lab):
     lab.failing["start", "3.9.2"] = BROKEN
     steps.start_cluster(run, "3.9.2")
     steps.prepare(run)
@@ -220,7 +220,7 @@ def external_run(lab, monkeypatch) -> RunFolder:
     return run
 
 
-def test_brokers_of_ones_own_are_asked_before_anything_and_not_started(external_run, lab):
+def test_external_brokers_are_checked_first_and_not_started(external_run, lab):
     assert lab.done == [("asked", "3.9.2-claimed")]
     assert read_json(external_run.run_file)["connection"] == "onceproof_brokers"
     [holder], written = lab.held, read_json(external_run.cluster_file("3.9.2-claimed"))
@@ -239,7 +239,7 @@ def test_a_run_that_cannot_say_that_it_is_alive_does_not_begin(external_run, lab
     assert read_json(external_run.cluster_file("3.9.2-claimed"))["error"] == str(BROKEN)
 
 
-def test_their_trials_are_driven_on_them_and_what_the_run_left_is_removed_once(external_run, lab):
+def test_trials_run_on_external_brokers_with_one_cleanup_per_run(external_run, lab):
     [cell, *_] = (cell["key"] for cell in steps.cells(external_run))
     steps.prepare(external_run, external)
     steps.drive(external_run, cell, external)
@@ -291,7 +291,7 @@ def test_brokers_of_a_trial_are_started_when_it_is_driven(apart, lab):
     assert lab.stopped == ["4.2.1"] * 2
 
 
-def test_brokers_of_a_trial_come_back_with_their_topics_when_its_run_is_resumed(apart, lab):
+def test_a_resumed_run_restores_brokers_of_a_trial_with_topics(apart, lab):
     lab.failing["drive", f"{APART}-t2"] = BROKEN
     with pytest.raises(HarnessError):
         steps.drive(apart, APART)
@@ -304,7 +304,7 @@ def test_brokers_of_a_trial_come_back_with_their_topics_when_its_run_is_resumed(
     assert [trial.key for trial in apart.list_driven()] == [f"{APART}-t1", f"{APART}-t2"]
 
 
-def test_brokers_of_a_trial_that_do_not_start_are_its_outcome_and_no_other_s(apart, lab):
+def test_brokers_of_a_trial_that_do_not_start_are_its_outcome(apart, lab):
     lab.failing["start", "4.2.1"] = BROKEN
     with pytest.raises(HarnessError, match="2 of 2 trials failed: The broker died"):
         steps.drive(apart, APART)
@@ -416,7 +416,7 @@ def test_only_the_last_run_can_be_gone_on_with(up, lab):
 
 
 @pytest.mark.parametrize("other", ["", "/opt/airflow"], ids=["crashed", "of another Airflow"])
-def test_a_run_that_another_airflow_has_under_way_keeps_its_brokers(up, lab, tmp_path, monkeypatch, capsys, other):
+def test_a_run_that_another_airflow_drives_keeps_its_brokers(up, lab, tmp_path, monkeypatch, capsys, other):
     broker = spawn(["sleep", "600"], log=tmp_path / "log")
     try:
         node = {"pid": broker.pid, "started": broker.started, "boot": broker.boot, "log": str(broker.log)}
@@ -461,7 +461,7 @@ def test_where_only_trials_are_named_no_verdict_gets_more(lab):
     assert len(list(run.trials())) == planned
 
 
-def test_a_trial_whose_process_was_killed_is_void_and_another_takes_its_place(up, lab, monkeypatch):
+def test_a_trial_of_a_killed_process_is_void_and_gets_replaced(up, lab, monkeypatch):
     driven = []
 
     def run_trial(trial, folder, report, cluster):

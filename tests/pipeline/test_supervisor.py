@@ -23,7 +23,7 @@ def taken():
         yield listener.getsockname()[1]
 
 
-def test_a_wanted_port_that_is_taken_is_a_sentence_with_the_remedy(taken, tmp_path):
+def test_a_port_in_use_is_a_sentence_with_the_remedy(taken, tmp_path):
     with pytest.raises(UsageError, match=rf"Port {taken} on 127.0.0.1 is taken .*ONCEPROOF_AIRFLOW_PORT"):
         choose_port(taken, tmp_path / "port")
 
@@ -85,7 +85,7 @@ def test_a_reused_process_id_is_not_taken_for_the_supervisor(own_settings):
     assert Airflow.running(own_settings) is None
 
 
-def test_a_supervisor_of_before_the_machine_was_started_anew_is_gone(own_settings, tmp_path, monkeypatch):
+def test_a_supervisor_from_before_the_reboot_is_gone(own_settings, tmp_path, monkeypatch):
     me = psutil.Process()
     state_of(me, read_start(me.pid), own_settings, boot=boot_id())
     assert Airflow.running(own_settings) is not None
@@ -94,7 +94,7 @@ def test_a_supervisor_of_before_the_machine_was_started_anew_is_gone(own_setting
     assert Airflow.running(own_settings) is None
 
 
-def test_what_is_written_down_of_a_supervisor_says_since_when_the_machine_runs(own_settings, cardboard):
+def test_a_supervisors_record_holds_the_boot_of_the_machine(own_settings, cardboard):
     with Supervisor(own_settings, scheduled=False) as supervisor:
         assert supervisor.start().boot == boot_id()
 
@@ -195,7 +195,7 @@ def kill_scheduler(supervisor: Supervisor) -> None:
 
 
 @pytest.mark.parametrize("blow", [kill_scheduler, lambda _: None], ids=["a component died", "it was stopped"])
-def test_a_run_that_was_cut_off_has_ended_before_the_next_scheduler_sees_it(own_settings, cardboard, blow):
+def test_an_interrupted_run_has_ended_before_the_next_scheduler(own_settings, cardboard, blow):
     with Supervisor(own_settings, scheduled=False) as supervisor:
         supervisor.start()
         cardboard.active.append(("regression", "cut-off"))

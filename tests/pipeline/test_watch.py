@@ -87,7 +87,7 @@ def test_catching_up_later_is_possible_too(registry: Registry):
     assert look(catch_up=True) == ["4.3.0", "4.3.1"]
 
 
-def test_a_release_of_which_somebody_ran_a_cell_gets_its_run_all_the_same(registry: Registry):
+def test_a_release_with_a_single_cell_run_still_gets_its_run(registry: Registry):
     registry.publish("4.3.1")
     look()
     registry.publish("4.3.1", "4.4.0")
@@ -108,7 +108,7 @@ def test_a_run_without_a_verdict_is_told_at_each_look(registry: Registry, capsys
     assert "no verdict" not in capsys.readouterr().out
 
 
-def test_a_candidate_that_is_incomplete_is_not_forgotten_by_an_ordinary_look(registry: Registry):
+def test_an_ordinary_look_remembers_an_incomplete_candidate(registry: Registry):
     registry.publish("4.3.1")
     look()
     registry.publish("4.3.1", "4.4.0-rc0")
@@ -134,7 +134,7 @@ def test_a_release_whose_cells_were_all_in_error_was_not(registry: Registry):
         ("kafka_2.13", "org.apache.kafka:kafka_2.13:jar:4.4.0", "does not find org.apache.kafka:kafka_2.13:4.4.0"),
     ],
 )
-def test_an_incomplete_release_is_said_so_once_and_run_when_it_is_complete(registry, capsys, artifact, what, reason):
+def test_an_incomplete_release_is_reported_once_and_run_later(registry, capsys, artifact, what, reason):
     registry.publish("4.3.1")
     look()
     registry.publish("4.3.1", "4.4.0")
@@ -158,7 +158,7 @@ def test_an_incomplete_release_does_not_hold_up_another(registry: Registry):
     assert look() == ["4.4.1"]
 
 
-def test_candidates_are_a_choice_and_old_ones_are_no_news_when_it_is_made(registry: Registry):
+def test_candidates_are_optional_and_old_ones_are_not_new(registry: Registry):
     registry.publish("4.3.1")
     look()
     registry.publish("4.3.1", "4.4.0-rc0")
@@ -190,7 +190,7 @@ def test_first_seen_stays(registry: Registry):
     assert (before[release].summary, after[release].summary) == ("seen", "run triggered")
 
 
-def test_the_command_lists_what_was_seen_and_candidates_by_choice(registry: Registry):
+def test_the_command_lists_what_was_seen(registry: Registry):
     registry.publish("4.3.1")
     look()
     registry.publish("4.3.1", "4.4.0-rc0", "4.4.0", "4.4.1")

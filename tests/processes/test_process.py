@@ -108,7 +108,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_command_is_refused_to_write_files_until_the_limit_is_lifted(tmp_path: Path) -> None:
+def test_a_command_cannot_write_files_until_the_limit_is_lifted(tmp_path: Path) -> None:
     process = spawn([sys.executable, "-c", WRITER], log=tmp_path / "log", piped=True)
     stdin, stdout = open_pipes(process)
 
@@ -195,7 +195,7 @@ def test_a_daemon_ends_with_the_command_whose_exit_code_stays(tmp_path: Path) ->
     assert not psutil.pid_exists(int(tail(process.log)))
 
 
-def test_orphans_that_have_ended_are_reaped_while_the_command_runs(tmp_path: Path) -> None:
+def test_ended_orphans_are_reaped_while_the_command_runs(tmp_path: Path) -> None:
     process = spawn(["sh", "-c", "for i in 1 2 3; do (true &); done; exec sleep 4245"], log=tmp_path / "log")
     reaper = psutil.Process(process.pid)
 

@@ -42,7 +42,7 @@ def owner() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_the_exit_code_is_that_of_the_command_and_orphans_are_killed() -> None:
+def test_the_exit_code_is_the_commands_and_orphans_are_killed() -> None:
     started = start(os.getpid(), RUNAWAY + "sleep 0.3; exit 7")
     runaway = runaway_of(started)
     assert started.wait(30) == 7
@@ -85,9 +85,7 @@ def test_whoever_is_killed_takes_the_tree_along(victim: int) -> None:
 
 
 @pytest.mark.parametrize("frozen", [0, 1], ids=["the upper reaper", "the lower reaper"])
-def test_a_killed_owner_takes_the_tree_along_although_a_reaper_is_frozen(
-    owner: subprocess.Popen[bytes], frozen: int
-) -> None:
+def test_a_killed_owner_ends_the_tree_despite_a_frozen_reaper(owner: subprocess.Popen[bytes], frozen: int) -> None:
     started = start(owner.pid, RUNAWAY + "exec sleep 4244")
     runaway = runaway_of(started)
     chain = reapers_and_command(started)

@@ -14,7 +14,7 @@ from tests.specimens.mutations import MUTATIONS, Mutation, untouched
 from tests.specimens.trials import kept_names, kept_trial, kept_trials
 
 
-def test_every_check_has_a_real_trial_and_every_anomaly_is_planted() -> None:
+def test_every_check_has_a_real_trial_and_every_anomaly_injected() -> None:
     assert {clean.check for clean in kept_trials()} == set(MUTATIONS) == set(CHECKS)
     found = {
         witness.anomaly for clean in kept_trials() for mutation in one_of_each(clean) for witness in mutation.witnesses

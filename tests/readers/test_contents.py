@@ -36,7 +36,7 @@ def test_a_value_that_the_key_never_had_is_unexpected():
     assert breaches((None, 10), LAST) == [deleted]
 
 
-def test_the_next_value_with_the_time_of_another_has_a_wrong_timestamp():
+def test_the_next_value_with_a_foreign_time_is_found():
     wrong = ("wrong-timestamp", "kept-changelog/0@1", "20", "10")
     assert breaches((5, 10), (6, 10), LAST) == [wrong]
     assert breaches((6, 10), LAST) == [("wrong-timestamp", "kept-changelog/0@0", "20", "10")]
@@ -55,7 +55,7 @@ def test_the_next_value_with_the_time_of_another_has_a_wrong_timestamp():
     ],
     ids=["an earlier one", "the same again", "an earlier one again"],
 )
-def test_under_exactly_once_records_come_in_the_order_of_the_input(had, place, behind, of):
+def test_under_exactly_once_records_keep_the_order_of_the_input(had, place, behind, of):
     assert breaches(*had) == [("wrong-order", place, f"of a record behind {behind}", f"of {of}")]
     assert breaches(*had, exactly_once=False) == []
 

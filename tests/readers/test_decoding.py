@@ -65,6 +65,6 @@ def test_a_tombstone_is_a_record_where_there_may_be_one() -> None:
     assert decode_record(0, 7, ONE, None) == Record(0, 7, 1, None)
 
 
-def test_what_is_ignored_of_an_object_is_taken_out_and_all_else_is_kept() -> None:
+def test_ignored_fields_of_an_object_are_removed_and_others_kept() -> None:
     assert without('{"a": 1, "b": "\u00fc"}'.encode(), ["a"]) == '{"b": "\u00fc"}'.encode()
     assert without(b"[1]", ["a"]) == b"[1]"

@@ -16,20 +16,20 @@ def delivered(anomaly, key, place, expected, observed, partition=0):
     return Comparison("deliveries", anomaly, partition, key, place, expected, observed)
 
 
-def test_one_comparison_stands_for_all_keys_that_came_out_as_often():
+def test_one_comparison_stands_for_keys_emitted_equally_often():
     outputs = [Record(1, 3, 7, 0), Record(1, 1, 7, 0), Record(0, 0, 8, 0)]
     [found] = compare_deliveries(INPUT, outputs)
     assert (found.anomaly, found.place, found.comparisons) == (None, "output", 2)
 
 
-def test_a_lost_record_is_told_of_at_the_keys_first_place_in_the_input():
+def test_a_lost_record_is_reported_at_its_keys_first_input_place():
     assert set(compare_deliveries(INPUT, [Record(1, 1, 7, 0)])) == {
         delivered("lost-record", 7, "input/0@9", "2 records", "1 record"),
         delivered("lost-record", 8, "input/0@5", "1 record", "0 records"),
     }
 
 
-def test_more_than_went_in_is_told_of_at_the_last_place_in_the_topic_that_is_looked_at():
+def test_a_surplus_is_reported_at_its_last_place_in_the_topic():
     outputs = [*INPUT, Record(0, 11, 8, 0), Record(0, 2, 9, 0)]
     found = {c.key: c for c in compare_deliveries(INPUT, outputs, role="log")}
     assert found[8] == delivered("duplicate-output", 8, "log/0@11", "1 record", "2 records")
@@ -37,7 +37,7 @@ def test_more_than_went_in_is_told_of_at_the_last_place_in_the_topic_that_is_loo
 
 
 @pytest.mark.parametrize(("came_out", "anomaly"), [(0, "lost-record"), (1, None), (2, "duplicate-output")])
-def test_a_key_that_is_to_come_out_once_does_so_however_often_it_went_in(came_out, anomaly):
+def test_a_key_due_once_is_emitted_once_however_often_it_enters(came_out, anomaly):
     inputs = [Record(0, offset, 7, 0) for offset in range(2)]
     [found] = compare_deliveries(inputs, inputs[:came_out], once=True)
     assert (found.anomaly, found.comparisons) == (anomaly, 1)
@@ -50,7 +50,7 @@ def test_a_key_that_never_went_in_is_not_to_come_out_once():
 
 
 @pytest.mark.parametrize(("came_out", "anomaly"), [(1, "lost-record"), (2, None), (3, None)])
-def test_where_at_least_as_many_are_promised_more_are_allowed_and_fewer_are_not(came_out, anomaly):
+def test_at_least_once_allows_more_deliveries_and_not_fewer(came_out, anomaly):
     inputs = [Record(0, offset, 7, 0) for offset in range(3)]
     [found] = compare_deliveries(inputs[:2], inputs[:came_out], at_least=True)
     assert found.anomaly == anomaly
@@ -60,7 +60,7 @@ KEYS = st.lists(st.integers(-3, 3), max_size=12)
 
 
 @given(KEYS, KEYS)
-def test_every_key_is_compared_once_and_accused_only_if_the_numbers_differ(entered, left):
+def test_every_key_is_compared_once_and_red_if_counts_differ(entered, left):
     inputs = [Record(0, offset, key, 0) for offset, key in enumerate(entered)]
     outputs = [Record(0, offset, key, 0) for offset, key in enumerate(left)]
     found = list(compare_deliveries(inputs, outputs))

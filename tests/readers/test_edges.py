@@ -25,7 +25,7 @@ def test_a_record_of_value_0_is_no_entry_of_the_table():
     assert [record.value for record in with_entries([zero, asks], added=7)] == [0, 6 << 32]
 
 
-def test_a_total_is_there_from_the_first_result_on_and_as_old_as_the_last_change():
+def test_a_total_begins_with_a_result_and_has_its_time():
     deletes, left, right = (Record(0, n, 3, value, 10 + n) for n, value in enumerate((1, 2, -4)))
     assert [record.key for record in by_key([deletes], 0)] == [3]  # there never was a result
     gone = Record(0, 3, 3, 1, 50)
@@ -50,7 +50,7 @@ def an_answer(value, **says):
 @pytest.mark.parametrize(
     ("ceiling", "anomaly"), [(2**63 - 1, None), (2**63 - 2, "early-answer")], ids=["no ceiling", "the greatest one"]
 )
-def test_an_answer_may_have_anything_only_where_it_has_no_ceiling(ceiling, anomaly):
+def test_an_answer_may_be_anything_only_without_a_ceiling(ceiling, anomaly):
     topics = {
         "input": [Record(0, 20, 1, 7)],
         "last-changelog": [],

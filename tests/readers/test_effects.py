@@ -60,7 +60,7 @@ def test_of_a_store_only_the_last_entry_of_a_key_is_due(topology, value, role):
         ("scans", 3, "output"),
     ],
 )
-def test_an_input_that_has_no_effect_there_leaves_a_record_foreign(topology, value, role):
+def test_an_input_without_effect_there_leaves_a_record_foreign(topology, value, role):
     assert ("torn-transaction", 5, "committed, 0 effects") in torn(topology, value, role, 1)
     assert not [w for w in torn(topology, value, role, 0) if w[2] == "committed, 0 effects"]
 

@@ -90,7 +90,7 @@ def lose(clean: Clean, topic: str, way: str) -> dict[str, Sequence[Record]]:
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in REAL.glob("*.parquet")))
-def test_what_is_lost_of_a_topic_is_a_witness_and_no_failure_of_ours(name: str) -> None:
+def test_a_loss_in_a_topic_is_a_witness_and_no_harness_error(name: str) -> None:
     clean = kept()[name]
     plans = [plan for plan in PLANS if plan.check == clean.check]
     assert plans
@@ -103,7 +103,7 @@ def test_what_is_lost_of_a_topic_is_a_witness_and_no_failure_of_ours(name: str) 
                 assert judged(clean, plan, found).error is None, (topic, way)  # raises, if it is an error
 
 
-def test_a_changelog_that_lacks_records_is_told_with_what_was_compared_less_often() -> None:
+def test_lost_changelog_records_explain_too_few_comparisons() -> None:
     clean = kept()["crash-DEFAULT_CONFIG"]
     [plan] = [plan for plan in PLANS if plan.trial.cell.scenario == "crash"]
     for way in LOSE:
@@ -113,7 +113,7 @@ def test_a_changelog_that_lacks_records_is_told_with_what_was_compared_less_ofte
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.trial.cell.scenario)
-def test_a_floor_is_an_error_unless_a_loss_or_its_own_suite_explains_it(plan: TrialPlan) -> None:
+def test_a_floor_is_an_error_unless_a_loss_explains_it(plan: TrialPlan) -> None:
     produced = Produced(200, 100)
     enough = {promise: plan.least(promise, produced) for promise in plan.promises}
     ended = replace(Outcome.of_error(plan.trial, "-"), error=None, produced=produced)

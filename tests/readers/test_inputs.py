@@ -14,7 +14,7 @@ GENERATED = [(1, 10), (0, 20), (1, 11)]
 THERE = [Record(0, 0, 1, 10), Record(0, 3, 1, 11), Record(1, 0, 0, 20)]
 
 
-def test_what_was_generated_is_there_in_whatever_order_the_partitions_are_read():
+def test_generated_input_is_found_in_any_order_of_partitions():
     assert deviation(THERE, GENERATED, home) is None
     assert deviation(THERE[::-1], GENERATED, home) is None
     assert deviation([], [], home) is None
@@ -46,7 +46,7 @@ def test_records_without_a_key_have_no_order_over_partitions():
 
 
 @pytest.mark.parametrize("value", [None, 7])
-def test_a_key_that_is_there_once_must_be_at_home_whatever_its_value(value):
+def test_a_key_that_occurs_once_must_be_in_its_partition(value):
     assert deviation([Record(1, 0, 0, value)], [(0, value)], home) is None
     assert deviation([Record(0, 0, 0, value)], [(0, value)], home) == "key 0 is in partition 0 (offset 0), not in 1"
     assert deviation([Record(0, 0, None, value)], [(None, value)], home) is None  # who has no key has no home

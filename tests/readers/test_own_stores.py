@@ -53,26 +53,24 @@ def judged(value, floor, ceiling, committed, aborted=(), ended=1):
         ("X", 2, 3, [], 0),  # written otherwise by its serializer
     ],
 )
-def test_an_answer_is_the_last_value_before_its_floor_or_one_up_to_its_ceiling(
-    value, floor, ceiling, anomalies, compared
-):
+def test_an_answer_lies_between_its_floor_and_its_ceiling(value, floor, ceiling, anomalies, compared):
     assert judged(value, floor, ceiling, A_THEN_B_THEN_C) == (anomalies, compared)
 
 
 @pytest.mark.parametrize(("value", "deleted"), [("A", False), (None, True)])
-def test_a_value_that_a_key_had_twice_may_have_been_put_again_and_never_sent(value, deleted):
+def test_a_repeated_value_may_have_been_put_and_never_sent(value, deleted):
     committed = [(0, "A"), (1, None if deleted else "A"), (2, "B")]
     assert judged(value, 3, UNLIMITED, committed) == ([], 0)
     assert judged(value, 3, 4, committed) == (["stale-answer"], 1)  # of a standby, which has what was committed
 
 
-def test_what_was_aborted_may_come_from_a_store_that_is_written_to_and_from_no_standby():
+def test_an_aborted_value_may_come_from_an_active_store_only():
     committed, aborted = [(0, "A"), (5, "B")], [(2, "X")]
     assert judged("X", 1, UNLIMITED, committed, aborted) == ([], 1)
     assert judged("X", 1, 6, committed, aborted) == (["early-answer"], 1)
 
 
-def test_a_witness_shows_the_key_and_its_values_as_people_write_them():
+def test_a_witness_shows_key_and_values_in_readable_form():
     headers = f"floor={2:016x} ceiling={UNLIMITED:016x} read={0:016x} how={b'instance-1 store'.hex()}"
     answers = [Record(0, 7, token(b"key", "string"), token(b"A", "string"), 0, headers)]
     changelog = [Record(0, n, token(b"key", "string"), token(text, "string")) for n, text in enumerate((b"A", b"B"))]

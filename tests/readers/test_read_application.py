@@ -103,7 +103,7 @@ def test_of_final_values_one_that_is_null_is_the_same_as_none(expected, observed
         ([("a", None), ("a", "1")], [], "lost-record"),
     ],
 )
-def test_of_final_values_a_key_that_has_one_is_not_the_same_as_one_without(expected, observed, anomaly):
+def test_a_key_with_a_final_value_differs_from_one_without(expected, observed, anomaly):
     assert anomalies(expected, observed, FINAL) == {anomaly: 1}
 
 
@@ -119,7 +119,7 @@ def test_a_replay_is_an_oracle_of_its_own(promise):
     assert not list(compare_output("out", unknown, topics, at_least=False))
 
 
-def test_under_at_least_once_more_may_come_and_nothing_may_be_missing():
+def test_at_least_once_allows_more_records_and_none_missing():
     at_least = {"exactly_once": 0}
     unique = replace(OUT, promises=("differential", "unique"))
     assert anomalies(CLEAN, [*CLEAN, ("a", "3")], unique, at_least) == {}
@@ -142,7 +142,7 @@ def test_each_input_once():
     assert anomalies([], [*CLEAN, ("b", "1")], once, entered=CLEAN) == {"duplicate-output": 1}
 
 
-def test_a_witness_shows_the_key_and_its_values_as_people_write_them():
+def test_a_witness_shows_key_and_values_in_readable_form():
     roles = {"out": TopicPlan("out", 4, declared=OUT)}
     topics = {"out": records(CLEAN[1:]), "out-oracle": records(CLEAN)}
     [witness] = check_application(roles, topics, EXACTLY).witnesses
@@ -182,7 +182,7 @@ RUN = [("a", "1", 10, "h=01"), ("a", "2", 20, ""), ("b", "1", 10, "")]
         ("keys", ("a", "1", 11, ""), None, None),
     ],
 )
-def test_timestamps_and_headers_are_compared_where_the_application_says_so(agreed, row, anomaly, texts):
+def test_timestamps_and_headers_are_compared_on_request(agreed, row, anomaly, texts):
     topics = {"out": stamped(row, *RUN[1:]), "out-oracle": stamped(*RUN)}
     seen = [
         [
@@ -199,7 +199,7 @@ def test_timestamps_and_headers_are_compared_where_the_application_says_so(agree
         assert seen[1:] == [[], []]
 
 
-def test_of_final_values_the_last_timestamp_counts_unless_it_is_null():
+def test_the_last_timestamp_of_final_values_counts_unless_null():
     declared = replace(STAMPED, agreed="final")
     for observed, anomaly in (("2", "wrong-timestamp"), (None, None)):
         topics = {"out": stamped(("a", observed, 21, "")), "out-oracle": stamped(("a", observed, 20, ""))}
@@ -217,7 +217,7 @@ def test_of_final_values_the_last_timestamp_counts_unless_it_is_null():
         ([("a", "7", 11, "")], (), ("timestamp", "headers")),  # no value is the same
     ],
 )
-def test_runs_agree_on_timestamps_and_headers_or_it_is_said_that_they_differ(second, also, differ):
+def test_differing_timestamps_and_headers_of_runs_are_reported(second, also, differ):
     one, other = (Outputs.of({"out": stamped(*run)}) for run in (RUN, second))
     oracle = oracle_of(one, other, {"out": STAMPED})
     assert (oracle.compare_also["out"], oracle.differ["out"]) == (also, differ)
@@ -320,7 +320,7 @@ REPLAYED = replace(OUT, promises=("replay",))
         ("keys", [], "keys"),
     ],
 )
-def test_a_replay_is_compared_as_the_application_says_whatever_runs_agree_on(compare, second, level):
+def test_a_replay_is_compared_as_declared_whatever_runs_agree_on(compare, second, level):
     declared = {"out": replace(REPLAYED, compare=compare)}
     assert as_replayed(oracle_of(outputs(CLEAN), outputs(second), declared), declared) == {"out": level}
 
@@ -336,7 +336,7 @@ def test_a_replay_is_compared_as_the_application_says_whatever_runs_agree_on(com
         ([*CLEAN, ("a", "9")], {"promises": ("unique",)}, []),
     ],
 )
-def test_final_values_that_are_declared_and_differ_are_named_with_their_keys(second, expected, unstable):
+def test_declared_final_values_that_differ_are_named_with_keys(second, expected, unstable):
     declared = replace(REPLAYED, **{"compare": "final", **expected})
     oracle = oracle_of(outputs(CLEAN), outputs(second), {"out": declared})
     found = list(compare_finals(records(CLEAN), records(second), "out")) if is_unstable(oracle, "out", declared) else []
@@ -344,7 +344,7 @@ def test_final_values_that_are_declared_and_differ_are_named_with_their_keys(sec
     assert {one.anomaly for one in found} <= {"unstable-final"}
 
 
-def test_what_was_written_down_of_an_output_is_found_where_it_was():
+def test_a_recorded_output_is_found_at_its_place():
     there = [replace_offset(record, 7 + n) for n, record in enumerate(records(CLEAN))]
     assert [record.offset for record in records_of(Outputs.of({"out": there}), "out", OUT)] == [7, 8, 9]
 
@@ -378,13 +378,13 @@ def test_two_runs_agree_by_chance_on_what_a_cache_holds_back(run, agreed, where)
 
 
 @pytest.mark.parametrize(("run", "agreed"), [(EVERY, "final"), ([("a", "1"), ("b", "1")], "records")])
-def test_without_a_replay_each_output_in_which_a_key_comes_again_may_agree_by_chance(run, agreed):
+def test_without_a_replay_recurring_keys_may_agree_incidentally(run, agreed):
     oracle = oracle_of(outputs(run), outputs(run), {"out": OUT})
     assert as_far_as_replayed(oracle).agreed == {"out": agreed}
 
 
 @pytest.mark.parametrize(("last", "agreed"), [(None, "final"), ("1", "records")])
-def test_a_cache_holds_back_a_key_that_was_deleted_before_it_came_out(last, agreed):
+def test_a_cache_holds_back_a_key_deleted_before_emission(last, agreed):
     oracle = replace(
         oracle_of(outputs(CLEAN), outputs(CLEAN), {"out": OUT}), replayed=outputs([*CLEAN, ("c", "0"), ("c", last)])
     )
@@ -392,7 +392,7 @@ def test_a_cache_holds_back_a_key_that_was_deleted_before_it_came_out(last, agre
 
 
 @pytest.mark.parametrize("compare", ["final", "keys"])
-def test_no_more_is_told_of_what_is_held_back_than_is_to_be_compared(compare):
+def test_held_back_output_is_reported_within_the_level_compared(compare):
     run = [("b", "1"), ("a", "3")]
     oracle = oracle_of(outputs(run), outputs(run), {"out": replace(OUT, compare=compare)})
     assert as_far_as_replayed(replace(oracle, replayed=outputs(EVERY))).agreed == {"out": compare}

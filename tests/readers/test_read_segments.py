@@ -38,6 +38,6 @@ def test_each_transaction_log_and_writer_is_compared_once() -> None:
     assert len([t for t in reported if t[0] == "fencing"]) == 4  # the writers of three logs, and the input's positions
 
 
-def test_of_a_topology_of_which_nothing_is_known_only_the_markers_are_judged() -> None:
+def test_an_unknown_topology_is_judged_by_its_markers_only() -> None:
     torn = next(s for s in ANOMALOUS if "belongs to an input that the next one commits" in s.name)
     assert not witnesses_of(compare_segments(torn.entries, torn.topics, "somebody's own", {"ended": 1}))

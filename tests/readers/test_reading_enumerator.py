@@ -31,7 +31,7 @@ def test_nothing_is_wrong_with_what_the_enumerator_must_do():
     assert {name: found.promises[name] for name in ("identities", "counters")} == {"identities": 3, "counters": 6}
 
 
-def test_an_id_of_several_keys_is_told_with_the_first_place_of_each():
+def test_an_id_of_several_keys_is_reported_with_first_places():
     twice = [*OUTPUT[:3], (1, 0, 20, 0)]
     places = ("output/0@0", "output/1@0")
     assert seen("duplicate-id", output=twice) == [
@@ -44,7 +44,7 @@ def test_an_id_of_several_keys_is_told_with_the_first_place_of_each():
     assert witness.observed == "7 keys: 20, 21, 22, 23, 24"
 
 
-def test_a_key_with_several_ids_is_told_with_the_first_place_of_each():
+def test_a_key_with_several_ids_is_reported_with_first_places():
     other = [*OUTPUT[:2], (0, 2, 10, 4), OUTPUT[3]]
     places = ("output/0@0", "output/0@2")
     assert seen("unstable-id", output=other) == [Witness("unstable-id", 0, 10, (0, 4), places, "one ID", "2 IDs: 0, 4")]
@@ -129,7 +129,7 @@ def whole(facts=(), **other):
     return CHECKS["enumerator"](topics, {"partitions": 2, "exactly_once": 1, "cached": 0, **dict(facts)}).witnesses
 
 
-def test_the_whole_check_looks_at_the_order_and_at_each_changelog():
+def test_the_whole_check_covers_the_order_and_each_changelog():
     assert whole() == []
     swapped = [OUTPUT[0], (0, 1, 10, 0), (0, 2, 11, 2), OUTPUT[3]]
     assert {w.anomaly for w in whole(output=swapped)} == {"wrong-order"}

@@ -7,7 +7,7 @@ from tests.specimens import stores
 
 
 @pytest.mark.parametrize("specimen", stores.SPECIMENS, ids=lambda specimen: specimen.name)
-def test_a_store_is_its_changelog_up_to_the_offset_that_it_claims(specimen, tmp_path):
+def test_a_store_equals_its_changelog_up_to_its_claimed_offset(specimen, tmp_path):
     found = list(compare_stores(specimen.write(tmp_path / "dumps"), {"seen-changelog": stores.CHANGELOG}))
     wrong = [(c.anomaly, c.key, c.place, c.expected, c.observed.partition(": ")[0]) for c in found if c.anomaly]
     assert sorted(wrong) == specimen.wrong

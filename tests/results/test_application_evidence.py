@@ -98,7 +98,7 @@ def test_what_is_no_release_of_the_run_is_refused(run, tmp_path):
         find_run(tmp_path / "runs", RUN)
 
 
-def test_a_folder_that_is_pruned_leaves_what_was_red_and_stays_if_that_is_gone(run, tmp_path):
+def test_pruning_keeps_red_evidence_or_else_the_folder(run, tmp_path):
     settings = Settings(home=tmp_path)
 
     def pruned():

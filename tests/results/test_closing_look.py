@@ -11,7 +11,7 @@ from tests.results.test_evidence import LOG, RED, contents, make_run, stamp
 SECRET = "k7Qx2mVb9TzLp4Rw8sYn3JdH"  # noqa: S105 - nowhere one
 
 
-def test_the_place_of_a_word_that_looks_random_is_named_and_not_the_word(tmp_path):
+def test_a_random_looking_word_is_reported_by_its_place_only(tmp_path):
     run, _ = make_run(tmp_path / "runs", log=f"{LOG}{stamp(21)} INFO came with {SECRET}\n{SECRET}\n")
     page = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))["README.md"]
     at = len(LOG.splitlines()) + 1

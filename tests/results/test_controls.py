@@ -79,14 +79,14 @@ CONTROL, GREEN = cell("3.3.1"), cell("3.4.1")
 # --- known bugs on other releases
 
 
-def test_a_green_stands_on_as_many_trials_as_its_control_asks_for():
+def test_a_green_needs_as_many_trials_as_its_control_demands():
     assert verdicts(judged(CONTROL, red=7), judged(GREEN, green=1)) == ["known", "clean"]
     assert verdicts(judged(CONTROL, red=3), judged(GREEN, green=1)) == ["known", "inconclusive"]
     assert verdicts(judged(CONTROL, red=3), judged(GREEN, green=2)) == ["known", "clean"]
     assert verdicts(judged(CONTROL, red=1), judged(GREEN, green=1), risk=0.25) == ["known", "provisional"]
 
 
-def test_only_exercised_trials_count_whose_number_was_fixed_beforehand():
+def test_only_exercised_trials_planned_beforehand_count():
     assert verdicts(judged(CONTROL, red=3, idle_red=4), judged(GREEN, green=1)) == ["known", "inconclusive"]
     assert verdicts(judged(CONTROL, red=3, added_red=4), judged(GREEN, green=1)) == ["known", "inconclusive"]
     control = judged(CONTROL, red=1, idle_red=1)
@@ -109,7 +109,7 @@ def test_earlier_trials_of_the_control_s_own_place_add_up():
         assert verdicts(now, green, past=Past({other: Tally(6, 6)})) == ["known", "inconclusive"], other
 
 
-def test_a_control_that_is_red_too_seldom_is_not_talked_away_by_the_past():
+def test_a_good_past_does_not_save_a_control_red_too_seldom():
     past = Past({place(CONTROL): Tally(40, 40)})
     said = weigh([judged(CONTROL, red=1, green=5), judged(GREEN, green=9)], registry(), past, 0.05)
     assert said[1].verdict is Verdict.INCONCLUSIVE
@@ -139,7 +139,7 @@ def test_what_a_control_shows_by_chance_is_no_hit():
     assert "was not red as expected in this run" in said[1].sentence
 
 
-def test_a_control_that_stays_green_takes_the_greens_of_its_scenario_with_it():
+def test_a_green_control_invalidates_the_greens_of_its_scenario():
     green, silent = judged(GREEN, green=9), judged(cell("3.3.2"), green=9)
     other = [judged(cell("4.1.2", scenario="crash"), red=3), judged(cell("3.6.2", scenario="crash"), green=2)]
     said = weigh([green, silent, *other], registry(), Past({place(cell("3.3.2")): Tally(7, 7)}), 0.05)
@@ -154,7 +154,7 @@ def test_without_a_control_a_green_says_nothing():
     assert "it is not known what a green is worth" in said.sentence
 
 
-def test_an_affected_release_that_stays_green_is_fixed_if_others_were_red_often_enough():
+def test_a_green_affected_release_is_fixed_if_others_are_red():
     control, still = judged(CONTROL, red=9), judged(cell("3.4.0"), green=1)
     assert verdicts(control, still) == ["known", "fixed"]
     assert verdicts(judged(CONTROL, red=1), still) == ["known", "inconclusive"]
@@ -171,7 +171,7 @@ def test_controls_of_the_same_variant_come_first():
     assert controlled_by(cell("3.4.1", "CACHING_DISABLED"), of_run) == CONTROL  # the scenario's control
 
 
-def test_of_several_the_one_with_most_trials_is_taken_whatever_they_showed():
+def test_the_control_with_most_trials_is_taken():
     of_run = [judged(CONTROL, red=2), judged(cell("3.3.2"), red=1, green=2)]
     assert controlled_by(GREEN, of_run) == cell("3.3.2")
     assert controlled_by(GREEN, of_run, Past({place(CONTROL): Tally(0, 2)})) == CONTROL
@@ -197,7 +197,7 @@ def test_controls_with_the_same_broker_and_restart_come_first():
     ("green", "before", "is_sick"),
     [(1, Tally(40, 40), True), (19, Tally(1, 1), True), (18, Tally(1, 1), False), (19, Tally(), False)],
 )
-def test_a_single_trial_now_or_before_shows_that_a_control_is_sick_if_chance_does_not(green, before, is_sick):
+def test_one_trial_can_show_a_degraded_control(green, before, is_sick):
     control = judged(CONTROL, green=green, added_red=1)  # which was red, but in no planned trial
     of_run = {verdict.cell: verdict for verdict in (control, judged(GREEN, green=1))}
     found = control_of(GREEN, of_run, registry(), Past({place(CONTROL): before}), 0.05)
@@ -210,7 +210,7 @@ def test_of_two_with_as_many_trials_the_first_is_taken():
     assert controlled_by(GREEN, [second, first]) == cell("3.3.2")
 
 
-def test_a_cell_whose_machine_is_not_known_has_its_control_and_is_one():
+def test_a_cell_of_an_unknown_machine_has_a_control_and_is_one():
     unknown = {"machine": ""}
     for control, green in ((judged(CONTROL, red=7), unknown), (judged(CONTROL, red=7, **unknown), {})):
         of_run = {control.cell: control, GREEN: judged(GREEN, green=1, **green)}
@@ -242,7 +242,7 @@ def test_too_few_greens_say_how_many_it_takes(red, green, sentence):
     assert (said.verdict, said.sentence) == (Verdict.INCONCLUSIVE, sentence)
 
 
-def test_a_first_look_says_how_many_there_are_and_the_arithmetic_what_was_before():
+def test_a_first_look_says_how_many_trials_there_are():
     past = Past({place(CONTROL): Tally(0, 1)})
     of_run = [judged(CONTROL, red=2), judged(GREEN, green=2)]
     first = weigh(of_run, registry(), past, 0.25)[1]
@@ -264,7 +264,7 @@ def test_a_first_look_says_if_no_number_of_greens_would_do():
 # --- plants on the very release
 
 
-def test_plants_in_a_place_are_those_of_any_commit_of_its_release():
+def test_injected_bugs_of_a_place_are_those_of_any_commit():
     here = planted(GREEN, "stale-cache", 1, 2, commit="abad1dea")
     other, older = planted(cell("3.9.1"), "put-lost", 1, 1), planted(GREEN, "read-lost", 1, 1, harness="0.1.0+2")
     found = sensitivities([*here, *other, *older])
@@ -285,7 +285,7 @@ def test_plants_on_its_own_release_carry_a_green_and_are_named():
     )
 
 
-def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest_is_told():
+def test_a_bug_that_is_found_sometimes_demands_more_greens():
     past = Past(plants=sensitivities([*planted(GREEN, "stale-cache", 7, 7), *planted(GREEN, "put-lost", 6, 7)]))
     control = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
     found = control_of(GREEN, control, registry(), past, 0.05)
@@ -295,7 +295,7 @@ def test_a_plant_that_is_found_now_and_then_asks_for_more_greens_and_the_weakest
     assert green.missed == pytest.approx(green.plants[0].missed, abs=1e-4)
 
 
-def test_a_plant_of_which_little_is_known_asks_for_no_trials_that_the_control_does_without():
+def test_a_little_known_bug_demands_no_more_than_the_control():
     past = Past({place(CONTROL): Tally(6, 6)}, sensitivities(planted(GREEN, "stale-cache", 3, 3)))
     of_run = {v.cell: v for v in (judged(CONTROL, red=1), judged(GREEN, green=1))}
     assert control_of(GREEN, of_run, registry(), past, 0.05).count_needed(6) == 1  # the plant asks for two
@@ -315,14 +315,14 @@ def test_a_plant_of_which_little_is_known_asks_for_no_trials_that_the_control_do
         planted(GREEN, "stale-cache", 7, 7, machine=MACHINE.replace("2 cores", "8 cores")),
     ],
 )
-def test_plants_of_another_place_carry_nothing_and_a_green_without_any_says_so(elsewhere):
+def test_bugs_of_another_place_count_nothing(elsewhere):
     past = Past(plants=sensitivities(elsewhere))
     [_, green] = weigh([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), past, 0.05)
     assert green.verdict is Verdict.INCONCLUSIVE
     assert "No bug was planted into 3.4.1 itself. Its positive control, the known bug of 3.3.1" in green.arithmetic
 
 
-def test_where_no_plant_carries_it_the_known_bug_may_and_the_plants_are_told():
+def test_a_known_bug_may_replace_injected_bugs():
     past = Past(plants=sensitivities(planted(GREEN, "stale-cache", 0, 7)))
     [_, green] = weigh([judged(CONTROL, red=7), judged(GREEN, green=1)], registry(), past, 0.05)
     assert (green.verdict, green.plants) == (Verdict.CLEAN, ())
@@ -335,7 +335,7 @@ def test_plants_do_not_replace_the_sign_of_life():
     assert verdicts(judged(CONTROL, green=1, added_red=1), judged(GREEN, green=1), past=past)[1] == "clean"
 
 
-def test_of_a_variant_without_plants_of_its_own_those_of_the_usual_one_count():
+def test_a_variant_without_injected_bugs_uses_the_default_ones():
     disabled = cell("3.4.1", "CACHING_DISABLED")
     past = Past(plants=sensitivities(planted(GREEN, "put-lost", 7, 7)))
     assert verdicts(judged(CONTROL, red=1), judged(disabled, green=1), past=past) == ["known", "clean"]
@@ -347,7 +347,7 @@ def test_of_a_variant_without_plants_of_its_own_those_of_the_usual_one_count():
 
 
 @pytest.mark.parametrize(("greens", "rate"), [(1, 0.95), (2, 0.7764), (3, 0.6316), (7, 0.3482)])
-def test_the_smallest_rate_that_its_own_greens_exclude_is_told_whatever_stands_behind_them(greens, rate):
+def test_the_smallest_rate_that_greens_exclude_is_reported(greens, rate):
     for of_run in ([judged(CONTROL, red=7)], [judged(CONTROL, green=1)], []):
         green = weigh([judged(GREEN, green=greens), *of_run], registry(), NOTHING, 0.05)[0]
         assert green.excluded_rate == rate
@@ -355,7 +355,7 @@ def test_the_smallest_rate_that_its_own_greens_exclude_is_told_whatever_stands_b
     assert weigh([judged(GREEN, red=1, green=greens)], registry(), NOTHING, 0.05)[0].excluded_rate is None
 
 
-def test_clean_takes_the_same_in_each_run_and_a_first_look_has_a_word_of_its_own():
+def test_clean_needs_the_same_trials_at_every_allowed_risk():
     first = weigh([judged(CONTROL, red=1), judged(GREEN, green=1)], registry(), NOTHING, 0.25)[1]
     assert (first.verdict, first.missed) == (Verdict.PROVISIONAL, 0.25)
     assert first.sentence.startswith(
@@ -384,7 +384,7 @@ def test_a_control_on_another_machine_is_none():
     assert "on this kind of machine" in said.sentence
 
 
-def test_of_a_cell_that_two_machines_drove_the_trials_of_one_count():
+def test_trials_of_one_machine_count_in_a_cell_of_two():
     fields: dict[str, Any] = {"exercised": True, "commit": COMMIT, "harness": HARNESS}
     idle = TrialEvidence("i", 1, commit=COMMIT, harness=HARNESS, machine="another")
     trials = [TrialEvidence(f"t{n}", n, machine=MACHINE if n else "another", **fields) for n in range(3)]
@@ -411,7 +411,7 @@ def test_a_trial_has_the_place_that_its_outcome_says(planned):
 # --- trials that are not exercised
 
 
-def test_a_cell_that_is_exercised_much_more_seldom_than_its_control_says_so():
+def test_a_cell_exercised_much_less_than_its_control_says_so():
     jump = "Exercised in 1 of 7, and its positive control 3.3.1 in 7 of 7: a jump of this kind can be a finding."
     rare, never = judged(GREEN, green=1, idle=6), judged(GREEN, idle=3)
     said = weigh([judged(CONTROL, red=7), rare], registry(), NOTHING, 0.05)[1]
@@ -443,14 +443,14 @@ def test_a_cell_that_is_exercised_much_more_seldom_than_its_control_says_so():
         ),
     ],
 )
-def test_and_nothing_is_said_where_chance_or_the_variant_explains_it(control, of_cell, past):
+def test_a_gap_that_randomness_or_the_variant_explains_is_silent(control, of_cell, past):
     assert "jump" not in weigh([control, of_cell], registry(), past, 0.05)[1].sentence
 
 
 # --- how many trials of a control are planned
 
 
-def test_as_many_trials_of_a_control_are_planned_as_are_not_known_whatever_they_showed():
+def test_unknown_control_trials_are_planned_whatever_they_showed():
     def lacking(past, *cells, risk=0.05):
         return control_trials_lacking(cells, registry(), past, risk, defaultdict(lambda: HARNESS), MACHINE)
 
@@ -519,7 +519,7 @@ def stored(
 FINE = (True, True, True, HARNESS, COMMIT)
 
 
-def test_the_past_is_what_the_database_has_of_planned_exercised_trials_by_place(database_url, tmp_path):
+def test_the_past_has_planned_exercised_trials_by_place(database_url, tmp_path):
     assert past_of(database_url, TONIGHT, registry()) == NOTHING
     missed = (False, *FINE[1:])
     idle, added, old = (True, False, *FINE[2:]), (True, True, False, HARNESS, COMMIT), (*FINE[:3], None, COMMIT)
@@ -553,9 +553,7 @@ def test_what_the_past_shows_by_chance_is_no_hit_either(database_url, tmp_path):
     assert past_of(database_url, TONIGHT, registry()).controls == {place(cell("3.4.0")): Tally(0, 2)}
 
 
-def test_what_claimed_brokers_showed_stands_for_nothing_in_another_run_and_plants_for_nothing_there(
-    database_url, tmp_path
-):
+def test_trials_on_claimed_brokers_count_only_in_their_run(database_url, tmp_path):
     claimed = replace(GREEN, broker=GREEN.broker.claimed)
     store_planted(planted(GREEN, "stale-cache", 3, 3), database_url)
     stored(tmp_path, database_url, [FINE, FINE], broker=claimed.broker)

@@ -178,7 +178,7 @@ def test_a_run_that_was_not_judged_is_not_stored(tmp_path):
         store_run(run, f"sqlite:///{tmp_path}/results.db")
 
 
-def test_threads_store_their_runs_at_once_into_a_database_without_tables(database_url, tmp_path):
+def test_threads_store_runs_concurrently_into_an_empty_database(database_url, tmp_path):
     runs = [make_judged(tmp_path) for _ in range(WRITERS)]
     together = Barrier(WRITERS)
 

@@ -244,7 +244,7 @@ def test_the_command_repeats_the_trial_that_is_shown(tmp_path, run):
     assert "--restart-on" not in Trial(RUN, GREEN, 1, 13).command
 
 
-def test_the_records_around_a_witness_are_those_of_its_key_and_those_near_its_place(tmp_path, run):
+def test_records_around_a_witness_share_its_key_or_place(tmp_path, run):
     members = contents(write_evidence(run, RED.key, tmp_path / "evidence.zip"))
     header, *lines = members["tables/records-around-witnesses.csv"].splitlines()
     assert header == "role,partition,offset,timestamp,key,value,witnesses"
@@ -404,7 +404,7 @@ def test_no_secret_path_host_or_account_is_in_any_member(tmp_path, monkeypatch):
     assert "ssl.keystore.password=***" in members["README.md"]
 
 
-def test_no_host_of_given_brokers_is_in_any_member_though_no_cluster_file_tells_of_them(tmp_path):
+def test_no_member_names_a_host_of_given_brokers(tmp_path):
     log = LOG + "\n".join(
         [
             f"{stamp(21)} INFO [Consumer] Discovered group coordinator advertised-7.corp:9093 (id: 2147 rack: null)",
@@ -467,7 +467,7 @@ def test_what_gives_away_is_taken_out(telling, shown):
 
 
 @pytest.mark.parametrize("key", ["api_key", "passwd", "basic.auth.user.info", "ssl.keystore.key", "password"])
-def test_the_value_of_a_secret_is_known_by_its_key_and_taken_out_elsewhere(key):
+def test_a_secret_is_found_by_its_key_and_removed_elsewhere(key):
     known = Redaction({}, set(), set(), set())
     known.learn({key: "hunter2"})
     assert known.data({key: "hunter2", "x": "it is hunter2."}) == {key: "***", "x": "it is ***."}

@@ -37,7 +37,7 @@ def peak(run, cell, target):
     return int(subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout)
 
 
-def test_the_first_and_the_last_lines_of_a_file_that_is_too_large_are_shown():
+def test_a_file_that_is_too_large_shows_its_first_and_last_lines():
     entry = [Line(f"{stamp(20)} WARN it failed\n"), *[Line("\tat a.b.C\n")] * 8]
     lines = [Line("first\n"), *entry * 100, Line("last\n")]
     shown = "".join(line.text + line.note for line in shorten(lambda: lines, 2_000))
@@ -59,7 +59,7 @@ def test_of_a_file_without_times_the_first_lines_are_shown():
 
 
 @pytest.mark.night
-def test_a_log_of_300_mb_takes_no_more_memory_and_what_is_left_out_is_said(tmp_path, run):
+def test_a_log_of_300_mb_needs_no_more_memory(tmp_path, run):
     small = peak(run, GREEN, tmp_path / "small.zip")
     frame = "\tat org.apache.kafka.streams.processor.internals.StreamTask.process(StreamTask.java:812)"
     entry = f"{stamp(20)} WARN it failed\n" + f"{frame * 40}\n" * 20
@@ -82,7 +82,7 @@ def test_a_log_of_300_mb_takes_no_more_memory_and_what_is_left_out_is_said(tmp_p
 
 
 @pytest.mark.parametrize("before", range(0, 1_200, 200))
-def test_what_goes_on_in_the_next_line_is_taken_out_wherever_a_block_ends(tmp_path, run, before):
+def test_a_secret_of_several_lines_is_removed_across_blocks(tmp_path, run, before):
     lines = "".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEF{number:04}+/\n" for number in range(26))
     secrets = (
         f"{stamp(21)} INFO key\n-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n"

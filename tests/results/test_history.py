@@ -124,7 +124,7 @@ def test_the_first_run_has_nothing_to_be_compared_with():
         ([], 50.0, False),
     ],
 )
-def test_slower_is_by_half_and_by_five_seconds_than_the_median_of_the_last_ten(past, now, slower):
+def test_slower_means_by_half_and_by_5_s_over_the_median_of_ten(past, now, slower):
     earlier = [[judged(seconds=seconds)] for seconds in past] or [[judged(of=cell("3.9.1"))]]
     assert ("slower" in last_changes(*earlier, [judged(seconds=now)])) is slower
 
@@ -165,7 +165,7 @@ def test_a_cell_is_named_by_words_or_by_its_key(text, named):
     assert is_named(cell(), text) is named
 
 
-def test_the_last_runs_with_a_cell_are_shown_whatever_ran_in_between():
+def test_the_last_runs_with_a_cell_are_shown_despite_others():
     runs = runs_of([judged("known")], [judged()], [judged(of=cell("3.9.1"))], [judged("error")])
     over_time = cells_over_time(runs, "3.8.1", 2)
     assert [(run.id[:8], found.verdict) for run, found in over_time[cell()]] == [
@@ -291,7 +291,7 @@ def test_a_run_tells_what_it_changed(onceproof, database_url, tmp_path, monkeypa
     assert [change["change"] for change in json.loads(onceproof("run", "--json")[0])["changes"]] == ["newly red"]
 
 
-def test_a_history_that_cannot_be_read_does_not_take_the_verdicts(onceproof, tmp_path, monkeypatch):
+def test_an_unreadable_history_keeps_the_verdicts(onceproof, tmp_path, monkeypatch):
     monkeypatch.setenv("ONCEPROOF_DATABASE_URL", "postgresql+psycopg://127.0.0.1:1/none?connect_timeout=5")
     get_settings.cache_clear()
     run = judged_run(tmp_path, 1, "known")

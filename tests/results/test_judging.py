@@ -111,7 +111,7 @@ def test_a_green_is_clean_beside_a_control_that_was_red(tmp_path):
     assert (green.missed, green.excluded_rate) == (0.25, 0.95)  # one red control and one green: a first look
 
 
-def test_a_verdict_says_which_promises_were_not_looked_at_and_why(tmp_path):
+def test_a_verdict_says_which_promises_were_not_checked_and_why(tmp_path):
     run, trial = make_run(tmp_path)
     [judged] = judge_run(run, NO_DATABASE)
     assert judged.not_looked_at == {}
@@ -241,7 +241,7 @@ def test_sparks_counts_are_read_by_trial(tmp_path):
 ALL_FAILED = {name: {"success": False, "error": None, "evaluated": 5} for name in PASSED}
 
 
-def test_a_drive_that_kafka_ended_is_judged_by_what_was_committed(tmp_path):
+def test_a_drive_that_kafka_ended_is_judged_by_committed_data(tmp_path):
     """In that case, fewer records than were produced, and suites that miss rows, contradict nothing."""
     died = {"failed": "thread-died: instance-1", "produced": (63_000, 63_000), "suites": ALL_FAILED}
     run, _ = make_run(tmp_path, "3.4.1", ["thread-died"], **died)
@@ -259,9 +259,7 @@ def test_a_drive_that_kafka_ended_is_judged_by_what_was_committed(tmp_path):
         pytest.param([], "lost-record", "error", id="what failed is not known"),
     ],
 )
-def test_a_suite_that_had_too_few_rows_may_have_failed_by_a_loss_that_another_one_saw(
-    tmp_path, failures, anomaly, expected
-):
+def test_a_suite_may_lack_rows_by_a_loss_that_another_one_saw(tmp_path, failures, anomaly, expected):
     short = {"success": False, "error": None, "evaluated": 5, "failed": [{"floor": floor} for floor in failures]}
     suites = {**UNIQUENESS_FAILED, "changelog_consistency": short}
     assert not {anomaly} & map_suites()["changelog_consistency"]
@@ -280,7 +278,7 @@ def test_a_void_trial_says_nothing_whatever_it_shows(tmp_path):
     assert judging.evidence(run, trial, spark_counts(run), {}).is_void  # nor of how often trials are exercised
 
 
-def test_a_witness_that_a_known_issue_cannot_have_caused_is_a_regression_there_too(tmp_path):
+def test_a_witness_beyond_the_known_issue_is_a_regression_there(tmp_path):
     made = {"suites": UNIQUENESS_FAILED, "timeline": RETURNED[:2]}  # the task never came back
     run, _ = make_run(tmp_path, "3.3.1", ["duplicate-id"], **made)
     assert verdict(run) == (

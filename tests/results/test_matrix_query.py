@@ -62,7 +62,7 @@ def test_it_is_what_all_runs_up_to_then_tell(database_url, at):
     assert [change.to_dict() for change in known.changes] == [c.to_dict() for c in changes(runs)[run.id]]
 
 
-def test_of_a_cell_as_many_verdicts_are_read_as_say_what_is_usual(database_url):
+def test_only_the_latest_verdicts_of_a_cell_are_read(database_url):
     fill(database_url, runs=28, of_each=len(CELLS))
     runs = read_runs(database_url)
     past = present(read_known_at(database_url, runs[0].id)).past

@@ -108,7 +108,7 @@ def whoever_reads_or_writes(url: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def test_whoever_does_not_say_so_leaves_an_old_schema_and_names_the_command(old, tmp_path):
+def test_an_old_schema_stays_unless_migration_is_requested(old, tmp_path):
     for name, asked in whoever_reads_or_writes(old, tmp_path).items():
         with pytest.raises(
             SchemaError, match=f"has the schema {OLD}, and .* {NOW}: .*`onceproof results history --migrate`"

@@ -51,7 +51,7 @@ def test_a_verdict_says_what_the_release_lacks(tmp_path, sight, expected):
 
 
 @pytest.mark.parametrize("harness", [None, "0.0.1+00000000"])
-def test_what_another_version_of_the_harness_showed_does_not_count(tmp_path, harness):
+def test_results_of_another_harness_version_do_not_count(tmp_path, harness):
     if harness:
         keep(found(Sight.SEEN, harness=harness), tmp_path)
     assert explain_unqualified(tmp_path, CELL) == (
@@ -78,7 +78,7 @@ def test_a_sentence_about_several_cells_is_told_once():
     assert distinct(["b", "", "a", "b"]) == ["a", "b"]
 
 
-def test_releases_about_which_nothing_is_shown_share_one_sentence(tmp_path):
+def test_releases_without_evidence_share_one_sentence(tmp_path):
     cells = [Cell("crash", "DEFAULT_CONFIG", one, NEW) for one in (OLD, NEW, Release(4, 2, 2))]
     over = Cell("crash", "DEFAULT_CONFIG", OLD, NEW, NEW)
     one, two = (explain_unqualified(tmp_path, cell) for cell in cells[:2])

@@ -54,7 +54,7 @@ def test_releases_are_judged_if_a_cell_of_theirs_is_not_in_error(database_url, t
     assert read_judged(database_url) == {Release.parse("3.3.1")}
 
 
-def test_two_that_record_the_same_release_at_once_wait_for_each_other(database_url):
+def test_concurrent_records_of_one_release_wait_for_each_other(database_url):
     together = Barrier(4)
 
     def record(number):

@@ -73,11 +73,11 @@ def wanting(tmp_path):
         ({FIXED: [GREEN, None], CONTROL: [RED]}, FIXED),  # interrupted before it was driven
     ],
 )
-def test_a_cell_gets_trials_until_its_claim_stands_or_its_budget_ends(wanting, shown, expected):
+def test_a_cell_gets_trials_until_its_claim_holds_or_budget_ends(wanting, shown, expected):
     assert wanting(shown) == expected
 
 
-def test_without_a_history_three_red_trials_of_a_control_ask_for_two_greens(wanting):
+def test_without_a_history_three_red_trials_demand_two_greens(wanting):
     assert wanting({FIXED: [GREEN], CONTROL: [RED] * 3}, past=NOTHING) == FIXED
     assert wanting({FIXED: [GREEN] * 2, CONTROL: [RED] * 3}, past=NOTHING) is None
 

@@ -69,7 +69,7 @@ def seeds(runs: list[RunFolder]) -> set[int]:
     return {trial.seed for run in runs for trial in run.trials()}
 
 
-def test_three_nights_of_two_labs_are_six_runs_of_independent_seeds(labs, database_url):
+def test_three_nights_of_two_labs_are_six_independent_runs(labs, database_url):
     runs = []
     for slot in NIGHTS:
         for lab in labs:
@@ -101,7 +101,7 @@ def test_another_run_of_the_same_id_is_not_overwritten(labs, database_url):
     assert read_runs(database_url) == before
 
 
-def test_one_of_another_installation_is_not_overwritten_though_it_began_in_the_same_second(labs, database_url):
+def test_a_run_of_another_lab_in_the_same_second_is_kept(labs, database_url):
     here, there = (lab.plan(FIRST, SHORT) for lab in labs)
     for run, installation in ((here, "1" * 16), (there, "2" * 16)):
         write_json(run.run_file, read_json(run.run_file) | {"created": "now", "installation": installation})
@@ -111,7 +111,7 @@ def test_one_of_another_installation_is_not_overwritten_though_it_began_in_the_s
 
 
 @pytest.mark.parametrize("other", [{"machine": "aarch"}, {"seed": 2}, {"plant": "put-lost"}])
-def test_a_planted_trial_of_another_run_of_the_same_id_is_not_overwritten(database_url, other):
+def test_a_bug_trial_of_another_run_with_the_same_id_is_kept(database_url, other):
     here = replace(TRIAL, run=SHORT, machine="x86")
     store_planted([here], database_url)
     with pytest.raises(HarnessError, match=rf"another trial t of a run {SHORT}, with seed 1 on x86; .* not stored"):
@@ -119,7 +119,7 @@ def test_a_planted_trial_of_another_run_of_the_same_id_is_not_overwritten(databa
     assert read_planted_trials(database_url) == [here]
 
 
-def test_a_planted_trial_that_failed_before_its_machine_was_known_is_replaced(database_url):
+def test_a_bug_trial_that_failed_before_its_machine_is_replaced(database_url):
     store_planted([replace(TRIAL, run=SHORT, error="No instance came up.")], database_url)
     store_planted([replace(TRIAL, run=SHORT, machine="x86")], database_url)
     assert read_planted_trials(database_url) == [replace(TRIAL, run=SHORT, machine="x86")]

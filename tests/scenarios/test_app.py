@@ -29,7 +29,7 @@ OURS = a_trial("4.3.1", scenario="app", application=ORDERS)
 ON_EXTERNAL = replace(OURS, cell=replace(OURS.cell, broker=OURS.cell.broker.claimed))
 
 
-def test_a_fault_of_brokers_on_those_of_somebody_else_is_not_told_to_take_more_of_them():
+def test_a_fault_of_external_brokers_does_not_ask_for_more_nodes():
     trial = replace(ON_EXTERNAL, parameters={**ON_EXTERNAL.parameters, "fault": "broker-kill"})
     with pytest.raises(UsageError, match=r"only brokers that Onceproof starts allow: leave out --brokers\."):
         SCENARIO.validate(trial)
@@ -40,7 +40,7 @@ def test_a_fault_of_brokers_on_those_of_somebody_else_is_not_told_to_take_more_o
 @pytest.mark.parametrize(
     ("trial", "prefix"), [(OURS, ""), (ON_EXTERNAL, ON_EXTERNAL.topic(""))], ids=["ours", "external"]
 )
-def test_on_brokers_of_somebody_else_all_names_begin_as_those_of_any_trial(trial, prefix):
+def test_all_topic_names_begin_with_the_prefix_of_the_trial(trial, prefix):
     named = {role: present(planned.declared).name for role, planned in SCENARIO.system(trial).topics.items()}
     roles = ("orders", "payments", "accepted-orders", "paid-orders", "revenue")
     assert named == {role: prefix + role for role in roles}
@@ -48,7 +48,7 @@ def test_on_brokers_of_somebody_else_all_names_begin_as_those_of_any_trial(trial
     assert SCENARIO.config(trial)["orders.topics.prefix"] == prefix
 
 
-def test_topics_have_as_many_partitions_as_they_say_and_else_as_many_as_all(tmp_path):
+def test_topics_have_their_own_partition_count_or_the_common_one(tmp_path):
     folder = shutil.copytree(ORDERS, tmp_path / "orders")
     file = folder / "onceproof.toml"
     text = file.read_text().replace('topic = "orders"', 'topic = "orders"\npartitions = 5')
@@ -61,7 +61,7 @@ def test_topics_have_as_many_partitions_as_they_say_and_else_as_many_as_all(tmp_
     assert plan.topics_of("sums-repartition") == {OURS.topic("sums-repartition"): 2}
 
 
-def test_topics_are_created_with_their_configuration_and_keep_all_records(tmp_path):
+def test_topics_have_their_configuration_and_keep_all_records(tmp_path):
     folder = shutil.copytree(ORDERS, tmp_path / "orders")
     file = folder / "onceproof.toml"
     config = 'config = { "cleanup.policy" = "compact", "max.message.bytes" = 2_000_000 }'
@@ -75,7 +75,7 @@ def test_topics_are_created_with_their_configuration_and_keep_all_records(tmp_pa
     assert type(plan).read(tmp_path / "trial.json") == plan
 
 
-def test_an_output_is_still_when_it_has_not_grown_for_the_time_since_it_was_last_seen_to():
+def test_an_output_is_still_if_it_stopped_growing_long_enough():
     times, ends = iter([0.0, 2.9, 3.1, 6.0, 6.2]), iter([5, 5, 6, 6, 6])
     lab = SimpleNamespace(now=lambda: next(times), end=lambda _: next(ends))
     still = _Stillness(lab, ["sent"], 3.0)
@@ -122,7 +122,7 @@ def started(name, times):
     return [{"t": 0, "source": "driver", "event": "instance", "name": name, "action": "started"}] * times
 
 
-def test_a_phase_for_which_no_instance_was_started_is_not_exercised(tmp_path):
+def test_a_phase_without_a_started_instance_is_not_exercised(tmp_path):
     (tmp_path / "app.jar").touch()
     text = (Path(ORDERS) / "onceproof.toml").read_text().replace('sources = ["src"]', 'jars = ["app.jar"]')
     (tmp_path / "onceproof.toml").write_text(text + PHASES)
@@ -155,7 +155,7 @@ def black_box(tmp_path):
     return lambda **parameters: replace(trial, parameters={**trial.parameters, **parameters})
 
 
-def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_not_looked_at(black_box):
+def test_a_black_box_keeps_its_settings_and_skips_class_checks(black_box):
     trial = black_box(fault="bounce")
     plan = plan_of(PreparedTrial(trial), FakeCluster())
     assert plan.streams_config == {"processing.guarantee": "at_least_once"}
@@ -173,7 +173,7 @@ def test_of_a_black_box_no_configuration_is_ours_and_what_needs_its_classes_is_n
 
 
 @pytest.mark.parametrize("fault", ["thread-removed", "pause", "disk-full", "rolling-bounce", "partition"])
-def test_a_fault_that_only_shows_inside_is_refused_for_a_black_box(black_box, fault):
+def test_a_black_box_refuses_a_fault_that_shows_only_inside(black_box, fault):
     with pytest.raises(
         UsageError, match=rf"the fault {fault} takes effect is seen in .* take .*instance-kill, bounce\."
     ):
@@ -209,7 +209,7 @@ def test_the_answers_of_a_store_are_read_with_its_changelog(asked):
     assert asked.topic("seen-changelog") not in created  # Kafka Streams creates it
 
 
-def test_under_a_fault_that_an_instance_does_not_notice_no_client_asks(asked):
+def test_clients_exclude_faults_that_an_instance_does_not_notice(asked):
     SCENARIO.validate(replace(asked, parameters={**asked.parameters, "fault": "instance-kill"}))
     frozen = replace(asked, parameters={**asked.parameters, "fault": "pause"})
     with pytest.raises(
@@ -223,7 +223,7 @@ def routes(name, rows, store="seen"):
     return {"t": 0, "source": name, "event": "routes", "store": store, "routes": fields}
 
 
-def test_clients_of_a_store_are_sent_to_the_instance_that_answers():
+def test_clients_are_sent_to_the_instance_that_answers():
     events = [
         routes("instance-1", [(0, "instance-2", False)]),
         routes("instance-1", [(0, "instance-1", True), (1, "instance-2", False)]),
@@ -277,7 +277,7 @@ def test_what_needs_the_class_path_of_a_black_box_is_refused(black_box, tmp_path
         ("3.9.1", True, ["3.9.1"]),
     ],
 )
-def test_if_nobody_says_on_which_release_it_is_its_own_and_the_newest(tmp_path, release, command, run):
+def test_the_default_releases_are_its_own_and_the_newest(tmp_path, release, command, run):
     reported = BOX if command else BOX.replace('command = ["run.sh"]', 'class = "a.B"\njars = ["a.jar"]')
     (tmp_path / "a.jar").touch()
     (tmp_path / "onceproof.toml").write_text(f'release = "{release}"\n{reported}' if release else reported)
@@ -292,7 +292,7 @@ def test_of_a_command_the_release_that_it_brings_must_be_known(tmp_path):
 
 
 @pytest.mark.parametrize(("seen", "committed", "done"), [(5, 3, 5), (5, 8, 8), (0, 0, 0)])
-def test_a_record_that_is_skipped_is_done_with_once_it_is_committed(seen, committed, done):
+def test_a_skipped_record_is_finished_once_committed(seen, committed, done):
     running = {"instance-1": SimpleNamespace(reports=True, processed=seen)}
     assert (
         _count_done(SimpleNamespace(instances=SimpleNamespace(running=running), count_committed=lambda: committed))
@@ -300,7 +300,7 @@ def test_a_record_that_is_skipped_is_done_with_once_it_is_committed(seen, commit
     )
 
 
-def test_a_second_fault_has_its_configuration_in_all_runs_and_an_instance_of_its_own(tmp_path):
+def test_a_second_fault_has_its_own_instance_and_configuration(tmp_path):
     folder = shutil.copytree(ORDERS, tmp_path / "orders")
     file = folder / "onceproof.toml"
     trial = a_trial("4.3.1", scenario="app", application=str(folder), fault="bounce", beside="pause")
@@ -325,7 +325,7 @@ properties = { "rocksdb.config.setter" = "shop.Bounded" }
 
 
 @pytest.mark.parametrize(("fault", "is_ours"), [("instance-kill", True), ("pause", False)])
-def test_a_setter_of_rocksdb_is_asked_where_a_fault_brings_one_of_ours(tmp_path, fault, is_ours):
+def test_a_rocksdb_setter_is_asked_where_a_fault_brings_ours(tmp_path, fault, is_ours):
     folder = shutil.copytree(ORDERS, tmp_path / "orders")
     file = folder / "onceproof.toml"
     file.write_text(

@@ -11,7 +11,7 @@ def an_as_of_trial(variant="DEFAULT_CONFIG", streams="4.3.1", **parameters):
 
 
 @pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", 0), ("LATE", 0.9)])
-def test_of_the_records_that_flow_only_those_of_one_variant_are_too_old(variant, late):
+def test_too_old_records_are_generated_in_one_variant_only(variant, late):
     trial = an_as_of_trial(variant, retention=1_000, first=6_000, records=6_000)
     made, kept = generate(trial), SCENARIO.values(trial)["retention"]
     ages = [now - record.at for now, record in enumerate(made)]
@@ -22,7 +22,7 @@ def test_of_the_records_that_flow_only_those_of_one_variant_are_too_old(variant,
     assert late - 0.05 < sum(age > kept for age in flow) / len(flow) < late + 0.05 if late else max(flow) <= kept
 
 
-def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
+def test_a_version_has_its_own_number_and_some_keys_are_deleted():
     made = generate(an_as_of_trial(first=1_000, records=1_000))
     versions = [record.value for record in made if record.value < 0]
     deletions = sum(record.value == DELETION for record in made)
@@ -33,7 +33,7 @@ def test_a_version_has_a_number_of_its_own_and_some_keys_are_deleted():
 
 
 @pytest.mark.parametrize(("variant", "some"), [("DEFAULT_CONFIG", False), ("REVIVED", True)])
-def test_versions_that_a_deletion_has_ended_already_come_in_one_variant_only(variant, some):
+def test_versions_behind_a_deletion_come_in_one_variant_only(variant, some):
     made = generate(an_as_of_trial(variant, keys=20))
     deleted: dict[int, int] = {}
     ended = 0
@@ -71,7 +71,7 @@ def test_what_cannot_be_run_is_refused(streams, variant, parameters, reason):
     assert (refusal is None) == (reason is None)
 
 
-def test_who_waits_asks_once_for_a_key_whose_version_is_there_and_is_let_out_in_the_end():
+def test_a_waiting_record_asks_once_for_a_key_with_a_version():
     trial = an_as_of_trial("GRACE", first=500, records=400)
     made, parameters = generate(trial), values(trial)
     changes, asking, closing = made[:500], made[500:900], made[900:]

@@ -25,7 +25,7 @@ def compared(
 RIGHT = {"one": [thread("0_0 1_0", "0_1")], "two": [thread("0_1", "0_0"), thread("1_1")]}
 
 
-def test_each_task_is_compared_and_a_stateless_one_needs_no_standby():
+def test_tasks_are_compared_and_stateless_ones_without_standbys():
     found = compared(RIGHT, before="0_0")
     assert sorted(found) == ["0_0", "0_1", "1_0", "1_1"]
     assert not [c for c in found.values() if c.anomaly]
@@ -56,7 +56,7 @@ def test_each_task_is_compared_and_a_stateless_one_needs_no_standby():
     ],
     ids=["no owner", "two owners", "standby beside its active", "too few standbys", "of a dead thread"],
 )
-def test_a_task_that_is_not_where_it_belongs_is_found_and_no_other(instances, observed):
+def test_only_a_misplaced_task_is_found(instances, observed):
     wrong = {task: c.observed for task, c in compared(instances, before="0_0").items() if c.anomaly}
     assert wrong == observed
     assert {c.anomaly for c in compared(instances, before="0_0").values() if c.anomaly} == {"wrong-assignment"}
@@ -68,7 +68,7 @@ def test_if_nobody_ever_had_a_standby_each_task_lacks_one():
     assert [c.anomaly for c in compared(bare, standbys=0).values()] == [None] * 2
 
 
-def test_one_instance_needs_no_standbys_and_two_cannot_have_more_than_one_each():
+def test_one_instance_needs_no_standbys_and_two_need_at_most_one():
     assert [c.anomaly for c in compared({"one": [thread("0_0 0_1")]}).values()] == [None] * 2
     right = {"one": [thread("0_0", "0_1")], "two": [thread("0_1", "0_0")]}
     assert [c.anomaly for c in compared(right, standbys=2).values()] == [None] * 2

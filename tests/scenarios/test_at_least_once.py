@@ -100,7 +100,7 @@ def test_one_fault_is_found_and_nothing_else(keys, fault, data):
 # --- workload and variants -----------------------------------------------------------------------------------
 
 
-def test_each_key_is_put_once_and_then_deleted_once_in_another_order():
+def test_each_key_is_put_once_and_deleted_once_in_another_order():
     work = workload(trial())
     assert sorted(work.first) == [(key, PUT) for key in range(3_000)]
     assert sorted(work.second) == [(key, DELETE) for key in range(3_000)]
@@ -119,7 +119,7 @@ def test_the_guarantee_follows_the_variant(variant, guarantee):
     assert config(trial(variant))["processing.guarantee"] == guarantee
 
 
-def test_a_deletion_downstream_of_its_answer_cannot_be_published_first():
+def test_a_deletion_behind_its_answer_cannot_be_published_first():
     with pytest.raises(UsageError, match="delete=downstream does not go with published=changelog"):
         SCENARIO.validate(trial(parameters={"delete": "downstream"}))
     SCENARIO.validate(trial(parameters={"delete": "downstream", "published": "output"}))
@@ -138,7 +138,7 @@ def test_what_takes_the_task_must_leave_something_to_do(variant, parameters, sai
         SCENARIO.validate(trial(variant, parameters=parameters))
 
 
-def test_a_release_that_needs_its_state_updater_cannot_do_without_it():
+def test_a_release_without_the_switch_keeps_its_state_updater():
     made = trial("TIMED_OUT_STATE_UPDATER_DISABLED")
     assert SCENARIO.refuse(made.cell) is None
     newest = replace(made.cell, streams=NEWEST)
@@ -191,7 +191,7 @@ def flushed(**sample):
         ("DELETE_DOWNSTREAM", {"records-changelog": 0, "output": 100}, [None]),  # the deletion comes later by design
     ],
 )
-def test_no_offset_is_committed_before_what_it_stands_for_is_published(variant, sample, anomalies):
+def test_no_offset_is_committed_before_its_output_is_published(variant, sample, anomalies):
     rows = SCENARIO.observe(trial(variant), [flushed(**sample)])
     assert [row.anomaly for row in rows] == anomalies
     assert all(row.promise == "flush" for row in rows)

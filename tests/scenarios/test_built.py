@@ -44,7 +44,7 @@ def known_to_java() -> dict[str, set[str]]:
     return {topology: {*asked(class_, set()), *by_main} for topology, class_ in classes.items()}
 
 
-def test_each_variant_gives_the_application_what_its_facts_say_and_no_setting_that_java_does_not_know() -> None:
+def test_variants_configure_what_facts_say_and_java_knows() -> None:
     known = known_to_java()
     for name, scenario in SCENARIOS.items():
         for variant in scenario.variants if name != OF_YOURS else ():
@@ -92,7 +92,7 @@ def sentences(facts: dict[str, int], said: Built) -> list[str]:
     return [sentence.partition(": the plan")[0] for sentence in contradictions(facts, said)]
 
 
-def test_an_instance_that_built_what_the_checks_take_contradicts_nothing() -> None:
+def test_an_instance_built_as_expected_contradicts_nothing() -> None:
     assert sentences({**OF_WINDOWS, "exactly_once": 1, "partitions": 2, "ended": 1}, windows()) == []
 
 
@@ -131,7 +131,7 @@ def test_a_fact_that_an_instance_contradicts_is_told(
 
 
 @pytest.mark.parametrize(("facts", "joins"), [({"join": 0}, True), ({"join": 1}, False), ({"join": 2}, False)])
-def test_a_join_of_streams_is_known_by_the_store_of_those_that_wait(facts: dict[str, int], joins: bool) -> None:
+def test_a_stream_join_is_known_by_its_store_of_waiting_records(facts: dict[str, int], joins: bool) -> None:
     settings = {"join": ["inner", "left", "outer"][facts["join"]], "window.ms": 100, "caching": False}
     stores = {"shared": ["MeteredKeyValueStore", "ListValueStore"]}
     [wrong] = sentences(facts, windows(settings=settings, stores=stores if joins else {}))

@@ -6,7 +6,7 @@ from onceproof.scenarios.corrupted_task import SCENARIO, workload
 from tests.conftest import a_trial
 
 
-def test_the_nth_record_of_a_key_has_the_value_n_also_across_the_restoration():
+def test_the_nth_record_of_a_key_is_n_across_the_restoration():
     made = workload(a_trial("4.3.1", scenario="corrupted-task", keys=7, records=90, rest=30))
     assert (len(made.first), len(made.second)) == (90, 30)
     numbers = Counter[int]()

@@ -71,7 +71,7 @@ def test_a_correct_application_is_never_accused(made):
 
 
 @given(crashed(), st.sampled_from(["lost-record", "duplicate-output"]), st.data())
-def test_one_record_too_few_or_too_many_is_found_and_nothing_else(made, fault, data):
+def test_one_record_too_few_or_too_many_is_found_alone(made, fault, data):
     topics, facts = made
     p, offset, key, value = data.draw(st.sampled_from(topics["output"]))
     output = [record for record in topics["output"] if record[2] != key]
@@ -81,7 +81,7 @@ def test_one_record_too_few_or_too_many_is_found_and_nothing_else(made, fault, d
 
 
 @given(crashed(), st.integers(-12, 12), st.integers(-12, 12))
-def test_an_entry_that_the_store_holds_is_found_unless_it_was_committed(made, key, value):
+def test_an_entry_that_the_store_holds_is_found_unless_committed(made, key, value):
     topics, facts = made
     committed = {key for _, _, key, _ in topics["seen-contents"]}
     contents = [*(record for record in topics["seen-contents"] if record[2] != key), (0, 1_000, key, value)]
@@ -197,7 +197,7 @@ def test_a_store_that_was_made_anew_is_not_told_to_be_kept(log):
         describe_initialisation("seen", log, [CRASH, *restoration(0, 3_500, 400)], ["new"])
 
 
-def test_a_store_that_held_nothing_of_the_transaction_may_be_made_anew():
+def test_a_store_without_open_data_may_be_created_again():
     nothing = CRASH | {"on_disk": {"seen": 0}}
     assert describe_initialisation("seen", FRESH, [nothing, *restoration(0, 3_500, 400)], ["new"])["how"] == "kept"
 
@@ -335,7 +335,7 @@ def test_a_checkpoint_that_stays_is_a_stale_one(event, anomaly, observed):
         ("kept", 0, None, "not wiped, 1,400 records restored over what was there"),
     ],
 )
-def test_a_store_must_be_wiped_if_its_directory_holds_what_was_not_committed(how, on_disk, anomaly, observed):
+def test_a_store_with_uncommitted_data_on_disk_must_be_wiped(how, on_disk, anomaly, observed):
     fields = {"store": "seen", "how": how, "offset": 3_000, "replayed": 1_500, "records": 1_400, "on_disk": on_disk}
     [found] = observe(trial(), [{"event": "initialised", **fields}])
     expected = "wiped and restored" if on_disk else "all that is on disk was committed"
@@ -394,13 +394,13 @@ def test_the_configuration_follows_the_variant(variant, name, value):
 
 
 @pytest.mark.parametrize("streams", ["3.3.2", "4.3.1"])
-def test_a_release_that_has_no_switch_for_its_state_updater_is_refused(streams):
+def test_a_release_without_a_state_updater_switch_is_refused(streams):
     assert "has no switch" in present(SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", streams)))
     assert SCENARIO.refuse(cell("DEFAULT_CONFIG", streams)) is None
     assert "has no switch" in present(SCENARIO.refuse(cell("STATE_UPDATER_DISABLED", "4.1.2", restart_on=streams)))
 
 
-def test_only_a_static_member_gets_an_assignment_that_an_old_release_cannot_decode():
+def test_only_a_static_member_gets_an_undecodable_assignment():
     assert "cannot decode" in present(SCENARIO.refuse(cell("DEFAULT_CONFIG", "3.6.2", restart_on="3.0.0")))
     assert SCENARIO.refuse(cell("DYNAMIC_MEMBERSHIP", "3.6.2", restart_on="3.0.0")) is None
 
@@ -463,7 +463,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
         ("4.3.1", {"stores": "session", "topology": "enumerator"}, "are settings of topology=dedup"),
     ],
 )
-def test_a_kind_of_store_that_does_not_go_with_the_rest_is_refused(streams, settings, said):
+def test_a_store_kind_that_conflicts_with_the_rest_is_refused(streams, settings, said):
     with pytest.raises(UsageError, match=said):
         SCENARIO.validate(replace(trial(), cell=cell(streams=streams), parameters=settings))
 
@@ -478,7 +478,7 @@ def test_a_kind_of_store_that_does_not_go_with_the_rest_is_refused(streams, sett
         ("IN_MEMORY", "integers", {"wipe", "state"}),
     ],
 )
-def test_the_kind_of_store_says_how_its_changelog_is_read_and_what_is_looked_at(variant, keys, promises):
+def test_the_store_kind_decides_the_changelog_and_the_checks(variant, keys, promises):
     system = SCENARIO.system(trial(variant))
     assert system.topics["seen-changelog"].keys == keys
     assert {"checkpoint", "wipe", "state"} & {*system.promises} == promises

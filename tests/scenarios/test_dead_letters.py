@@ -10,7 +10,7 @@ from onceproof.scenarios.dead_letters import SCENARIO, config, murmur2, workload
 from tests.conftest import a_trial
 
 
-def test_runs_of_good_records_and_of_poison_whose_keys_stay_in_their_partition():
+def test_runs_of_good_and_poison_records_keep_their_partitions():
     parameters: dict[str, Any] = {"committed": 50, "records": 30, "good": 5, "poison": 10}
     made = workload(a_trial("4.4.0", scenario="dead-letters", **parameters))
     assert len(made.first) == 50
@@ -38,7 +38,7 @@ def test_there_is_a_queue_from_4_2_0_on(release, queue):
     assert (config(trial).get("errors.dead.letter.queue.topic.name") == trial.topic("dead-letters")) == queue
 
 
-def test_a_group_that_rolls_to_a_release_without_one_has_no_queue():
+def test_a_group_that_rolls_to_an_old_release_has_no_queue():
     trial = a_trial("4.4.0", "ROLLING", 1, "dead-letters", "4.1.2")
     assert "dead-letters" not in SCENARIO.system(trial).roles
 
@@ -48,7 +48,7 @@ def test_some_records_must_be_skipped():
     assert refusal == "none of 25 records would be skipped; raise records above good=25."
 
 
-def test_where_commits_are_requested_all_but_the_last_good_records_are_there_before_the_application_starts():
+def test_only_good_records_follow_where_commits_are_requested():
     made = workload(a_trial("4.4.0", "COMMITTED_AHEAD", scenario="dead-letters"))
     assert (len(made.first), len(made.second)) == (300, 100)
     assert all(value < 0 for _, value in made.first[-40:])
@@ -72,11 +72,11 @@ def test_where_commits_are_requested_all_but_the_last_good_records_are_there_bef
         ),
     ],
 )
-def test_commits_are_requested_where_there_are_dead_letters_and_no_other_fault(release, parameters, refusal):
+def test_commits_are_requested_for_dead_letters_without_a_fault(release, parameters, refusal):
     assert SCENARIO.refuse_trial(a_trial(release, scenario="dead-letters", commits=True, **parameters)) == refusal
 
 
-def test_before_3_9_0_nothing_handles_what_fails_in_the_processing():
+def test_before_3_9_0_nothing_handles_processing_errors():
     assert SCENARIO.refuse(a_trial("3.9.0", "PROCESSING", scenario="dead-letters").cell) is None
     refusal = SCENARIO.refuse(a_trial("3.8.1", "PROCESSING", scenario="dead-letters").cell)
     assert refusal == (

@@ -210,7 +210,7 @@ def test_records_of_a_table_are_as_they_stand(tmp_path):
     assert (other.key, other.value, other.headers) == (None, b"b", ())
 
 
-def test_a_record_of_a_table_may_have_several_headers_of_one_name(tmp_path):
+def test_a_table_record_may_have_several_headers_of_one_name(tmp_path):
     headers = pa.array([[("h", b"\xff"), ("h", None)]], pa.map_(pa.string(), pa.binary()))
     [one] = parquet(tmp_path, key=[None], value=["a"], headers=headers).messages(1, 0)
     assert one.headers == (("h", b"\xff"), ("h", None))
@@ -253,7 +253,7 @@ def test_what_is_read_into_a_global_table_comes_first(tmp_path):
     assert [m.topic[0] for m in application.messages(1, 0)] == list("mmmmmmiii")
 
 
-def test_records_without_a_key_go_round_the_partitions_of_their_own_topic(tmp_path):
+def test_records_without_a_key_rotate_over_their_partitions(tmp_path):
     unkeyed = GENERATE.replace('key = "k{n}", ', "")
     second = (
         SECOND.replace('key = "k{n}", ', "").replace("GENERATE", "").replace('"more"\n', '"more"\npartitions = 3\n')

@@ -887,7 +887,7 @@ def test_what_was_open_when_a_producer_gave_up_again_is_told(driver: Driver, exp
 
 
 @pytest.mark.parametrize("driver", [Way("far-future", "", False, "", nature=Nature(halts_after=700))], indirect=True)
-def test_a_thread_that_spins_is_told_apart_from_one_that_does_nothing(driver: Driver) -> None:
+def test_a_thread_that_spins_is_distinguished_from_an_idle_one(driver: Driver) -> None:
     exercise = driver.drive()
     assert exercise.reason.startswith("stuck: instance-1: Waited 10 s for 5,001 records to be committed")
     [spinning] = [event for event in driver.context.events if event["event"] == "spinning"]
@@ -932,9 +932,7 @@ UNCLEAN = [
 
 
 @check_each("way", [*THROWS, *HALTS, *UNCLEAN], named=named)
-def test_where_kafka_fails_the_driver_names_it_and_goes_on_to_what_was_committed(
-    way: Way, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_failure_is_named_and_what_was_committed_is_read(way: Way, tmp_path_factory: pytest.TempPathFactory) -> None:
     with stopped(way.driver(tmp_path_factory.mktemp("trial"))) as driver:
         exercise = driver.drive()
         assert exercise.exercised is way.exercised
@@ -993,7 +991,7 @@ def test_a_machine_that_stood_still_voids_the_trial(scenario: str, tmp_path_fact
     [Way("leaks", "", False, "", nature=Nature(stands_still_after=0.5, stands_still_for=14.9))],
     indirect=True,
 )
-def test_where_nothing_hangs_on_time_it_may_stand_still_for_a_while(driver: Driver) -> None:
+def test_stalls_are_allowed_where_nothing_depends_on_time(driver: Driver) -> None:
     assert driver.drive().exercised
     assert driver.context.void is None
 
@@ -1009,7 +1007,7 @@ def test_a_machine_that_has_too_much_to_do_accuses_no_quota(driver: Driver) -> N
 
 
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(throws_after=100))], indirect=True)
-def test_a_thread_that_is_replaced_does_not_end_the_drive_but_is_told(driver: Driver) -> None:
+def test_a_replaced_thread_does_not_end_the_drive(driver: Driver) -> None:
     driver.scenario.drive(driver.lab)
     [exercise] = [c for c in compare_liveness(driver.context.events) if c.anomaly]
     assert exercise.anomaly == "thread-died"
@@ -1037,7 +1035,7 @@ def test_how_the_store_was_initialised_after_the_crash_is_told(driver: Driver, h
 
 
 @pytest.mark.parametrize("driver", [Way("quota", "", True, "", nature=Nature(fails_throttled=True))], indirect=True)
-def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(driver: Driver) -> None:
+def test_a_failed_throttled_producer_ends_the_load(driver: Driver) -> None:
     driver.scenario.drive(driver.lab)
     [exercise] = [c for c in driver.scenario.observe(driver.context.trial, driver.context.events) if c.anomaly]
     assert (exercise.anomaly, exercise.expected) == ("aborted-by-throttle", "no InvalidProducerEpochException")
@@ -1046,7 +1044,7 @@ def test_a_failure_of_a_throttled_producer_ends_the_load_and_is_told(driver: Dri
     assert driver.lab.end("input") < len(driver.lab.workload.second)
 
 
-def test_a_quota_that_a_drive_has_not_lifted_is_lifted_at_the_end(tmp_path: Path) -> None:
+def test_a_quota_that_a_drive_left_is_lifted_at_the_end(tmp_path: Path) -> None:
     driver = fake_driver(a_trial("3.9.1", scenario="quota"), tmp_path)
     driver.lab.limits.set_producer_quota("a", 1_000)
     driver.lab.limits.set_producer_quota("b", 1_000)

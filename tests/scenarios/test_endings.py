@@ -174,7 +174,7 @@ def test_of_an_instance_that_is_killed_no_ending_is_promised(variant):
     assert "readiness" in promised
 
 
-def test_a_partition_may_be_idle_for_as_long_as_what_happened_to_its_owner_explains():
+def test_a_partition_may_be_idle_if_its_owners_fate_explains_it():
     def stood(t, action):
         return {"t": t, **driver("instance", name="instance-1", action=action)}
 

@@ -68,7 +68,7 @@ def test_a_correct_application_is_never_accused(healthy):
 
 
 @given(healthy_topics(), st.data())
-def test_an_output_record_that_is_missing_or_wrong_is_always_found(healthy, data):
+def test_a_missing_or_wrong_output_record_is_always_found(healthy, data):
     partitions, made = healthy
     if not made["output"]:
         return
@@ -128,7 +128,7 @@ def test_a_fault_of_the_disk_strikes_no_stores_in_memory(fault, refused):
     assert (reason is not None and reason.startswith(f"the fault {fault} is of stores on disk")) == refused
 
 
-def test_stores_in_memory_can_go_back_to_a_release_that_cannot_open_those_on_disk():
+def test_stores_in_memory_can_return_to_an_older_release():
     back = Cell("enumerator", "DEFAULT_CONFIG", Release(4, 3, 1), Release(3, 9, 1), Release(4, 2, 0))
     refuse = SCENARIOS["enumerator"].refuse_trial
     assert "cannot open them" in present(refuse(Trial("", back, 1, 1)))

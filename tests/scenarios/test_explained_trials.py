@@ -64,7 +64,7 @@ def test_an_issue_explains_only_what_has_what_it_needs(asked, anomaly, event, kn
     assert left == ({} if known else {anomaly: 1})
 
 
-def test_an_issue_is_named_only_if_it_explains_one_of_the_anomalies():
+def test_an_issue_is_named_only_if_it_explains_an_anomaly():
     asked = trial(*AS_OF, fault="bounce")
     assert [issue.key for issue in find_concerned_in(asked, ["wrong-value"])] == [
         "KIP-889 (no JIRA)",
@@ -84,7 +84,7 @@ def test_an_issue_is_named_only_if_it_explains_one_of_the_anomalies():
         ("4.4.0", "NO_NULL_KEY", {"unexpected-record": 1}),
     ],
 )
-def test_a_result_that_stays_as_a_row_changed_twice_is_known_where_the_fix_of_kafka_16407_is(streams, variant, left):
+def test_a_result_left_by_a_double_change_is_known(streams, variant, left):
     stale = Witness("unexpected-record", 0, 7, (), ("output/0@1",), "", "")
     came = [(0, 1, 7, 3, 0), (0, 2, 7, 150, 0), (0, 3, 7, 1_000_150, 0)]
     assert count_unexplained_in(trial("foreign-key-join", variant, streams), [stale], [], lambda: came) == left

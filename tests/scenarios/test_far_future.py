@@ -7,7 +7,7 @@ from onceproof.scenarios.far_future import END, FOREVER, SCENARIO, app, workload
 from tests.conftest import a_trial
 
 
-def test_one_record_is_valid_for_ever_and_comes_between_the_others():
+def test_one_record_is_valid_forever_between_the_others():
     made = workload(a_trial("4.3.1", scenario="far-future", committed=50, later=40))
     assert [key for key, _ in [*made.first, *made.second]] == list(range(91))
     assert [key for key, value in [*made.first, *made.second] if value == FOREVER] == [50]

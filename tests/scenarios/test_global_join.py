@@ -14,7 +14,7 @@ def of_records(specimen):
     return topics, specimen.facts
 
 
-def test_entries_come_first_and_every_other_record_has_a_key_of_its_own():
+def test_entries_come_first_and_other_records_have_own_keys():
     made = workload(a_trial("4.3.1", scenario="global-join", keys=50, records=400))
     assert all(value < 0 for _, value in made.first)
     assert {key for key, _ in made.first} <= set(range(50))
@@ -60,7 +60,7 @@ def test_a_command_goes_by_what_is_set_and_not_by_the_variant(monkeypatch):
     assert cell_of("global-join", "GLOBAL_STORE", *asked, ["table=global-store"])[1] == {}  # it is so anyway
 
 
-def test_what_is_promised_of_a_global_store_goes_by_the_trials_own_table():
+def test_promises_of_a_global_store_follow_the_trials_own_table():
     SCENARIO.validate(a_trial("3.0.0", scenario="global-join", table="global-store"))
     with pytest.raises(UsageError, match=r"cannot be run: Kafka Streams 3\.0\.0 drops records that ask for no key"):
         SCENARIO.validate(a_trial("3.0.0", "GLOBAL_STORE", scenario="global-join", table="global-table"))

@@ -94,7 +94,7 @@ BOTH = {"a": ["0_0", "1_0"], "b": ["0_1", "1_1"]}
         pytest.param({"a": ["0_0"], "b": ["0_1", "1_0", "1_1"]}, {"a": 9, "b": 9}, False, id="only the newer one kept"),
     ],
 )
-def test_mixed_is_what_the_newer_release_wrote_and_the_older_one_kept(tasks, processed, expected):
+def test_mixed_means_written_by_the_newer_and_kept_by_the_older(tasks, processed, expected):
     together = {"members": MEMBERS, "tasks": tasks, "processed": processed, "ms": 1_000}
     assert is_mixed(FaultOutcome("rolling-bounce", True, "", {"together": [together]})) is expected
 
@@ -114,7 +114,7 @@ def test_one_release_alone_is_not_mixed():
         ("SWITCHED_ON", ["source", "optimized-source"], "input"),
     ],
 )
-def test_what_is_deployed_and_with_which_changelog_the_table_is_compared(variant, read_as, changelog):
+def test_a_variant_has_its_deployments_and_its_changelog(variant, read_as, changelog):
     trial = a_trial("4.3.1", variant, scenario="grouped-table")
     later = SCENARIO.later(trial)
     assert [SCENARIO.app(trial)["read.as"], *(change.app["read.as"] for change in later)] == read_as

@@ -95,5 +95,5 @@ def test_a_topology_without_such_topics_keeps_the_promise():
     assert (reported.anomaly, reported.place) == (None, "no internal topic")
 
 
-def test_nothing_is_said_if_the_drive_failed_before_they_were_looked_at():
+def test_a_drive_that_failed_before_the_check_reports_nothing():
     assert not list(compare_internal_topics([], 4, {}))

@@ -39,7 +39,7 @@ def test_each_start_is_looked_at():
     assert (row.anomaly, row.place, row.observed) == (None, "instance-1", "started on 4.3.1")
 
 
-def test_a_thread_that_died_is_told_once_with_class_cause_and_first_frame():
+def test_a_dead_thread_is_reported_once_with_its_cause():
     rows = [row for row in compare_liveness([STARTED, UNCAUGHT, failure("thread-died")]) if row.anomaly]
     assert [(row.anomaly, row.place) for row in rows] == [("thread-died", "instance-1")]
     assert rows[0].observed == (
@@ -53,6 +53,6 @@ def test_a_thread_that_died_is_told_once_with_class_cause_and_first_frame():
     assert bare.observed.endswith("set to fail")
 
 
-def test_what_ended_the_drive_is_a_witness_with_what_was_waited_for():
+def test_the_end_of_the_drive_is_a_witness_with_what_was_awaited():
     [row] = compare_liveness([failure("stuck")])
     assert (row.anomaly, row.expected, row.observed) == ("stuck", "12 records to be committed", "in vain")

@@ -42,7 +42,7 @@ ASKED = [
 
 
 @check_each("scenario, parameters, streams, broker, why", [(name, *asked) for name in OF_GROUPS for asked in ASKED])
-def test_the_streams_protocol_and_its_static_members_take_both_sides(scenario, parameters, streams, broker, why):
+def test_the_streams_protocol_and_static_members_need_both_sides(scenario, parameters, streams, broker, why):
     cell = Cell(scenario, "DEFAULT_CONFIG", Release.parse(streams), Release.parse(broker))
     with nullcontext() if why is None else pytest.raises(UsageError, match=why):
         SCENARIOS[scenario].validate(Trial("", cell, 1, 1, parameters))

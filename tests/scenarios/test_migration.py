@@ -20,7 +20,7 @@ def cell(broker, streams="4.3.1", variant="DEFAULT_CONFIG"):
     return Cell("migration", variant, Release.parse(streams), Release.of_brokers(broker))
 
 
-def test_while_the_log_is_compacted_only_the_last_partition_has_records():
+def test_only_the_last_partition_has_records_during_compaction():
     trial = a_trial("4.3.1", scenario="migration", committed=20, flow=30, rest=10)
     made = workload(trial)
     keys = [key for key, _ in (*made.first, *made.second)]

@@ -91,7 +91,7 @@ def test_a_correct_application_is_never_accused(records, data):
 
 
 @given(inputs(), st.data())
-def test_an_application_that_processes_records_again_is_accused_only_under_exactly_once(records, data):
+def test_processing_again_is_red_only_under_exactly_once(records, data):
     died = data.draw(st.integers(1, len(records)))
     committed = data.draw(st.integers(0, died - 1))
     application = Application()
@@ -175,13 +175,13 @@ def test_the_same_seed_gives_the_same_program():
     assert len({tuple(program) for program in programs}) > 1
 
 
-def test_the_program_is_the_variants_unless_the_trial_has_its_own():
+def test_the_program_of_the_trial_replaces_that_of_the_variant():
     assert program_of(trial("SEED_PROGRAM")) == [1, 2, 3]
     assert program_of(trial("STAYING_IN_GROUP")) == [1, 2, 3, 2, 2]
     assert program_of(trial("STAYING_IN_GROUP", parameters={"program": "2 1"})) == [2, 1]
 
 
-def test_a_program_of_more_instances_than_there_are_is_refused_before_anything_starts():
+def test_a_program_with_too_many_instances_is_refused_at_once():
     with pytest.raises(UsageError, match="raise the parameter `instances`"):
         SCENARIO.validate(trial("SEED_PROGRAM", parameters={"instances": 2}))
 
@@ -198,7 +198,7 @@ def step(action):
     return {"t": 1, "source": "driver", "event": "step", "action": action, "instance": "instance-2"}
 
 
-def test_stale_reads_that_the_application_saw_are_counted_and_the_first_is_shown():
+def test_stale_reads_are_counted_and_the_first_is_shown():
     events = [step("[0] start"), step("[1] start"), stale_read(), step("[2] stop"), stale_read("instance-1")]
     assert list(describe_assertions(events)) == [
         "The application saw 2 stale reads itself, the first at step [1] in instance-2: expected 9 but found 5, "
@@ -280,9 +280,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(setting, said):
         pytest.param(4, 4, 4, 0, set(), id="nothing was read again"),
     ],
 )
-def test_only_a_key_that_was_cached_advanced_elsewhere_and_read_again_can_be_stale(
-    done, before, elsewhere, after, keys
-):
+def test_only_a_cached_key_advanced_elsewhere_can_be_stale(done, before, elsewhere, after, keys):
     records = [(key, number) for number in range(1, 9) for key in range(4)]
     proof = Return("0_0", "a-instance-1-StreamThread-1", 1, 2, done, before, elsewhere, after)
     assert keys_read_again(records, 1, proof) == keys

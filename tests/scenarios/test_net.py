@@ -26,7 +26,7 @@ def test_each_operand_of_a_program_is_made_before():
                 made.add(words[0])
 
 
-def test_the_scenarios_topologies_have_names_of_topics_without_releases():
+def test_topologies_of_scenarios_name_topics_without_releases():
     cases = scenario_cases(NEWEST)
     assert len({case.name for case in cases}) == len(cases) > 20
     assert all(str(NEWEST) not in str(case.app) for case in cases)
@@ -35,7 +35,7 @@ def test_the_scenarios_topologies_have_names_of_topics_without_releases():
     assert all(case.records for case in cases)
 
 
-def test_an_application_is_compared_with_its_own_configuration_and_records(project):
+def test_an_application_is_compared_with_its_own_settings(project):
     case = case_of(DeclaredApplication.read(project / "examples" / "orders"))
     assert case.config["orders.join.minutes"] == "60"
     assert {topic for topic, *_ in case.records} == {"orders", "payments"}

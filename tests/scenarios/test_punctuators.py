@@ -19,7 +19,7 @@ def a_punctuators_trial(variant="DEFAULT_CONFIG", **parameters):
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 4])
-def test_a_last_record_of_each_partition_is_due_at_once_and_behind_all_others(partitions):
+def test_last_records_are_due_at_once_and_behind_all_others(partitions):
     trial = a_punctuators_trial(partitions=partitions, first=300, records=300)
     made, parameters = generate(trial), SCENARIO.values(trial)
     others, last = made[:-partitions], made[-partitions:]
@@ -31,7 +31,7 @@ def test_a_last_record_of_each_partition_is_due_at_once_and_behind_all_others(pa
     assert not workload(trial).first
 
 
-def test_none_of_the_first_records_but_a_few_are_due_when_they_are_all_there():
+def test_few_of_the_first_records_are_due_when_all_are_there():
     trial = a_punctuators_trial()
     parameters, made = SCENARIO.values(trial), generate(trial)
     due = list(accumulate((record.at + record.wait for record in made), max))
@@ -69,7 +69,7 @@ def test_the_topology_is_told_what_the_checks_are_told():
 
 
 @pytest.mark.parametrize("variant", SCENARIO.variants)
-def test_the_second_instance_is_given_a_task_however_much_it_must_restore(variant):
+def test_a_second_instance_gets_a_task_however_long_it_restores(variant):
     trial = a_punctuators_trial(variant)
     parameters = SCENARIO.values(trial)
     at_most = 2 * (
@@ -78,7 +78,7 @@ def test_the_second_instance_is_given_a_task_however_much_it_must_restore(varian
     assert int(SCENARIO.config(trial)["acceptable.recovery.lag"]) > at_most
 
 
-def test_a_store_that_is_opened_as_it_was_left_is_not_restored_anew():
+def test_a_store_that_opens_as_it_was_left_is_not_restored_again():
     def restore(store, partition, begin, end):
         return {"event": "restore", "store": store, "partition": partition, "from": begin, "end": end}
 

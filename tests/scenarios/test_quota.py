@@ -110,7 +110,7 @@ def lines_of(text):
     return [(time_of_line(line) or 0, line) for line in text.splitlines()]
 
 
-def test_failures_are_found_with_the_time_of_the_line_before_them(tmp_path):
+def test_failures_have_the_time_of_the_line_before_them(tmp_path):
     log = tmp_path / "instance.log"
     log.write_text(LOG)
     found = list(failures(GrowingLog(log).read_grown()))
@@ -250,7 +250,7 @@ def test_throttling_alone_is_no_anomaly():
         ({"lag": 2 * 189 + 182, "waited_ms": 2_000}, "runaway-lag"),
     ],
 )
-def test_throttle_and_lag_are_held_against_what_the_quota_explains(measured, anomaly):
+def test_throttle_and_lag_are_compared_with_the_quota(measured, anomaly):
     rows = observe(trial(), [BULK, {**THROTTLED, "stall_ms": 500, **measured}])
     assert [row.anomaly for row in rows if row.anomaly] == ([anomaly] if anomaly else [])
 

@@ -18,7 +18,7 @@ def named(specimen: Specimen) -> set[tuple[str, int | None]]:
 
 
 @pytest.mark.parametrize("lost", HEALTHY.input)
-def test_of_an_uncached_store_each_value_is_missed_and_of_a_cached_one_the_last(
+def test_each_value_is_missed_uncached_and_the_last_one_cached(
     lost: tuple[int, int, int, int],
 ) -> None:
     left = [record for record in HEALTHY.input if record != lost]

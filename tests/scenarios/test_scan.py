@@ -27,6 +27,6 @@ def test_each_key_is_put_once_and_then_deleted_once():
         pytest.param([1, 3, 5], [5, 3], 2, id="one after the other"),
     ],
 )
-def test_a_scan_can_find_a_ghost_behind_a_key_that_is_in_the_store(there, deleted, scans):
+def test_a_scan_can_find_a_ghost_behind_an_existing_key(there, deleted, scans):
     puts, deletes = ([(key, value) for key in keys] for keys, value in ((there, PUT), (deleted, DELETE)))
     assert scans_behind_others(puts, deletes, PARAMETERS) == scans

@@ -11,7 +11,7 @@ def test_each_record_has_a_key_of_its_own():
     assert made == workload(a_trial("4.3.1", scenario="split-batch", committed=50, burst=400))
 
 
-def test_all_records_of_the_burst_fit_into_a_batch_that_the_topic_does_not_take():
+def test_the_burst_fits_into_a_batch_that_the_topic_rejects():
     parameters = SCENARIO.values(a_trial("4.3.1", scenario="split-batch"))
     least, most = 10 * parameters["burst"], 24 * parameters["burst"]  # bytes: key, value, and what is around them
     assert parameters["taken.bytes"] < least

@@ -11,7 +11,7 @@ from tests.conftest import a_trial
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])
-def test_numbers_grow_in_each_partition_and_the_last_one_closes_all_windows(partitions):
+def test_numbers_grow_in_partitions_and_the_last_closes_windows(partitions):
     made = workload(a_trial("4.3.1", scenario="stream-join", records=200, partitions=partitions))
     assert not made.first
     numbers = defaultdict(list)
@@ -81,7 +81,7 @@ def test_releases_whose_stores_keep_no_headers_are_refused():
     assert str(rolled).endswith("hangs on where it was restored; roll from 4.2 or earlier.")
 
 
-def test_records_are_out_of_order_by_the_grace_at_most_or_too_late():
+def test_records_are_out_of_order_within_the_grace_or_too_late():
     trial = a_trial("4.3.1", "OUT_OF_ORDER", scenario="stream-join")
     made = workload(trial)
     assert [abs(value) for _, value in made.second] == [*range(1, 6_001), 6_181]
@@ -102,7 +102,7 @@ def test_records_out_of_order_ask_for_a_clock_of_each_task(partitions, refused):
     assert SCENARIO.refuse_trial(a_trial("3.4.1", "LONG_GRACE", scenario="stream-join", partitions=2)) is None
 
 
-def test_in_a_join_that_is_not_symmetric_all_partitions_stay_in_step():
+def test_partitions_stay_in_step_in_an_asymmetric_join():
     trial = a_trial("4.3.1", "ASYMMETRIC", scenario="stream-join", records=200)
     assert [abs(value) for _, value in workload(trial).second] == [*range(1, 201), 521, 521]
     assert SCENARIO.app(trial)["before.ms"] == 20

@@ -18,7 +18,7 @@ def judged(topics, facts):
     return check({role: [Record(*record) for record in records] for role, records in topics.items()}, facts)
 
 
-def test_a_total_is_as_old_as_the_last_change_of_a_result_and_not_as_one_that_changed_none():
+def test_a_total_is_as_old_as_the_last_change_of_a_result():
     inputs = [(0, 0, 5, 4, 101), (0, 1, 5, -3, 102), (0, 2, 15, 9, 103)]
     output = [(0, 0, 5, 4 << 32 | 3, 102), (0, 1, FIVE, 7, 102)]
     assert judged({"input": inputs, "output": output}, HEALTHY.facts).witnesses == []
@@ -94,7 +94,7 @@ def test_old_state_is_removed_only_by_releases_that_know_how():
     assert removing == {"COMPACTED_AGED"}
 
 
-def test_transactions_are_not_judged_where_their_records_are_compacted_away():
+def test_transactions_with_compacted_records_are_not_judged():
     lacking = {
         name: set(SCENARIO.system(a_trial("4.4.0", name, scenario="table-join")).not_looked_at)
         for name in SCENARIO.variants

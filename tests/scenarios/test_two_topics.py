@@ -6,7 +6,7 @@ from onceproof.scenarios.two_topics import config, stream, table, workload
 from tests.conftest import a_trial
 
 
-def test_no_two_records_have_the_same_time_and_each_topic_is_in_the_order_of_time():
+def test_all_times_differ_and_each_topic_is_ordered_by_time():
     trial = a_trial("4.3.1", scenario="two-topics", records=500, entries=3)
     made = stream(trial), table(trial)
     assert [len(records) for records in made] == [500, 1_500]

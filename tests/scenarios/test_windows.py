@@ -13,7 +13,7 @@ def a_windows_trial(variant="DEFAULT_CONFIG", **parameters):
 
 
 @pytest.mark.parametrize(("variant", "late"), [("DEFAULT_CONFIG", (0.05, 0.15)), ("LATE", (0.85, 0.95))])
-def test_of_the_records_that_flow_only_those_of_one_variant_are_too_late(variant, late):
+def test_too_late_records_are_generated_in_one_variant_only(variant, late):
     trial = a_windows_trial(variant, first=6_000, records=6_000)
     made, parameters = generate(trial), SCENARIO.values(trial)
     open_for = parameters["size"] + parameters["grace"]
@@ -26,7 +26,7 @@ def test_of_the_records_that_flow_only_those_of_one_variant_are_too_late(variant
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 4])
-def test_a_last_record_of_each_partition_closes_all_other_windows(partitions):
+def test_the_last_record_of_a_partition_closes_all_other_windows(partitions):
     trial = a_windows_trial(partitions=partitions, first=100, records=100)
     made = generate(trial)
     closing = made[-partitions:]
@@ -79,7 +79,7 @@ def test_what_cannot_be_run_is_refused(variant, parameters, reason):
     assert (refusal is None) == (reason is None)
 
 
-def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_after_it():
+def test_older_records_extend_sessions_just_before_the_restart():
     trial = a_windows_trial("EXTENDED", extended=30, first=400, records=500)
     made, parameters = generate(trial), SCENARIO.values(trial)
     begun, older, youngest = made[400:430], made[430:460], made[460:464]
@@ -96,7 +96,7 @@ def test_older_records_extend_sessions_just_before_the_restart_and_one_goes_on_a
 
 @pytest.mark.parametrize("now", [1_000_000_000_000, 1_000_000_031_234, 1_000_000_059_999])
 @pytest.mark.parametrize(("variant", "segments"), [("ON_CLOSE_SESSION", 1), ("ON_CLOSE_SESSION_SEGMENTS", 2)])
-def test_where_sessions_are_dropped_with_their_segment_the_records_lie_in_so_many(now, variant, segments):
+def test_records_span_the_segments_that_drop_their_sessions(now, variant, segments):
     trial = a_windows_trial(variant)
     begin, first = begins_at(values(trial), now), values(trial).first
     places = [(begin + record.at) // SEGMENT for record in generate(trial)]
@@ -106,7 +106,7 @@ def test_where_sessions_are_dropped_with_their_segment_the_records_lie_in_so_man
 
 
 @pytest.mark.parametrize("now", [1_000_000_000_000, 1_000_000_031_234])
-def test_the_first_records_come_into_the_middle_of_the_segment_that_is_to_expire(now):
+def test_the_first_records_fall_mid_segment_before_it_expires(now):
     assert begins_at(values(a_windows_trial("HALTED")), now) % SEGMENT == SEGMENT // 2
 
 
@@ -114,7 +114,7 @@ def test_elsewhere_the_youngest_record_is_made_now():
     assert begins_at(values(a_windows_trial("ON_CLOSE")), 59_000) == 59_000
 
 
-def test_where_updates_wait_for_a_time_no_record_that_flows_is_out_of_order():
+def test_no_later_record_is_out_of_order_where_updates_wait():
     made = generate(a_windows_trial("TIME_LIMIT", first=2_000, records=2_000))
     ages = [now - record.at for now, record in enumerate(made[:-4])]
     assert any(ages[:2_000])
@@ -129,7 +129,7 @@ def test_a_release_that_cannot_emit_on_close_is_refused():
     assert SCENARIO.refuse(a_trial("3.3.0", "ON_CLOSE", scenario="windows").cell) is None
 
 
-def test_what_comes_out_now_and_then_is_closed_twice_with_the_same_records():
+def test_on_close_windows_are_closed_twice_with_equal_records():
     made = generate(a_windows_trial("ON_CLOSE", first=100, records=100))
     assert made[-4:] == made[-8:-4]
     assert max(record.at for record in made[:-8]) < made[-1].at

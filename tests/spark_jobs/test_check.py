@@ -145,9 +145,7 @@ def test_changelogs_hold_last_values_beside_the_output(
     }
 
 
-def test_checking_again_replaces_the_tables_and_leaves_out_what_is_unreadable(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_checking_again_replaces_tables(spark: SparkSession, tmp_path: Path) -> None:
     run_folder, specimens = run_folder_of(tmp_path, [HEALTHY, HEALTHY])
     write_records(spark, run_folder, specimens)
     check(spark, run_folder)
@@ -181,7 +179,7 @@ def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tm
     assert ("isolation-breach", ["output/0@0"]) in found
 
 
-def test_log_segments_are_those_of_their_trial_below_whatever_folder(spark: SparkSession, tmp_path: Path) -> None:
+def test_log_segments_belong_to_their_trial_below_any_folder(spark: SparkSession, tmp_path: Path) -> None:
     run_folder, [trial] = run_folder_of(tmp_path / "trials" / "home", [HEALTHY])
     write_segments(run_folder.trial(trial).segments_file, [LogEntry("data", "output", 0, 0, 1, 7, 0, 0, 1)])
     assert [row["name"] for row in tables.read_segments(spark, run_folder, [trial]).collect()] == [trial]

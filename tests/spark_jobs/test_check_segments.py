@@ -15,7 +15,7 @@ from tests.specimens.segments import SPECIMENS
 pytestmark = pytest.mark.spark
 
 
-def test_both_readers_compare_the_same_and_the_table_has_every_part(spark: SparkSession) -> None:
+def test_both_readers_compare_alike_and_the_table_has_every_part(spark: SparkSession) -> None:
     entries = [{"trial": n, **entry.to_dict()} for n, s in enumerate(SPECIMENS) for entry in s.entries]
     records = [
         {

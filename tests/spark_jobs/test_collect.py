@@ -92,9 +92,7 @@ def contents_of(run_folder: RunFolder) -> dict[str, list[str]]:
 
 @pytest.mark.spark
 @pytest.mark.broker
-def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
-    spark: SparkSession, cluster: Any, tmp_path: Path
-) -> None:
+def test_topics_become_tables_and_a_broken_trial_fails_alone(spark: SparkSession, cluster: Any, tmp_path: Path) -> None:
     bootstrap = cluster.bootstrap_servers
     duplicate = ANOMALOUS[0]
     run_id = f"20261121T084500-{secrets.token_hex(2)}"
@@ -171,7 +169,7 @@ def test_topics_become_tables_and_a_broken_trial_takes_no_other_with_it(
 
 
 @pytest.mark.spark
-def test_a_cluster_that_does_not_answer_is_an_error_of_its_trials(
+def test_a_silent_cluster_is_an_error_of_its_trials(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "ANSWER_SECONDS", 1)

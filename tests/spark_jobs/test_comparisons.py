@@ -205,7 +205,7 @@ def test_keys_of_long_topics_that_differ_show_the_same(
     }
 
 
-def test_a_trial_has_one_comparison_for_each_read_delivery_key_answer_and_transaction(judged: Judged) -> None:
+def test_each_promise_has_its_number_of_comparisons_in_a_trial(judged: Judged) -> None:
     compared = {
         name: count_comparisons(judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
         for name, module in OF_CHECK.items()
@@ -249,7 +249,7 @@ def test_both_models_of_windows_judge_what_is_drawn_alike(spark: SparkSession) -
     }
 
 
-def test_both_models_of_a_join_as_of_a_time_give_what_is_drawn_alike(spark: SparkSession) -> None:
+def test_both_models_of_an_as_of_join_agree_on_drawn_input(spark: SparkSession) -> None:
     trials = {number: as_of_join.drawn(number) for number in range(120)}
     records, stated = frames(spark, trials, dict.fromkeys(trials, "as-of-join"))
     found: dict[int, dict[tuple[int, int], int]] = {number: {} for number in trials}

@@ -120,7 +120,7 @@ def read(key: bytes | None, keys: str) -> int | str | None:
         return str(fault)
 
 
-def test_messages_that_cannot_be_decoded_are_told_with_their_places(spark: SparkSession) -> None:
+def test_undecodable_messages_are_reported_with_their_places(spark: SparkSession) -> None:
     messages = decode(
         spark,
         ("in", 1, 3, ONE, b""),

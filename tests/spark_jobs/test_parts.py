@@ -93,7 +93,7 @@ def test_a_part_has_what_has_ended_since_the_last_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["failing", "unreadable"])
-def test_a_part_that_fails_or_cannot_be_read_is_made_again_at_the_end(
+def test_a_failed_part_is_created_again_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan", "scan")
@@ -123,7 +123,7 @@ def test_trials_wait_for_the_brokers_of_a_run_that_is_resumed(tmp_path: Path) ->
     assert run.performed == [["enumerator", "crash", "crash"], ["crash", "quota", "crash"]]
 
 
-def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path: Path) -> None:
+def test_a_part_with_a_trial_that_is_not_judged_is_left_out(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     ahead = make_ahead(run.folder, run.perform, run.end_one)
     [_, trial, *_] = run.folder.trials()
@@ -132,7 +132,7 @@ def test_a_part_with_a_trial_that_is_not_judged_after_all_is_left_out(tmp_path: 
     assert run.performed == [["enumerator"], ["crash"], ["scan", "scan"]]
 
 
-def test_with_nothing_made_ahead_the_tables_are_those_of_the_run_at_once(tmp_path: Path) -> None:
+def test_without_prepared_parts_the_tables_are_those_of_one_run(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator")
     assert is_whole(run, run.make())
     assert run.performed == [["enumerator"]]
@@ -148,7 +148,7 @@ def test_many_at_once_are_made_in_parts_too(tmp_path: Path, monkeypatch: pytest.
     assert run.performed == [["enumerator", "enumerator"], ["crash", "crash"], ["scan"]]
 
 
-def test_what_an_attempt_has_left_that_was_cut_off_is_never_taken(tmp_path: Path) -> None:
+def test_remains_of_an_interrupted_attempt_are_never_used(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
     make_ahead(run.folder, run.perform, run.end_one)
     run.folder.trials_over.unlink()

@@ -15,7 +15,7 @@ def topics_of(trial: Trial) -> dict[str, int]:
     return {trial.topic(role): 2 for role in ROLES}
 
 
-def test_topics_of_complete_trials_are_read_and_the_others_get_a_sentence(tmp_path: Path) -> None:
+def test_topics_of_complete_trials_are_read_and_others_explained(tmp_path: Path) -> None:
     run_folder, _ = run_folder_of(tmp_path, [HEALTHY] * 3)
     complete, lacking, other = run_folder.list_driven()
     partitions = topics_of(complete) | topics_of(lacking) | topics_of(other)
@@ -33,7 +33,7 @@ def test_topics_of_complete_trials_are_read_and_the_others_get_a_sentence(tmp_pa
     }
 
 
-def test_a_trial_that_kafka_ended_needs_no_topic_that_the_application_would_have_created(tmp_path: Path) -> None:
+def test_a_trial_that_kafka_ended_needs_no_uncreated_topic(tmp_path: Path) -> None:
     run_folder, _ = run_folder_of(tmp_path, [HEALTHY])
     [trial] = run_folder.list_driven()
     outcome = run_folder.trial(trial).outcome_file

@@ -255,7 +255,7 @@ def test_each_scenario_has_its_trial():
 
 
 @pytest.mark.parametrize("small", gate(GREEN_OR_KNOWN))
-def test_a_small_trial_on_the_newest_is_exercised_and_nothing_is_unexplained(net, small, record_property):
+def test_a_small_trial_on_the_newest_is_exercised_and_explained(net, small, record_property):
     record_property(NOTED, f"{small} {small.digest}")
     trial = last(net, small)
     outcome, reading = read(net, trial)

@@ -75,7 +75,7 @@ def test_the_run_ends_as_the_registry_expects(ran):
     assert ran.result["failures"] == []
 
 
-def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
+def test_an_interrupted_run_continues_without_repeating_work(ran):
     before, after = ran.finished
     assert ran.interrupted == 130
     assert 0 < len(before) < len(after)

@@ -41,7 +41,7 @@ def run(broker: Secured, properties: str, home: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_run_judges_releases_by_controls_on_the_same_brokers_and_the_password_is_nowhere(broker, home):
+def test_an_external_run_has_controls_there_and_hides_passwords(broker, home):
     process = run(broker, broker.scram_properties(), home)
     with seen_in_ps(PASSWORD) as in_ps:
         out, err = process.communicate(timeout=1500)
@@ -88,7 +88,7 @@ def outputs_of(home: Path) -> dict[str, bytes]:
     ],
     ids=["a wrong password", "an unreachable host"],
 )
-def test_brokers_that_cannot_be_reached_end_a_run_before_anything_is_started(broker, tmp_path, properties, expected):
+def test_unreachable_brokers_end_a_run_before_anything_starts(broker, tmp_path, properties, expected):
     process = run(broker, properties(broker), tmp_path)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2, out + err

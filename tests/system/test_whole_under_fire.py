@@ -99,7 +99,7 @@ def test_the_run_ends_as_the_registry_expects(ran):
     }
 
 
-def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
+def test_an_interrupted_run_continues_without_repeating_work(ran):
     assert ran.interrupted.returncode == 130
     assert "everything that was started has been stopped" in ran.interrupted.stderr
     before, after = ran.finished
@@ -108,13 +108,13 @@ def test_an_interrupted_run_goes_on_and_repeats_nothing_that_is_finished(ran):
     assert ran.result["run"] in ran.interrupted.stderr
 
 
-def test_a_run_whose_scheduler_was_killed_says_so_can_be_resumed_and_leaves_nothing(ran):
+def test_a_killed_scheduler_is_reported_and_leaves_nothing(ran):
     assert ran.beheaded.returncode == ExitCode.ERROR
     assert "scheduler ended (exit code 137)" in ran.beheaded.stdout + ran.beheaded.stderr
     assert ran.left == []
 
 
-def test_a_run_whose_tables_are_made_in_parts_is_judged_as_any_other(ran, home, tmp_path):
+def test_a_run_with_tables_made_in_parts_is_judged_as_any_other(ran, home, tmp_path):
     runs = Home(home, tmp_path, {})
     asked = ["--scenario", "at-least-once", "--streams", "4.3.1", "--trials", "8"]  # enough are left when some end
     code = runs.start(*asked, "--variant", "DEFAULT_CONFIG", "--variant", "EXACTLY_ONCE").wait(600)
