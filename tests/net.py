@@ -5,7 +5,7 @@ minutes. So a trial that passes is noted in `net.json`, which is committed, with
 next change runs it if the digest is another one, or after some days; else the night does.
 
 The digest is of what drives trials of the scenario (`onceproof.harness`), and of the trial. What reads them does not
-count: each change is judged by the corpus of kept trials (`tests.corpus`). Nor do comments and docstrings, nor the
+count: each change is judged by the corpus of kept trials (`tests.kept_trials`). Nor do comments and docstrings, nor the
 tests: who corrects one need not drive all trials again.
 
 Each process that runs tests decides for itself which trials are due, and all must decide alike: so nothing that differs

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from onceproof.lab import messages
 from onceproof.lab.messages import MessageLog, TopicMessage, read_messages
+from onceproof.model.errors import HarnessError
 
 SOME_BYTES = st.none() | st.binary(max_size=12)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), SOME_BYTES), max_size=3)
@@ -33,3 +34,16 @@ def test_they_are_as_they_were_however_they_are_packed(tmp_path_factory, read, t
             log.append(message)
         log.write(file)
     assert [message._replace(headers=list(message.headers)) for message in read_messages(file)] == read
+
+
+@pytest.mark.parametrize("length", [None, 0, 3, 40, -1])
+def test_a_file_that_is_missing_or_cut_is_an_error(tmp_path, length):
+    file = tmp_path / "committed.parquet"
+    MessageLog().write(file)
+    assert list(read_messages(file)) == []
+    if length is None:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:length])
+    with pytest.raises(HarnessError, match=r"^The messages in \S+committed.parquet cannot be read: "):
+        list(read_messages(file))

@@ -90,11 +90,14 @@ def rejudge(
     Topics, log segments, stores and timelines are those that were measured. Afterwards `atlas export` takes the new
     verdicts. Exit: 0 no verdict has changed, 1 one has, 2 usage, 4 error.
     """
-    from onceproof.pipeline.rejudging import rejudge
+    from onceproof.pipeline.rejudging import is_half_replaced, rejudge
     from onceproof.results.database import store_run
 
+    folders = (RunFolder(get_settings().runs / name) for name in runs if is_run_id(name))
+    halves = {run.run_id: run for run in folders if is_half_replaced(run)}
+    others = [name for name in runs if name not in halves]
     changed = False
-    for run in _find_judged(runs):
+    for run in [*halves.values(), *(_find_judged(others) if others or not runs else ())]:
         begin = time.monotonic()
         found = rejudge(run)
         store_run(run, get_settings().database_url)

@@ -4,6 +4,7 @@ Parquet files, compressed by Zstandard: one of what readers of committed records
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from arro3.core import Array, DataType, Field, RecordBatch, Schema, Table
 from arro3.io import read_parquet, write_parquet
 
+from onceproof.model.errors import HarnessError
 from onceproof.model.json_file import replacing
 
 COLUMNS = {
@@ -25,6 +27,7 @@ COLUMNS = {
 SCHEMA = Schema([Field(name, of, nullable=True) for name, of in COLUMNS.items()])
 # Nearly all values of these differ, and offsets and times grow little by little: dictionaries would double the file.
 DISTINCT, GROWING = ("offset", "timestamp", "key", "value"), ("offset", "timestamp")
+MARK = b"PAR1"
 TOGETHER = 20_000  # messages that wait to be packed
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -82,11 +85,29 @@ class MessageLog:
 
 
 def read_messages(file: Path) -> Iterator[TopicMessage]:
-    """The messages of a file, those of a partition in the order of their offsets."""
+    """The messages of a file, those of a partition in the order of their offsets.
+
+    Raises:
+        HarnessError: it is missing, or was cut.
+    """
+    _check_whole(file)
     for batch in read_parquet(str(file)):
         columns = [batch[name].to_pylist() for name in COLUMNS]
         headers = map(_read_headers, columns.pop())
         yield from map(TopicMessage, *columns, headers)
+
+
+def _check_whole(file: Path) -> None:
+    """Parquet begins and ends with a mark; the library that reads it ends the process if one is missing."""
+    try:
+        with file.open("rb") as stream:
+            begin = stream.read(len(MARK))
+            stream.seek(-len(MARK), os.SEEK_END)
+            end = stream.read()
+    except OSError as error:
+        raise HarnessError(f"The messages in {file} cannot be read: {error}.") from error
+    if not begin == end == MARK:
+        raise HarnessError(f"The messages in {file} cannot be read: it is no Parquet file, or was cut.")
 
 
 def _headers_text(headers: Headers) -> str | None:

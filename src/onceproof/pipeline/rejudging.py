@@ -1,7 +1,8 @@
 """Judges a run again by what its trials left: measured then, judged now. Nothing is driven, and no broker is needed.
 
 All is made in a folder of its own below the run's, and takes the place of what was there when it is complete. A call
-that is cut short leaves the run as it was, or without verdicts; another call completes it.
+that is cut short leaves the run as it was. If it is cut short while it replaces files, the run has no verdicts until
+another call completes it; the folder stays as the mark of that.
 """
 
 import os
@@ -68,10 +69,17 @@ def rejudge(run: RunFolder) -> Rejudged:
         steps.validate(work)
         steps.judge(work)
         rows = VerdictRow.read_all(work.verdicts_file)
-        _replace(run, work, driven)
-    finally:
+    except BaseException:
         shutil.rmtree(work.path.parent, ignore_errors=True)
+        raise
+    _replace(run, work, driven)
+    shutil.rmtree(work.path.parent, ignore_errors=True)
     return Rejudged(run.run_id, len(driven), len(rows), tuple(_find_changes(before, rows)))
+
+
+def is_half_replaced(run: RunFolder) -> bool:
+    """Whether a call was cut short while it replaced the files of a run."""
+    return (run.path / WORK).exists() and not run.verdicts_file.exists()
 
 
 def _lay_out(run: RunFolder, work: RunFolder) -> None:
