@@ -15,7 +15,8 @@ from onceproof.atlas.file import write_atlas
 from onceproof.model.errors import UsageError
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
-from onceproof.page.atlas import POLICY, Atlas, slug, write_site
+from onceproof.page.atlas import POLICY, Atlas, write_site
+from onceproof.page.rendering import slug
 from tests.page.conftest import SCRIPT
 from tests.specimens.atlas import EARLIER, NOW, TIMELINE, a_cell, measured_as
 

@@ -1,4 +1,6 @@
-"""The page *Upgrade*: two drop-downs, and the same answer as from the command."""
+"""The page *Upgrade*: two drop-downs, a filter by features, and the same answer as from the command."""
+
+import re
 
 import pytest
 
@@ -6,6 +8,7 @@ from onceproof.atlas import shipped
 from onceproof.harness import harness_version
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
+from onceproof.page.rendering import with_links
 from onceproof.results.database import store_run
 from tests.page.conftest import NEWEST, RED, SCRIPT, TURNED
 
@@ -27,7 +30,7 @@ def test_an_upgrade_shows_gains_and_losses_with_links_to_cells(client, by_this_h
     page = client.get(WAY)
     assert page.status_code == 200
     assert "3.3.1 to 3.4.1: something known against it" in page.text
-    assert 'href="https://issues.apache.org/jira/browse/KAFKA-14172"' in page.text
+    assert 'href="./atlas/issues/KAFKA-14172.html"' in page.text
     for cell in (RED, TURNED):
         assert f'href="./runs/{NEWEST}/cells/{cell.key}"' in page.text
         assert client.get(f"/runs/{NEWEST}/cells/{cell.key}").status_code == 200
@@ -74,3 +77,84 @@ def test_what_is_no_question_is_said_beside_the_drop_downs(client, query, said):
     assert said in page.text
     assert SCRIPT not in page.text
     assert "<select" in page.text
+
+
+def table_of(page, name):
+    """The keys of the issues of a section, in order."""
+    return re.findall(
+        r'<th scope="row"[^>]*><a[^>]*>([^<]*)</a>', page.partition(f'id="{name}"')[2].partition("</section>")[0]
+    )
+
+
+def test_each_thing_is_said_once_and_the_worst_first(client):
+    page = client.get("/upgrade?current=3.9.1&target=4.3.1").text
+    for said in (
+        "&#34;Tasks [-1_-1] are corrupted&#34;",
+        "No release has the fix (apache/kafka#23390",
+        "Close the application cleanly",
+    ):
+        assert page.count(said) == 1, said
+    keys = table_of(page, "against")
+    assert keys[0] == "KAFKA-20685"  # whose damage is carried along, and data are lost
+    assert "KAFKA-20685" not in table_of(page, "left")
+    severities = re.findall(
+        r'class="severity"[^>]*>([^<]*)<', page.partition('id="against"')[2].partition("</section>")[0]
+    )
+    assert severities == sorted(severities, key=["data lost", "wrong", "stuck", "loud"].index)
+    assert len(severities) == len(keys)
+
+
+def test_the_headline_is_one_line(client):
+    [headline] = re.findall(
+        r"<h1[^>]*>.*</span></span> (.*)</h1>", client.get("/upgrade?current=3.9.1&target=4.3.1").text
+    )
+    assert headline.endswith(", at worst data lost.")
+    assert len(headline) < 80
+
+
+def test_a_filter_leaves_out_what_needs_other_features(client):
+    all_, own = (
+        client.get(f"/upgrade?current=3.9.1&target=4.4.0{more}").text for more in ("", "&windows=false&stores=none")
+    )
+    gone = set(table_of(all_, "against")) - set(table_of(own, "against"))
+    assert "KAFKA-20685" in gone  # which needs a store of RocksDB
+    assert "Features of the application: any may be used" in all_
+    assert "Features of the application: 2 stated" in own
+    assert '<option value="false" selected>no</option>' in own.partition('id="by-windows"')[2].partition("</select>")[0]
+    assert 'name="stores" value="none" checked>' in own
+    assert "stores = []" in own
+    assert "KAFKA-20685: It needs stores rocksdb" in own.partition('id="out"')[2]
+
+
+def test_a_filter_without_a_choice_is_none(client):
+    page = client.get("/upgrade?current=3.9.1&target=4.4.0&windows=&joins=&theme=dark")
+    assert page.status_code == 200
+    assert "any may be used" in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("windows=maybe", "The filter: windows cannot be &#39;maybe&#39;; write true or false."),
+        ("windows=true&windows=false", "windows cannot be [True, False]"),
+        ("joins=none&joins=foreign-key", "joins cannot be &#39;none&#39;"),
+        ("window=true", "The filter: there is no feature &#39;window&#39;; choose from guarantee"),
+        (f"guarantee={SCRIPT}", "&lt;script&gt;"),
+    ],
+)
+def test_an_unknown_feature_or_value_is_refused(client, query, said):
+    page = client.get(f"/upgrade?current=3.9.1&target=4.4.0&{query}")
+    assert page.status_code == 404
+    assert said in page.text
+    assert SCRIPT not in page.text
+    assert '<details class="features" open>' in page.text
+
+
+def test_names_of_sources_are_links_within_sentences():
+    addresses = {"KAFKA-1": "https://a.example/?x=1&y", "KAFKA-1, again (no JIRA)": "./b", "elsewhere": None}
+    shown = str(with_links("<b> `code` KAFKA-1, again (no JIRA); KAFKA-1", addresses))
+    assert shown == (
+        '&lt;b&gt; <code>code</code> <a href="./b">KAFKA-1, again (no JIRA)</a>; '
+        '<a href="https://a.example/?x=1&amp;y" target="_blank" rel="noopener noreferrer">KAFKA-1</a>'
+    )
+    assert str(with_links("<b>", {})) == "&lt;b&gt;"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from onceproof.advice.severity import Severity
 from onceproof.model.errors import ExitCode
 
 SCHEMA = 1  # of the JSON; it changes when a field is removed or changes its meaning, not when one is added
@@ -46,10 +47,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Said:
-    """A sentence, and what it rests on: never nothing."""
+    """A sentence, and what it rests on: never nothing.
+
+    `issue` is the key of the known issue whose symptom or remedy it repeats.
+    """
 
     text: str
     sources: tuple[Source, ...]
+    issue: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class Issue:
     fixed: tuple[str, ...]
     sources: tuple[str, ...]
     cells: tuple[Source, ...]  # measured ones of the two releases in which it can show
+    severity: Severity
 
 
 @dataclass(frozen=True)
@@ -132,3 +138,5 @@ class Advice:
     left_out: tuple[LeftOut, ...]
     on_the_way: tuple[Issue, ...] = ()  # that neither release has, but both together in one group
     own: tuple[Said, ...] = ()  # what one's own application showed on these releases
+    carried: tuple[Issue, ...] = ()  # whose damage on the current release the target trusts, with what prevents that
+    remarks: tuple[str, ...] = ()  # counts that stand below the headline

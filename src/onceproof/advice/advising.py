@@ -1,7 +1,7 @@
 """From the registry, the scenarios and what was measured to the answer: pure functions; each sentence has sources."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from onceproof.advice.advice import (
@@ -16,6 +16,7 @@ from onceproof.advice.advice import (
     SourceKind,
     UpgradeAnswer,
 )
+from onceproof.advice.severity import Severity, severity_of
 from onceproof.advice.uses import find_unused, needs_of, never_used, promises_looked_at
 from onceproof.model.application import Application, can_have, describe
 from onceproof.model.cell import Cell
@@ -103,8 +104,9 @@ class UpgradeQuestion:
 
     @cached_property
     def issues(self) -> tuple[KnownIssue, ...]:
-        """Those that may concern the application."""
-        return tuple(issue for issue in self.registry.issues if self.app.lacks(issue.needs) is None)
+        """Those that may concern the application, the worst first."""
+        found = (issue for issue in self.registry.issues if self.app.lacks(issue.needs) is None)
+        return tuple(sorted(found, key=lambda issue: severity_of(issue).rank))
 
     @cached_property
     def cells(self) -> tuple[Measured, ...]:
@@ -147,6 +149,7 @@ def advise(question: UpgradeQuestion) -> Advice:
     """The answer."""
     gaps = tuple(sorted(_gaps(question), key=lambda gap: not gap.is_needed))
     gained, left = _find_gained(question, question.target), _find_gained(question, question.current, question.target)
+    carried = _find_carried(question)
     against = tuple(_against(question, gained))
     answer = _answer(against, gaps)
     better = better_targets(question)
@@ -158,7 +161,7 @@ def advise(question: UpgradeQuestion) -> Advice:
         str(question.target),
         answer,
         int(answer.exit_code),
-        _headline(question, answer, against, gaps, len(left), len(way)),
+        _headline(question, answer, len(against), [*gained, *carried]),
         against,
         tuple(_to_do(question, gained, way, better, gaps)),
         tuple(map(str, better)),
@@ -171,6 +174,8 @@ def advise(question: UpgradeQuestion) -> Advice:
         tuple(_find_left_out(question)),
         tuple(_issue(question, issue) for issue in way),
         tuple(run.said for run in question.own or ()),
+        tuple(replace(_issue(question, issue), remedy=_close(question)) for issue in carried),
+        tuple(_remarks(question, gaps, len([issue for issue in left if issue not in carried]), len(way))),
     )
 
 
@@ -189,18 +194,24 @@ def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> UpgradeAnswer:
     return UpgradeAnswer.UNKNOWN if any(gap.is_needed for gap in gaps) else UpgradeAnswer.NOTHING
 
 
-def _headline(
-    question: UpgradeQuestion, answer: UpgradeAnswer, against: Sequence[Said], gaps: Iterable[Gap], left: int, met: int
-) -> str:
+def _headline(question: UpgradeQuestion, answer: UpgradeAnswer, against: int, issues: Iterable[KnownIssue]) -> str:
+    """The answer in one line; the number of things against it, and the worst severity of the issues among them."""
     way = f"{question.current} to {question.target}{' (a downgrade)' if question.is_back else ''}"
-    needed = sum(gap.is_needed for gap in gaps)
-    behind = f"; {_count(left, 'known issue is', 'known issues are')} left behind" if left else ""
-    between = f"; {_count(met, 'known issue applies', 'known issues apply')} on the way" if met else ""
-    lack = f"; {_count(needed, 'thing was', 'things were')} not checked" if needed else ""
-    older = len(question.older)
-    age = f"; {_count(older, 'verdict is', 'verdicts are')} by an earlier harness" if older else ""
-    number = f" ({len(against)})" if against else ""
-    return f"{way}: {answer}{number}{behind}{between}{lack}{age}."
+    found = {severity_of(issue) for issue in issues}
+    worst = next((f", at worst {severity}" for severity in Severity if severity in found), "")
+    return f"{way}: {answer}{f' ({against})' if against else ''}{worst}."
+
+
+def _remarks(question: UpgradeQuestion, gaps: Iterable[Gap], left: int, met: int) -> Iterator[str]:
+    needed, older = sum(gap.is_needed for gap in gaps), len(question.older)
+    for number, one, several in (
+        (left, "known issue is left behind", "known issues are left behind"),
+        (met, "known issue applies on the way", "known issues apply on the way"),
+        (needed, "thing was not checked", "things were not checked"),
+        (older, "verdict is by an earlier harness", "verdicts are by an earlier harness"),
+    ):
+        if number:
+            yield f"{_count(number, one, several)}."
 
 
 def _count(number: int, one: str, several: str) -> str:
@@ -218,11 +229,12 @@ def _against(question: UpgradeQuestion, gained: Iterable[KnownIssue]) -> Iterato
         yield Said(f"Your topology changes: {change.summary} ({'; '.join(change.effects)}).", (COMPARED,))
     for issue in gained:
         text = f"{target} has {issue.key}, which {current} has not: {issue.symptom} When: {issue.condition}"
-        yield Said(text, _row(question, issue))
+        yield Said(text, _row(question, issue), issue.key)
     for issue in _find_carried(question):
         yield Said(
             f"What a crash on {current} leaves behind is trusted by {target}, too ({issue.key}): {issue.symptom}",
             _row(question, issue, carried=True),
+            issue.key,
         )
     for measured in question.cells:
         if measured.verdict is Verdict.REGRESSION and measured.cell.running == target:
@@ -262,14 +274,14 @@ def _to_do(
     current, target = question.current, question.target
     yield from (_alternative(question, release) for release in better)
     for issue in gained:
-        yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue))
+        yield Said(f"If it must be {target}, against {issue.key}: {issue.remedy}", _row(question, issue), issue.key)
     for issue in _find_carried(question):
-        text = f"Close the application cleanly before the change: a crash on {current} survives it ({issue.key})."
-        yield Said(text, _row(question, issue, carried=True))
+        text = f"{_close(question)[:-1]} ({issue.key})."
+        yield Said(text, _row(question, issue, carried=True), issue.key)
     if question.topology and question.topology.grave:
         yield Said(f"Your topology changes. {question.topology.advice}", (COMPARED,))
     for issue in way:
-        yield Said(f"On the way, against {issue.key}: {issue.remedy}", _row(question, issue))
+        yield Said(f"On the way, against {issue.key}: {issue.remedy}", _row(question, issue), issue.key)
     empty = "stop each instance and empty its state directory, so that its stores are restored from the changelogs."
     if question.refusal(current, target):
         yield Said(f"Before the change {empty}", (GUIDE,))
@@ -290,6 +302,10 @@ def _to_do(
         size = ", ".join(filter(None, (_count(len(cells), "cell", "cells"), question.takes)))
         text = f"Have what is missing looked at: `onceproof advise {current} {target}{own} --run` ({size})."
         yield Said(text, tuple(dict.fromkeys(sources)))
+
+
+def _close(question: UpgradeQuestion) -> str:
+    return f"Close the application cleanly before the change: a crash on {question.current} survives it."
 
 
 def _alternative(question: UpgradeQuestion, other: Release) -> Said:
@@ -351,6 +367,7 @@ def _issue(question: UpgradeQuestion, issue: KnownIssue) -> Issue:
         tuple(map(str, issue.fixed)),
         issue.sources,
         _find_sources(question, issue),
+        severity_of(issue),
     )
 
 

@@ -34,8 +34,8 @@ async def page(scope: Any, receive: Any, send: Any) -> None:
     await _app()(scope, receive, send)
 
 
-def _view(destination: str, query: str, **more: Any) -> dict[str, object]:
-    return {"name": "Results", "href": f"{PREFIX}/{query}", "destination": destination, **more}
+def _view(name: str, destination: str, address: str, **more: Any) -> dict[str, object]:
+    return {"name": name, "href": f"{PREFIX}/{address}", "destination": destination, **more}
 
 
 class EarlyImports:
@@ -61,6 +61,7 @@ class OnceproofPage(AirflowPlugin):
     listeners: ClassVar = [EarlyImports()]
     fastapi_apps: ClassVar = [{"app": page, "url_prefix": f"/{PREFIX}", "name": "Onceproof"}]
     external_views: ClassVar = [
-        _view("nav", "", url_route="results", nav_top_level=True),
-        _view("dag_run", "?dag={DAG_ID}&dag_run={RUN_ID}", url_route="results-of-run"),
+        _view("Results", "nav", "", url_route="results", nav_top_level=True),
+        _view("Kafka Streams atlas", "nav", "atlas/index.html", url_route="atlas"),
+        _view("Results", "dag_run", "?dag={DAG_ID}&dag_run={RUN_ID}", url_route="results-of-run"),
     ]

@@ -15,7 +15,7 @@ from onceproof.model.errors import HarnessError, UsageError
 from onceproof.page import docs
 from onceproof.page.rendering import STATIC, render
 from onceproof.page.runs import NotThereError
-from onceproof.page.tabs import applications, results, searches, sensitivity, upgrade
+from onceproof.page.tabs import applications, atlas, results, searches, sensitivity, upgrade
 from onceproof.page.tabs.answers import READ, links_of
 from onceproof.settings import Settings
 
@@ -63,7 +63,7 @@ def create_app(settings: Settings, authorize: Callable[..., Any] = anybody, logi
         dependencies=[Depends(authorize), Depends(_check_sizes)],
     )
     app.state.settings = settings
-    for tab in (results.tab, upgrade.tab, sensitivity.tab, searches.tab, applications.tab):
+    for tab in (results.tab, upgrade.tab, sensitivity.tab, searches.tab, applications.tab, atlas.tab):
         app.include_router(tab)
     app.add_api_route("/static/{name}", _static, methods=READ, response_model=None)
     _handle_errors(app, login)

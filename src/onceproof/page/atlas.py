@@ -4,39 +4,39 @@ Nothing in them runs but the search, and nothing is loaded from elsewhere: `POLI
 """
 
 import json
-import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from onceproof.advice.advice import Advice
 from onceproof.advice.advising import UpgradeQuestion, advise
+from onceproof.advice.severity import severity_of
 from onceproof.atlas.exporting import to_json
 from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.atlas.shipped import as_measured
 from onceproof.model.application import describe
 from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import UsageError
-from onceproof.model.json_file import encode, replacing
+from onceproof.model.json_file import replacing
 from onceproof.model.known_issues import IssueRegistry, KnownIssue
 from onceproof.model.matrices import BROKER
 from onceproof.model.release import Release
 from onceproof.model.verdict import Verdict
 from onceproof.page.badge import Badge
-from onceproof.page.rendering import FOLDER, PageLinks, as_json, render
+from onceproof.page.rendering import STATIC, PageLinks, as_json, render, slug
 from onceproof.page.timeline.picture import Picture
-from onceproof.page.upgrade import LIKE
+from onceproof.page.upgrade import show_advice
 from onceproof.scenarios import CATALOGUE, SCENARIOS
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-FILES = ("page.css", "atlas.css", "atlas.js")
+FILES = ("page.css", "atlas.js")
 FOLDERS = ("releases", "issues", "upgrades", "badges")
 MARKER = "atlas.json"  # by which a folder is known to hold such a site
 # What people want to know of several variants, the first of these.
@@ -52,6 +52,25 @@ NEWS = 50  # entries of the feed
 class AtlasLinks(PageLinks):
     """Where things are in the site; nothing of a run is there."""
 
+    brand: ClassVar[str] = "Onceproof atlas"
+
+    def home(self) -> str | None:
+        """The table of releases."""
+        return self.file("index.html")
+
+    def tabs(self) -> list[tuple[str, str]]:
+        """The parts of the site."""
+        names = ("index.html#releases", "index.html#issues", "feed.xml", "atlas.json")
+        return list(zip(("Releases", "Known issues", "Feed", "JSON"), map(self.file, names), strict=True))
+
+    def file(self, name: str) -> str:
+        """A file next to the first page."""
+        return f"{self.base}{name}"
+
+    def upgrade(self, current: object = "", target: object = "") -> str | None:  # noqa: ARG002 - no form is answered
+        """None: there are only the pages of some ways."""
+        return None
+
     def release(self, release: object) -> str:
         """The knowledge of a release."""
         return f"{self.base}releases/{quote(str(release))}.html"
@@ -60,21 +79,47 @@ class AtlasLinks(PageLinks):
         """A known issue."""
         return f"{self.base}issues/{slug(key)}.html"
 
-    def way(self, current: object, target: object) -> str:
+    def way(self, current: object, target: object) -> str | None:
         """Advice on going from one release to another."""
         return f"{self.base}upgrades/{quote(f'{current}-{target}')}.html"
 
     def static(self, name: str) -> str:
-        """A file next to the first page."""
-        return f"{self.base}{name}"
+        """Style and script, which are next to the first page."""
+        return self.file(name)
 
     def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the site
         return None
 
 
-def slug(key: str) -> str:
-    """The key of an issue as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-")
+class ServedAtlasLinks(AtlasLinks):
+    """Where things are in the site as a part of the results page, in whose folder `atlas/` it is."""
+
+    brand: ClassVar[str] = PageLinks.brand
+
+    @property
+    def page(self) -> PageLinks:
+        """The links to the rest of the page."""
+        return PageLinks(f"{self.base}../")
+
+    def home(self) -> str | None:
+        """The results."""
+        return self.page.home()
+
+    def tabs(self) -> list[tuple[str, str]]:
+        """Those of the page."""
+        return self.page.tabs()
+
+    def upgrade(self, current: object = "", target: object = "") -> str | None:
+        """The page *Upgrade*, where features can be chosen."""
+        return self.page.upgrade(current, target)
+
+    def way(self, current: object, target: object) -> str | None:
+        """The page *Upgrade*."""
+        return self.upgrade(current, target)
+
+    def static(self, name: str) -> str:
+        """Style and script of the page."""
+        return self.page.static(name)
 
 
 @dataclass(frozen=True)
@@ -116,8 +161,9 @@ class Atlas:
         )
 
     def issues_of(self, release: Release) -> list[KnownIssue]:
-        """The known issues that a release has."""
-        return [issue for issue in self.registry.issues if issue.is_in(release)]
+        """The known issues that a release has, the worst first."""
+        found = (issue for issue in self.registry.issues if issue.is_in(release))
+        return sorted(found, key=lambda issue: severity_of(issue).rank)
 
     @cached_property
     def ways(self) -> Sequence[tuple[Release, Release]]:
@@ -152,11 +198,11 @@ def write_site(atlas: Atlas, folder: Path) -> int:
     written = {folder / name for name in FILES}
     for name in FILES:
         with replacing(folder / name, named=True) as draft:
-            shutil.copyfile(FOLDER / "static" / name, draft)
-    for name, text in pages(atlas):
+            shutil.copyfile(STATIC[name], draft)
+    for name, write in pages(atlas).items():
         written.add(folder / name)
         with replacing(folder / name, named=True) as draft:
-            draft.write_text(text, encoding="utf-8")
+            draft.write_text(write(), encoding="utf-8")
     for file in {file for name in FOLDERS for file in folder.glob(f"{name}/*")} - written:
         file.unlink()  # of an earlier site
     return sum(file.stat().st_size for file in written)
@@ -169,29 +215,49 @@ def _check_folder(folder: Path) -> None:
         raise UsageError(f"{folder} holds something else than a site of the atlas: name an empty folder, or a new one.")
 
 
-def pages(atlas: Atlas) -> Iterator[tuple[str, str]]:
-    """The files of the site that are made, by their paths within it."""
-    top, below = AtlasLinks("./"), AtlasLinks("../")
-    yield "index.html", _page("atlas/index.html", top, **_index(atlas))
-    yield (
-        "atlas.json",
-        as_json({"schema": 1, "measurements": [to_json(measurement) for measurement in atlas.measurements]}),
-    )
-    yield "index.js", f"const ENTRIES = {json.dumps(_entries(atlas, top))};\n"
-    yield "feed.xml", _page("atlas/feed.xml", top, **_feed(atlas))
+def pages(atlas: Atlas, links: type[AtlasLinks] = AtlasLinks) -> dict[str, Callable[[], str]]:
+    """Functions that make the texts of the site, by the paths of its files."""
+    top, below = links("./"), links("../")
+    made: dict[str, Callable[[], str]] = {
+        "index.html": lambda: _page("atlas/index.html", top, **_index(atlas)),
+        "atlas.json": lambda: as_json({"schema": 1, "measurements": list(map(to_json, atlas.measurements))}),
+        "index.js": lambda: f"const ENTRIES = {json.dumps(_entries(atlas, top))};\n",
+        "feed.xml": lambda: _page("atlas/feed.xml", top, **_feed(atlas)),
+    }
     for release in atlas.shown:
-        values = _release(atlas, release)
-        yield f"releases/{release}.html", _page("atlas/release.html", below, **values)
-        decided = [measurement.verdict for measurement in atlas.of(release) if measurement.is_decided]
-        badge = Badge.of(release, decided, atlas.registry)
-        yield f"badges/{release}.svg", badge.svg()
-        yield f"badges/{release}.json", as_json(badge.endpoint())
+        made[f"releases/{release}.html"] = partial(_release_page, atlas, release, below)
+        made[f"badges/{release}.svg"] = partial(_badge_picture, atlas, release)
+        made[f"badges/{release}.json"] = partial(_badge_endpoint, atlas, release)
     for issue in atlas.registry.issues:
-        yield f"issues/{slug(issue.key)}.html", _page("atlas/issue.html", below, **_issue(atlas, issue))
+        made[f"issues/{slug(issue.key)}.html"] = partial(_issue_page, atlas, issue, below)
     for current, target in atlas.ways:
-        advice = atlas.advice(current, target)
-        shown = {"advice": _brief(encode(advice)), "look": LIKE[advice.answer], "uses": []}
-        yield f"upgrades/{current}-{target}.html", _page("atlas/upgrade.html", below, **shown)
+        made[f"upgrades/{current}-{target}.html"] = partial(_upgrade_page, atlas, current, target, below)
+    return made
+
+
+def _release_page(atlas: Atlas, release: Release, links: AtlasLinks) -> str:
+    return _page("atlas/release.html", links, **_release(atlas, release))
+
+
+def _issue_page(atlas: Atlas, issue: KnownIssue, links: AtlasLinks) -> str:
+    return _page("atlas/issue.html", links, **_issue(atlas, issue))
+
+
+def _upgrade_page(atlas: Atlas, current: Release, target: Release, links: AtlasLinks) -> str:
+    return _page("atlas/upgrade.html", links, **_brief(show_advice(atlas.advice(current, target))))
+
+
+def _badge_picture(atlas: Atlas, release: Release) -> str:
+    return _badge(atlas, release).svg()
+
+
+def _badge_endpoint(atlas: Atlas, release: Release) -> str:
+    return as_json(_badge(atlas, release).endpoint())
+
+
+def _badge(atlas: Atlas, release: Release) -> Badge:
+    decided = [measurement.verdict for measurement in atlas.of(release) if measurement.is_decided]
+    return Badge.of(release, decided, atlas.registry)
 
 
 def _brief(value: Any) -> Any:
@@ -221,7 +287,10 @@ def _index(atlas: Atlas) -> dict[str, object]:
     return {
         "scenarios": scenarios,
         "rows": rows,
-        "issues": [(issue.key, issue.title, ", ".join(issue.ranges)) for issue in atlas.registry.issues],
+        "issues": [
+            (issue.key, str(severity_of(issue)), issue.title, ", ".join(issue.ranges))
+            for issue in sorted(atlas.registry.issues, key=lambda issue: severity_of(issue).rank)
+        ],
         "measured": len(atlas.standing),
         "possible": len({*atlas.possible, *atlas.standing}),
         "by": by,
@@ -346,6 +415,7 @@ def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, object]:
         "condition": issue.condition,
         "remedy": issue.remedy,
         "needs": [describe(name, values) for name, values in issue.needs.items()],
+        "severity": severity_of(issue),
         "affected": ", ".join(issue.ranges),
         "fixed": [str(release) for release in issue.fixed],
         "is_shown": is_shown,
@@ -363,9 +433,9 @@ def _describe_measured(atlas: Atlas, measurement: Measurement) -> dict[str, obje
     }
 
 
-def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str]]:
+def _entries(atlas: Atlas, links: AtlasLinks) -> list[list[str | None]]:
     """The search index: kind, title, address, and further words that lead to it."""
-    found = [["release", str(release), links.release(release), ""] for release in atlas.shown]
+    found: list[list[str | None]] = [["release", str(release), links.release(release), ""] for release in atlas.shown]
     for issue in atlas.registry.issues:
         needs = " ".join(describe(name, values) for name, values in issue.needs.items())
         having = " ".join(str(release) for release in atlas.shown if issue.is_in(release))

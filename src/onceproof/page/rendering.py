@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import plotly
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from onceproof.advice.severity import Severity
 from onceproof.model.plain import plain
 from onceproof.model.verdict import Verdict
 
@@ -19,6 +22,7 @@ FOLDER = Path(__file__).parent
 STATIC = {
     "page.css": FOLDER / "static" / "page.css",
     "page.js": FOLDER / "static" / "page.js",
+    "atlas.js": FOLDER / "static" / "atlas.js",
     "plotly.min.js": Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
 }
 
@@ -28,6 +32,7 @@ class PageLinks:
     """Where things are, seen from a page; `base` leads from there to the matrix: `./`, `../`, ..."""
 
     base: str
+    brand: ClassVar[str] = "Onceproof"
 
     @classmethod
     def of(cls, path: str) -> "PageLinks":
@@ -37,6 +42,16 @@ class PageLinks:
     def matrix(self, **query: str) -> str | None:
         """The matrix, filtered; None, here and below, if there is nothing to link to."""
         return f"{self.base}?{urlencode(query)}" if query else self.base
+
+    def home(self) -> str | None:
+        """The first page."""
+        return self.matrix()
+
+    def tabs(self) -> list[tuple[str, str]]:
+        """The navigation: the title and the address of each tab."""
+        names = ("upgrade", "sensitivity", "explorations", "applications", "atlas/index.html")
+        titles = ("Upgrade", "Sensitivity", "Searches", "Applications", "Atlas")
+        return [(title, f"{self.base}{name}") for title, name in zip(titles, names, strict=True)]
 
     def cell(self, run: str, cell: str) -> str | None:
         """A cell."""
@@ -62,9 +77,13 @@ class PageLinks:
         """The plants."""
         return f"{self.base}sensitivity"
 
-    def upgrade(self) -> str | None:
-        """To the page *Upgrade*."""
-        return f"{self.base}upgrade"
+    def upgrade(self, current: object = "", target: object = "") -> str | None:
+        """The knowledge about going from one release to another; of which ones, is a choice there if none are given."""
+        return f"{self.base}upgrade" + (f"?{urlencode({'current': current, 'target': target})}" if current else "")
+
+    def issue(self, key: str) -> str | None:
+        """A known issue."""
+        return f"{self.base}atlas/issues/{slug(key)}.html"
 
     def link_planted(self, run: str, trial: str) -> str | None:
         """To a trial with an injected bug."""
@@ -130,6 +149,34 @@ class PageLinks:
         return f"{self.base}runs/{'/'.join(map(quote, (run, *path)))}"
 
 
+class FileLinks(PageLinks):
+    """Links of a self-contained file, which leads to no other page; `base` is its beginning, if that is linked to."""
+
+    def home(self) -> str | None:
+        """The beginning."""
+        return self.base or None
+
+    def tabs(self) -> list[tuple[str, str]]:
+        """None."""
+        return []
+
+    def upgrade(self, current: object = "", target: object = "") -> str | None:  # noqa: ARG002 - there is no page
+        """None."""
+        return None
+
+    def issue(self, key: str) -> str | None:  # noqa: ARG002 - there is no page
+        """None: it has the address of the ticket."""
+        return None
+
+    def _of_run(self, run: str, *path: str) -> str | None:  # noqa: ARG002 - nothing of a run is in the file
+        return None
+
+
+def slug(key: str) -> str:
+    """The key of an issue as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-")
+
+
 @cache
 def _digest(name: str) -> str:
     return hashlib.sha256(STATIC[name].read_bytes()).hexdigest()[:8]
@@ -145,9 +192,11 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["code"] = with_code
+    environment.filters["code"], environment.filters["linked"] = with_code, with_links
     environment.filters["thousands"] = lambda number: f"{number:,}"
     environment.filters["embedded"], environment.filters["json"] = embed_json, as_json
+    environment.globals["addresses_of"], environment.globals["outside"] = addresses_of, outside
+    environment.globals["severities"] = {str(severity): severity.meaning for severity in Severity}
     environment.globals["sign_of"] = lambda verdict: Verdict(verdict).sign
     environment.globals["legend"] = [(str(verdict), verdict.sign, verdict.meaning) for verdict in Verdict]
     return environment
@@ -157,6 +206,34 @@ def with_code(text: str) -> Markup:
     """A sentence as HTML, in which text between backticks is code."""
     parts = enumerate(text.split("`")) if text.count("`") % 2 == 0 else [(0, text)]
     return Markup().join(Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in parts)
+
+
+def addresses_of(sources: Iterable[Mapping[str, Any]], links: PageLinks) -> dict[str, str | None]:
+    """The names of what a sentence rests on, each with its address; None if there is nothing to link to."""
+    return {
+        one["name"]: links.cell(one["run"], one["name"])
+        if one["kind"] == "cell"
+        else (links.issue(one["name"]) if one["kind"] == "issue" else None) or one["url"]
+        for one in sources
+    }
+
+
+def with_links(text: str, addresses: Mapping[str, str | None]) -> Markup:
+    """A sentence as HTML (`with_code`), in which the names that have an address are links."""
+    names = sorted((name for name, url in addresses.items() if url), key=len, reverse=True)
+    if not names:
+        return with_code(text)
+    parts = enumerate(re.split(f"({'|'.join(map(re.escape, names))})", text))
+    link = Markup('<a href="{}"{}>{}</a>')
+    return Markup().join(
+        link.format(addresses[part], outside(addresses[part]), part) if at % 2 else with_code(part)
+        for at, part in parts
+    )
+
+
+def outside(url: str | None) -> Markup:
+    """The attributes of a link to another site."""
+    return Markup(' target="_blank" rel="noopener noreferrer"') if url and url.startswith("https://") else Markup()
 
 
 def embed_json(text: str) -> str:

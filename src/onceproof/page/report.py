@@ -20,7 +20,7 @@ from onceproof.page import coverage
 from onceproof.page.cell import cell_view, records_view, timeline_json, trial_view
 from onceproof.page.exploring import SearchView, find_trial, finding_view, line_view, search_view
 from onceproof.page.matrix import Filters, MatrixView, Square, matrix_of
-from onceproof.page.rendering import PageLinks, inline, render
+from onceproof.page.rendering import FileLinks, inline, render
 from onceproof.page.runs import NotThereError, find_folder, trials_of
 from onceproof.results.matrix_query import read_known_at, read_known_with, verdicts_of
 from onceproof.results.redaction import Redaction
@@ -31,7 +31,7 @@ THEMES = ("light", "dark")
 
 
 @dataclass(frozen=True)
-class _WithinReport(PageLinks):
+class _WithinReport(FileLinks):
     """Links of a self-contained file: to the cells that are in it."""
 
     run: str
@@ -43,7 +43,7 @@ class _WithinReport(PageLinks):
         return f"#{path[1]}" if run == self.run and path[0] == "cells" and len(path) == 2 else None
 
 
-class _WithinSearch(PageLinks):
+class _WithinSearch(FileLinks):
     """Links of a self-contained file: to the findings that are in it."""
 
     def finding(self, search: str, number: int) -> str | None:  # noqa: ARG002 - there is one search

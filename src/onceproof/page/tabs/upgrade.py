@@ -10,7 +10,7 @@ tab = Tab()
 
 
 @tab.page("/upgrade")
-def upgrade(request: Request, home: Home, current: str = "", target: str = "") -> Response:
-    """The knowledge about going from one release to another."""
-    view = upgrade_view(home.database_url, current, target)
+def upgrade(request: Request, home: Home) -> Response:
+    """The knowledge about going from one release to another, for an application with the features of the query."""
+    view = upgrade_view(home.database_url, request.query_params.multi_items())
     return show_page(request, "upgrade.html", 200 if view["advice"] else 404, **view)
