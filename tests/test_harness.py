@@ -104,7 +104,7 @@ def test_what_drives_and_what_judges_have_a_digest_each(package, name, part):
         assert changed_by(package / name, part=of) == (ALL if other == part else set())
 
 
-def test_a_trial_that_is_judged_again_keeps_the_version_of_its_drive(package):
+def test_a_trial_judged_again_keeps_the_version_of_its_drive(package):
     package_version, _, digests = harness_version("crash").partition("+")
     assert harness.judged_now("0.1.0+11111111.22222222", "crash") == f"0.1.0+11111111.{digests[-8:]}"
     assert harness.judged_now(harness_version("crash"), "crash") == harness_version("crash")

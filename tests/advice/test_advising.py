@@ -344,7 +344,7 @@ def test_an_issue_is_as_bad_as_its_worst_anomaly():
     assert of["KAFKA-19943"] is Severity.WRONG  # by its key: a lost record comes of a key that was deleted
 
 
-def test_a_better_release_of_the_line_and_the_best_of_all_are_named():
+def test_the_best_release_of_the_line_and_of_all_are_named():
     advice = advise(of_few("3.9.1", "4.1.1"))
     assert advice.better_targets == ("4.1.2", "4.0.2")
     assert advice.to_do[0].text == (

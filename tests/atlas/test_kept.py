@@ -59,7 +59,7 @@ def test_a_trial_comes_out_as_it_went_in_without_logs_and_paths(run, tmp_path):
     }
 
 
-def test_the_same_trial_gives_the_same_bytes_and_another_another_name(run, tmp_path):
+def test_the_name_and_the_bytes_follow_from_the_content(run, tmp_path):
     first = pack(run, TRIAL, tmp_path / "store")
     assert pack(run, TRIAL, tmp_path / "again").read_bytes() == first.read_bytes()
     run.trial(TRIAL).timeline.write_text("")
