@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from onceproof.advice.severity import Severity
 from onceproof.model.errors import ExitCode
+from onceproof.model.severity import Severity
 
 SCHEMA = 1  # of the JSON; it changes when a field is removed or changes its meaning, not when one is added
 

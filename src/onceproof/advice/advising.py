@@ -16,7 +16,6 @@ from onceproof.advice.advice import (
     SourceKind,
     UpgradeAnswer,
 )
-from onceproof.advice.severity import Severity, severity_of
 from onceproof.advice.uses import find_unused, needs_of, never_used, promises_looked_at
 from onceproof.model.application import Application, can_have, describe
 from onceproof.model.cell import Cell
@@ -28,6 +27,7 @@ from onceproof.model.matrices import BROKER
 from onceproof.model.matrix import Offer
 from onceproof.model.promise import OF_APPLICATIONS, PROMISES
 from onceproof.model.release import Release
+from onceproof.model.severity import Severity
 from onceproof.model.verdict import Verdict
 from onceproof.results.measured import Measured
 
@@ -106,7 +106,7 @@ class UpgradeQuestion:
     def issues(self) -> tuple[KnownIssue, ...]:
         """Those that may concern the application, the worst first."""
         found = (issue for issue in self.registry.issues if self.app.lacks(issue.needs) is None)
-        return tuple(sorted(found, key=lambda issue: severity_of(issue).rank))
+        return tuple(sorted(found, key=lambda issue: issue.harm.rank))
 
     @cached_property
     def cells(self) -> tuple[Measured, ...]:
@@ -197,7 +197,7 @@ def _answer(against: Collection[Said], gaps: Iterable[Gap]) -> UpgradeAnswer:
 def _headline(question: UpgradeQuestion, answer: UpgradeAnswer, against: int, issues: Iterable[KnownIssue]) -> str:
     """The answer in one line; the number of things against it, and the worst severity of the issues among them."""
     way = f"{question.current} to {question.target}{' (a downgrade)' if question.is_back else ''}"
-    found = {severity_of(issue) for issue in issues}
+    found = {issue.harm for issue in issues}
     worst = next((f", at worst {severity}" for severity in Severity if severity in found), "")
     return f"{way}: {answer}{f' ({against})' if against else ''}{worst}."
 
@@ -367,7 +367,7 @@ def _issue(question: UpgradeQuestion, issue: KnownIssue) -> Issue:
         tuple(map(str, issue.fixed)),
         issue.sources,
         _find_sources(question, issue),
-        severity_of(issue),
+        issue.harm,
     )
 
 

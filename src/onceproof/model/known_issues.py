@@ -17,6 +17,7 @@ from onceproof.model.errors import HarnessError
 from onceproof.model.explaining import Explanation
 from onceproof.model.promise import ANOMALIES
 from onceproof.model.release import Release
+from onceproof.model.severity import Severity, rate
 
 MIXED = "mixed"  # the culprit of an issue that no release has alone
 OF_BROKERS = "broker"  # the culprit of an issue of brokers, whatever release of Kafka Streams uses them
@@ -100,6 +101,8 @@ class KnownIssue:
         sometimes: by scenario further variants, in which it shows only sometimes, likewise.
         shown: whether a run of Onceproof has shown it; true, unless it says otherwise.
         fuzz: whether `onceproof fuzz` has found it.
+        severity: how bad it is, where its anomalies do not say it: it has none, or they are also those of a lesser or a
+            greater harm.
     """
 
     key: str
@@ -118,12 +121,18 @@ class KnownIssue:
     sometimes: Variants = field(default_factory=dict)
     shown: bool = True
     fuzz: bool = False
+    severity: Severity | None = None
     explains: tuple[Explanation, ...] = ()
 
     @property
     def anomalies(self) -> tuple[str, ...]:
         """The anomalies of which it explains witnesses."""
         return tuple(dict.fromkeys(name for explanation in self.explains for name in explanation.anomalies))
+
+    @property
+    def harm(self) -> Severity:
+        """How bad it is for those who depend on the results."""
+        return self.severity or rate(self.anomalies)
 
     def explanations(self, scenario: str, variant: str | None) -> tuple[Explanation, ...]:
         """Its explanations in a variant of a scenario, or in any."""

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from onceproof.advice.advice import Advice
 from onceproof.advice.advising import UpgradeQuestion, advise
-from onceproof.advice.severity import severity_of
 from onceproof.atlas.exporting import to_json
 from onceproof.atlas.measurement import Measurement, is_current, standing
 from onceproof.atlas.shipped import as_measured
@@ -163,7 +162,7 @@ class Atlas:
     def issues_of(self, release: Release) -> list[KnownIssue]:
         """The known issues that a release has, the worst first."""
         found = (issue for issue in self.registry.issues if issue.is_in(release))
-        return sorted(found, key=lambda issue: severity_of(issue).rank)
+        return sorted(found, key=lambda issue: issue.harm.rank)
 
     @cached_property
     def ways(self) -> Sequence[tuple[Release, Release]]:
@@ -288,8 +287,8 @@ def _index(atlas: Atlas) -> dict[str, object]:
         "scenarios": scenarios,
         "rows": rows,
         "issues": [
-            (issue.key, str(severity_of(issue)), issue.title, ", ".join(issue.ranges))
-            for issue in sorted(atlas.registry.issues, key=lambda issue: severity_of(issue).rank)
+            (issue.key, str(issue.harm), issue.title, ", ".join(issue.ranges))
+            for issue in sorted(atlas.registry.issues, key=lambda issue: issue.harm.rank)
         ],
         "measured": len(atlas.standing),
         "possible": len({*atlas.possible, *atlas.standing}),
@@ -415,7 +414,7 @@ def _issue_view(issue: KnownIssue, is_shown: bool) -> dict[str, object]:
         "condition": issue.condition,
         "remedy": issue.remedy,
         "needs": [describe(name, values) for name, values in issue.needs.items()],
-        "severity": severity_of(issue),
+        "severity": issue.harm,
         "affected": ", ".join(issue.ranges),
         "fixed": [str(release) for release in issue.fixed],
         "is_shown": is_shown,

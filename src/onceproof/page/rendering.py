@@ -14,8 +14,8 @@ import plotly
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from onceproof.advice.severity import Severity
 from onceproof.model.plain import plain
+from onceproof.model.severity import Severity
 from onceproof.model.verdict import Verdict
 
 FOLDER = Path(__file__).parent
