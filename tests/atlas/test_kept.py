@@ -59,6 +59,16 @@ def test_a_trial_comes_out_as_it_went_in_without_logs_and_paths(run, tmp_path):
     }
 
 
+def test_counts_of_objects_stay_whatever_their_class_is_called(run, tmp_path):
+    event = '{"t": 1.0, "source": "driver", "event": "resources", "objects of a.TokenError": 3}\n'
+    run.trial(TRIAL).timeline.write_text(event + event.replace("resources", "note"))
+    other = RunFolder(tmp_path / "other" / RUN)
+    unpack(pack(run, TRIAL, tmp_path), other)
+    counted, noted = other.trial(TRIAL).timeline.read_text().splitlines()
+    assert json.loads(counted) == json.loads(event)
+    assert json.loads(noted)["objects of a.TokenError"] == "***"
+
+
 def test_the_name_and_the_bytes_follow_from_the_content(run, tmp_path):
     first = pack(run, TRIAL, tmp_path / "store")
     assert pack(run, TRIAL, tmp_path / "again").read_bytes() == first.read_bytes()

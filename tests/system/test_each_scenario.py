@@ -24,6 +24,7 @@ from onceproof.model.cell import Cell, Trial
 from onceproof.model.errors import HarnessError
 from onceproof.model.files import Outcome, Reading
 from onceproof.model.json_file import write_json
+from onceproof.model.known_issues import registry
 from onceproof.model.plants import plant
 from onceproof.model.published import NEWEST
 from onceproof.model.run_folder import RunFolder
@@ -262,10 +263,13 @@ def test_a_small_trial_on_the_newest_is_exercised_and_explained(net, small, reco
     assert outcome.exercised, outcome.reason
     assert (outcome.fault.name if outcome.fault else "none") == small.fault
     assert reading.unexplained == {}
-    assert sorted(reading.anomalies) == sorted(small.anomalies)
-    assert {issue.key for issue in find_concerned_in(trial, reading.anomalies)} == (
-        {small.known} if small.known else set()
-    )
+    assert reading.anomalies.keys() >= set(small.anomalies)
+    shown = {issue.key for issue in find_concerned_in(trial, reading.anomalies)}
+    due = {small.known} if small.known else set()
+    assert shown >= due
+    # Others may show by chance, where the registry says so: it expects no red of them.
+    assert (shown - due).isdisjoint(issue.key for issue in registry().affecting(trial.cell))
+    assert shown or not reading.anomalies
 
 
 @pytest.mark.parametrize("small", gate(PLANTED))

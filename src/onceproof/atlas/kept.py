@@ -12,14 +12,17 @@ import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from onceproof.model.cell import Trial
 from onceproof.model.errors import HarnessError, UsageError
 from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import replacing
 from onceproof.model.run_folder import RunFolder, TrialFolder
+from onceproof.model.timeline import Event
 from onceproof.results.redaction import Redaction
 from onceproof.scenarios import SCENARIOS
+from onceproof.scenarios.resources import PROMISE as RESOURCES
 
 SUFFIX = ".tar.xz"
 TEXTS = ("trial.json", "outcome.json", "reader.json", "observations.json", "timeline.jsonl")
@@ -66,9 +69,14 @@ def _read(file: Path, redaction: Redaction) -> bytes:
     if file.suffix == ".json":
         return json.dumps(redaction.data(json.loads(file.read_text()))).encode()
     if file.suffix == ".jsonl":
-        lines = (json.dumps(redaction.data(json.loads(line))) for line in file.read_text().splitlines())
-        return "".join(f"{line}\n" for line in lines).encode()
+        events = map(json.loads, file.read_text().splitlines())
+        return "".join(f"{json.dumps(_redact(event, redaction))}\n" for event in events).encode()
     return file.read_bytes()
+
+
+def _redact(event: Event, redaction: Redaction) -> Any:
+    """An event without what must not leave the machine; counts of objects stay, whatever their class is called."""
+    return event if event["event"] == RESOURCES else redaction.data(event)
 
 
 def unpack(file: Path, run: RunFolder) -> Trial:
