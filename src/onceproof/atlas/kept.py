@@ -1,6 +1,6 @@
 """A trial as one file: what was observed of it, so that it can be judged again on any machine, without brokers.
 
-The file is a tar archive, compressed by xz: both are in the standard library of whoever reads it. Topics and log
+The file is a tar archive, compressed by xz: any Python reads both by its standard library. Topics and log
 segments in it are Parquet. Its name ends with a digest of the content.
 """
 

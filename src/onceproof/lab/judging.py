@@ -80,7 +80,7 @@ def judge(
 
 @dataclass(frozen=True)
 class Left:
-    """What a drive left behind in addition to topics and log segments.
+    """The remains of a drive, in addition to topics and log segments.
 
     Attributes:
         plan: of the trial.

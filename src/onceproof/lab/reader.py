@@ -38,7 +38,7 @@ class Decoder:
     """Makes records of messages, by the roles that their topics play."""
 
     def __init__(self, sources: Iterable[TopicSource]) -> None:
-        """Of these topics."""
+        """Begin without a record."""
         self.sources = {source.topic: source for source in sources}
         self.records: dict[str, list[Record]] = {source.role: [] for source in self.sources.values()}
         self.corrupt: list[Comparison] = []

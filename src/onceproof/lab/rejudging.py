@@ -21,7 +21,7 @@ from onceproof.scenarios.prepared import PreparedTrial
 
 @dataclass(frozen=True)
 class Judged:
-    """What the readers of today make of a trial; the fields are what `lab.trial` writes down of one."""
+    """The judgement of a trial by the readers of today; the fields are what `lab.trial` writes down of one."""
 
     outcome: Outcome
     reading: Reading

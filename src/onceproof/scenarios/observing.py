@@ -12,7 +12,7 @@ from onceproof.scenarios.prepared import PreparedTrial
 
 
 def observe(prepared: PreparedTrial, plan: TrialPlan, events: Sequence[Event]) -> list[Comparison]:
-    """What promises expect and a timeline shows.
+    """Compare what promises expect with what a timeline shows.
 
     Args:
         prepared: the trial.
