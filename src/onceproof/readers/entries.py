@@ -122,7 +122,7 @@ def _compare(
     dump: StoreDump, known: Mapping[str, KnownEntries], held: Mapping[str, list[StoreEntry]], at: int
 ) -> Iterator[Comparison]:
     wrong = False
-    for key in known.keys() | held.keys():
+    for key in sorted(known.keys() | held.keys()):
         there, said = held.get(key, []), known.get(key)
         anomaly = _anomaly(there, said)
         if anomaly:
