@@ -166,19 +166,23 @@ def test_if_the_rest_fails_there_is_no_table_and_no_part(tmp_path: Path) -> None
     assert not run.folder.parts.exists()
 
 
-@pytest.mark.parametrize("early", [True, False])
-def test_the_application_makes_parts_only_if_it_is_started_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
+@pytest.mark.parametrize(("early", "kept"), [(True, False), (False, False), (False, True)])
+def test_parts_and_kept_messages_are_for_those_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool, kept: bool
 ) -> None:
     calls = []
     for name, replaced in {
         "session": lambda _: nullcontext("spark"),
         "make_ahead": lambda run, perform: calls.append("ahead") or [],
-        "collect": lambda spark, run, external: {},
+        "collect": lambda spark, run, external, *, kept: calls.append("kept" if kept else "brokers") or {},
         "check": lambda spark, run: calls.append(run.path),
     }.items():
         monkeypatch.setattr(application, name, replaced)
     write_json(tmp_path / "run.json", {"trials": []})
-    monkeypatch.setattr(sys, "argv", ["x", *(["--early"] if early else []), "--run-folder", str(tmp_path)])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["x", *(["--early"] if early else []), *(["--kept"] if kept else []), "--run-folder", str(tmp_path)],
+    )
     application.main()
-    assert calls == [*(["ahead"] if early else []), tmp_path]
+    assert calls == [*(["ahead"] if early else []), "kept" if kept else "brokers", tmp_path]
