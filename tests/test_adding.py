@@ -141,7 +141,7 @@ from onceproof.scenarios.liveness import compare_liveness
 [seen] = compare_liveness([{"t": 1, "source": "instance-1", "event": "toy"}])
 assert (seen.anomaly, meaning(seen.anomaly)) == ("toy-breach", "A toy is broken.")
 assert [suite for suite, names in map_suites().items() if "toy-breach" in names] == ["liveness"]
-tests("tests/test_docs.py", only="every_anomaly")
+tests("tests/test_docs.py", only="anomalies_are")
 """,
     registered="src/onceproof/model/promise.py",
     stands_for={"<module>": "liveness"},
