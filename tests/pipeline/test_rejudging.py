@@ -21,7 +21,7 @@ RED, GREEN = "at-least-once-DEFAULT_CONFIG-s4.4.0-b3.9.2", "at-least-once-EXACTL
 
 @pytest.fixture
 def run(tmp_path):
-    """A run of two small trials of the corpus, which nobody has judged."""
+    """A run of two small trials of the corpus that has no verdicts."""
     run, _ = lay_out(tmp_path, [file for file in files() if key_of(file) in (f"{RED}-t1", f"{GREEN}-t1")])
     return run
 
