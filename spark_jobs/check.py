@@ -1,119 +1,111 @@
 """Find the anomalies in the collected records.
 
 Reads `records`, writes `assignments`, `changelogs`, `transactions`, `comparisons`, `findings` and `counts`, for all
-trials at once. A trial that could not be collected has no rows in any of them. Running it again replaces the tables.
+trials: one job of Spark, whose tasks take some trials each and ask DuckDB (`spark_jobs.questions`). A trial that could
+not be collected has no rows in any of them. Running it again replaces the tables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+import duckdb
+from pyspark.sql import SparkSession
 
 from onceproof.model.anomaly import corrupt_record
-from onceproof.model.cell import Trial
 from onceproof.model.files import Outcome, TrialPlan, read_observations
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
-from spark_jobs.transforms import checks
-from spark_jobs.transforms.comparisons import comparison_findings, in_memory
-from spark_jobs.transforms.segments import Segments, check_segments
-
-# For a trial whose drive Kafka ended: what was open when the independent reader looked may have been decided since.
-READ = "_read/"
-COMMITTED = "_end/"  # the input after it was never processed
+from spark_jobs.checks import state_trial
+from spark_jobs.questions import answer_all, insert_rows, open_database, run_script, state_trials, write_results
 
 
 def check(spark: SparkSession, run_folder: RunFolder) -> None:
     """Write the tables of every trial that was collected."""
     tables.drop(run_folder, *tables.CHECKED)
     unreadable = tables.read_errors(run_folder)
-    trials = [trial for trial in run_folder.list_driven() if trial.key not in unreadable]
-    facts = {trial.key: Outcome.read(run_folder.trial(trial).outcome_file).facts for trial in trials}
-    stated = in_memory(spark, state_trials(run_folder, facts), checks.TRIALS)
-    records = tables.read_records(spark, run_folder).withColumnRenamed("trial", "name")
-    records = as_far_as(READ, records, facts)
-    logs = segments_of(spark, run_folder, trials, records, stated)
-    records = as_far_as(COMMITTED, records, facts)
-    checked = checks.check(records, stated)
-    observed = in_memory(spark, observations_of(run_folder, trials), tables.CHECKED["comparisons"])
-    shared = [frame.persist() for frame in (*checked.shared, *logs.shared)]
-    made = {**checked.tables, "transactions": logs.transactions}
-    for table in tables.CHECKED:
-        rows = name_trials(made[table], stated)
-        if table == "comparisons":
-            rows = rows.unionByName(name_trials(logs.comparisons, stated)).unionByName(observed)
-        elif table == "findings":  # reading the comparisons again is quicker than making them again
-            rows = rows.unionByName(comparison_findings(tables.read(spark, run_folder, "comparisons")))
-        tables.write(run_folder, table, rows.select(*tables.columns_of(table)))
-    for frame in shared:
-        frame.unpersist()
+    trials = [trial.key for trial in run_folder.list_driven() if trial.key not in unreadable]
+    cores = spark.sparkContext.defaultParallelism
+    parts = divide(run_folder, trials, cores)
+    drafts = {table: tables.draft(run_folder, table) for table in tables.CHECKED}
+    for draft in drafts.values():
+        draft.mkdir(parents=True)
+    work = partial(check_part, run_folder, max(1, cores // len(parts)))
+    spark.sparkContext.parallelize(list(enumerate(parts)), len(parts)).foreach(work)
+    for table, draft in drafts.items():
+        tables.publish(run_folder, table, draft)
 
 
-def state_trials(run_folder: RunFolder, facts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """The rows of `checks.TRIALS`, from the facts of each trial by its key."""
-    rows = []
-    for number, (key, known) in enumerate(facts.items()):
-        folder = run_folder.trial(key)
-        plan = TrialPlan.read(folder.trial_file)
-        dumps, entry_dumps = folder.dumps(), folder.entry_dumps()
-        stated = checks.state_trial(
-            key, number, plan.check, plan.partitions, known, dumps, entry_dumps, plan.byte_stores
+def divide(run_folder: RunFolder, trials: Sequence[str], tasks: int) -> list[list[str]]:
+    """The keys of trials in at most so many parts, with about as many records in each; one part without any trial."""
+    records = {key: Outcome.read(run_folder.trial(key).outcome_file).produced.records for key in trials}
+    parts: list[list[str]] = [[] for _ in range(max(1, min(tasks, len(trials))))]
+    for key in sorted(trials, key=records.__getitem__, reverse=True):
+        min(parts, key=lambda part: sum(records[of] for of in part)).append(key)
+    return parts
+
+
+def check_part(run_folder: RunFolder, threads: int, part: tuple[int, Sequence[str]]) -> None:
+    """A task: write the tables of some trials, a file each, into the drafts."""
+    number, keys = part
+    with open_database(threads) as database:
+        load(database, run_folder, keys)
+        insert_rows(database, "results.comparisons", observations_of(run_folder, keys))
+        answer_all(database)
+        for table in tables.CHECKED:
+            write_results(database, table, tables.draft_folder(run_folder, table) / f"part-{number}.parquet")
+
+
+def load(database: duckdb.DuckDBPyConnection, run_folder: RunFolder, trials: Sequence[str]) -> None:
+    """Fill the tables that questions read."""
+    state_trials(database, [state(run_folder, number, key) for number, key in enumerate(trials)])
+    if any(run_folder.table("records").rglob("*.parquet")):
+        database.execute(
+            """
+            insert into records by name
+            select t.trial, role, r.partition, r.offset, epoch_ms(r.timestamp) as timestamp, key, value, headers, raw
+            from read_parquet(?, hive_types_autocast = false) r join trials t on t.name = r.trial
+            """,
+            [f"{run_folder.table('records')}/**/*.parquet"],
         )
-        rows.append(stated)
-    return rows
+    for number, key in enumerate(trials):
+        if (file := run_folder.trial(key).segments_file).exists():
+            rows = "insert into entries by name select ?::int as trial, * from read_parquet(?)"
+            database.execute(rows, [number, str(file)])
+    database.execute('create temp table undecoded (name varchar, role varchar, partition int, "offset" bigint)')
+    place = ("role", "partition", "offset")
+    corrupt = tables.read_corrupt(run_folder)
+    insert_rows(database, "undecoded", [{"name": c["trial"], **{name: c[name] for name in place}} for c in corrupt])
+    run_script(database, "ends")
 
 
-def as_far_as(mark: str, records: DataFrame, facts: Mapping[str, Mapping[str, int]]) -> DataFrame:
-    """Drop records at or after the offset given by a fact `<role><mark><partition>`, of trials whose drive Kafka ended.
-
-    In and out: records (name, role, partition, offset, ...). `facts` by trial.
-    """
-    ends = [
-        {"name": trial, "role": role, "partition": int(partition), "end": end}
-        for trial, known in facts.items()
-        for (role, marked, partition), end in ((fact.partition(mark), end) for fact, end in known.items())
-        if marked
-    ]
-    if not ends:
-        return records
-    places = f.broadcast(in_memory(records.sparkSession, ends, "name string, role string, partition int, end long"))
-    far = records.join(places, ["name", "role", "partition"], "left")
-    return far.where(f.col("end").isNull() | (f.col("offset") < f.col("end"))).drop("end")
-
-
-def segments_of(
-    spark: SparkSession, run_folder: RunFolder, trials: list[Trial], records: DataFrame, stated: DataFrame
-) -> Segments:
-    """The findings in the brokers' log segments, for the trials whose segments could be read."""
-    keys = [trial.key for trial in trials if run_folder.trial(trial).segments_file.exists()]
-    if not keys:
-        made = ("transactions", "comparisons")
-        transactions, comparisons = (in_memory(spark, [], tables.number_trials(name)) for name in made)
-        return Segments(transactions, comparisons, ())
-    plans = {key: TrialPlan.read(run_folder.trial(key).trial_file).roles for key in keys}
-    roles = [{"name": key, "role": name} for key, of in plans.items() for name, role in of.items() if role.committed]
-    wanted = f.broadcast(in_memory(spark, roles, "name string, role string"))
-    entries = checks.number_trials(tables.read_segments(spark, run_folder, keys), stated)
-    undecoded = [{**c, "name": c["trial"]} for c in tables.read_corrupt(run_folder)]
-    places = in_memory(spark, undecoded, "name string, role string, partition int, offset long")
-    seen = records.unionByName(places, allowMissingColumns=True).join(wanted, ["name", "role"])
-    return check_segments(entries, checks.number_trials(seen, stated), stated)
+def state(run_folder: RunFolder, number: int, key: str) -> dict[str, Any]:
+    """What a trial states about itself (`state_trial`), from its files."""
+    folder = run_folder.trial(key)
+    plan = TrialPlan.read(folder.trial_file)
+    return state_trial(
+        key,
+        number,
+        plan.check,
+        plan.partitions,
+        Outcome.read(folder.outcome_file).facts,
+        folder.dumps(),
+        folder.entry_dumps(),
+        plan.byte_stores,
+        [name for name, role in plan.roles.items() if role.committed and folder.segments_file.exists()],
+    )
 
 
-def observations_of(run_folder: RunFolder, trials: list[Trial]) -> list[dict[str, Any]]:
+def observations_of(run_folder: RunFolder, trials: Sequence[str]) -> list[dict[str, Any]]:
     """The findings in timelines, and records that cannot be decoded, as rows of the table `comparisons`."""
-    files = {trial.key: run_folder.trial(trial).observations_file for trial in trials}
+    numbers = {key: number for number, key in enumerate(trials)}
+    files = {key: run_folder.trial(key).observations_file for key in trials}
     observations = {key: read_observations(file) for key, file in files.items() if file.exists()}
-    rows = [{**vars(comparison), "trial": key} for key, observed in observations.items() for comparison in observed]
+    rows = [
+        {**vars(comparison), "trial": numbers[key]} for key, observed in observations.items() for comparison in observed
+    ]
     for c in tables.read_corrupt(run_folder):
-        if c["trial"] in files:
+        if c["trial"] in numbers:
             comparison = corrupt_record(c["role"], c["partition"], c["offset"], c["fault"])
-            rows.append({**vars(comparison), "trial": c["trial"]})
+            rows.append({**vars(comparison), "trial": numbers[c["trial"]]})
     return rows
-
-
-def name_trials(rows: DataFrame, trials: DataFrame) -> DataFrame:
-    """Rows with the trial's name in place of its number."""
-    names = f.broadcast(trials.select("trial", "name"))
-    return rows.join(names, "trial").drop("trial").withColumnRenamed("name", "trial")

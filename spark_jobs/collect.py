@@ -30,7 +30,7 @@ from onceproof.model.files import Outcome, TrialPlan
 from onceproof.model.json_file import read_json
 from onceproof.model.run_folder import RunFolder, StoreDump, read_contents
 from spark_jobs import tables
-from spark_jobs.transforms.kafka import decode_messages, faults
+from spark_jobs.decoding import decode_messages, faults
 
 ANSWER_SECONDS = 15
 # What the independent reader kept of topics (`onceproof.lab.messages`); `timestamp` in ms, `headers` as JSON.

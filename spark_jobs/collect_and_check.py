@@ -1,7 +1,7 @@
 """Read a run's topics and find the anomalies in them: `spark-submit collect_and_check.py --run-folder PATH`.
 
-One application does both, so that code which the JVM has compiled to read and write tables serves the checks, too. It
-may be started while trials are still driven (`--early`): then it makes parts of the tables, of those that have ended.
+It may be started while trials are still driven (`--early`): then it makes parts of the tables, of those that have
+ended.
 """
 
 import argparse
@@ -9,19 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from onceproof.model.client_properties import ClientProperties
-from onceproof.model.files import Outcome
 from onceproof.model.run_folder import RunFolder
 from spark_jobs.check import check
 from spark_jobs.collect import collect
 from spark_jobs.owner import end_with
 from spark_jobs.parts import complete, make_ahead
-
-MANY = 3_000_000  # records of inputs
 
 
 def main() -> None:
@@ -52,19 +48,11 @@ def collect_and_check(run_folder: RunFolder, external: ClientProperties | None, 
 @contextmanager
 def session(run_folder: RunFolder) -> Iterator[SparkSession]:
     """A session of its own, which takes nothing of a cluster before or after."""
-    builder = SparkSession.builder.appName(f"collect and check {run_folder.run_id}")
-    spark = builder.config(map=settings(run_folder)).getOrCreate()
+    spark = SparkSession.builder.appName(f"collect and check {run_folder.run_id}").getOrCreate()
     try:
         yield spark
     finally:
         spark.stop()
-
-
-def settings(run_folder: RunFolder) -> dict[str, Any]:
-    """Settings of the session in addition to those of `spark.conf`: what many records shuffle would fill a disk."""
-    outcomes = (Outcome.read(run_folder.trial(trial).outcome_file) for trial in run_folder.list_driven())
-    compress = sum(outcome.produced.records for outcome in outcomes) > MANY
-    return dict.fromkeys(("spark.shuffle.compress", "spark.shuffle.spill.compress"), "true") if compress else {}
 
 
 if __name__ == "__main__":

@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from onceproof.model.cell import Trial
-from onceproof.model.files import TrialPlan
 from onceproof.model.json_file import write_json
 from onceproof.model.run_folder import RunFolder
 from spark_jobs import tables
 
 LOOK_EVERY = 1.0  # seconds
 STILL_OPEN = 8  # trials; with fewer, what is taken from them is more than what is saved afterwards
-TOGETHER = 16  # trials of a part: Spark takes its time for each query, whatever it reads
-AT_ONCE = 64  # trials, at most: of many topologies each has queries that read the records of all
+TOGETHER = 8  # trials of a part: Spark takes its time for each query, whatever it reads
+AT_ONCE = 64  # trials, at most: each task reads the records of all
 
 Perform = Callable[[RunFolder], None]  # writes the tables of a part
 
@@ -27,13 +26,12 @@ Perform = Callable[[RunFolder], None]  # writes the tables of a part
 def make_ahead(run_folder: RunFolder, perform: Perform, sleep: Callable[[float], None] = time.sleep) -> list[RunFolder]:
     """Make parts until no further trial will be driven; returns those that are complete.
 
-    One is begun when so many trials have ended that are in none, or one of a topology that is in none, as a JVM loads
-    and compiles its queries only once. What fails, or cannot be read, is reported, and left to what comes afterwards.
+    One is begun when so many trials have ended that are in none. A part that fails, or cannot be read, is reported, and
+    its trials are left to what comes afterwards.
     """
     shutil.rmtree(run_folder.parts, ignore_errors=True)  # of an attempt that was cut off
     made: list[RunFolder] = []
     tried: set[str] = set()
-    topologies: set[str] = set()
     before = None
     while not run_folder.trials_over.exists():
         left = still_open(run_folder)
@@ -44,11 +42,9 @@ def make_ahead(run_folder: RunFolder, perform: Perform, sleep: Callable[[float],
         ended = [
             trial for trial in run_folder.list_driven() if trial.key not in tried and run_folder.can_be_read(trial)
         ]
-        new = {TrialPlan.read(run_folder.trial(trial).trial_file).check for trial in ended} - topologies
-        if not (new or len(ended) >= TOGETHER):
+        if len(ended) < TOGETHER:
             continue
         tried |= {trial.key for trial in ended}
-        topologies |= new
         part = excerpt(run_folder, ended)
         try:
             perform(part)

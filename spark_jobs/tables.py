@@ -34,18 +34,16 @@ Next to them, `errors.json` holds one sentence for each trial whose topics could
 """
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from onceproof.model.json_file import read_json, write_json
 from onceproof.model.run_folder import RunFolder
 
-# In the order in which they are written: `findings` is made of `comparisons`, too.
+# The tables that the checks write, with the types of DuckDB.
 CHECKED = {
     "assignments": "trial string, partition int, key int, id int, first_offset long, outputs long, inputs long, "
     "expected_id long",
@@ -54,18 +52,13 @@ CHECKED = {
     "output_value long",
     "transactions": "trial string, producer long, decision string, decided string, role string, partition int, "
     "place string, first_offset long, marker_offset long, outcome string, records long, visible long, due long, "
-    "written long, missing long, foreign long, key int",
+    'written long, missing long, "foreign" long, key int',
     "comparisons": "trial string, promise string, anomaly string, partition int, key int, place string, "
     "expected string, observed string, comparisons long",
-    "findings": "trial string, anomaly string, partition int, key int, ids array<int>, offsets array<string>, "
+    "findings": "trial string, anomaly string, partition int, key int, ids int[], offsets string[], "
     "expected string, observed string",
     "counts": "trial string, records long, outputs long, keys long, ids long",
 }
-
-SEGMENTS = (
-    "kind string, role string, partition int, first long, last long, producer long, epoch int, sequence int, "
-    "last_sequence int, transactional boolean, of_role string, of_partition int, position long, timestamp long"
-)
 
 RECORDS = t.StructType(
     [
@@ -84,7 +77,7 @@ RECORDS = t.StructType(
 
 def columns_of(table: str) -> list[str]:
     """Columns of a table that the checks write, in its order."""
-    return [column.split()[0] for column in CHECKED[table].split(", ")]
+    return [column.split()[0].strip('"') for column in CHECKED[table].split(", ")]
 
 
 def number_trials(table: str) -> str:
@@ -131,25 +124,20 @@ def drop(run_folder: RunFolder, *names: str) -> None:
 
 def draft(run_folder: RunFolder, name: str, kind: str = "") -> Path:
     """Where a table is written before it is complete; emptied. Drafts of several kinds may stand side by side."""
-    folder = run_folder.table(name).with_name(f".{name}{kind}.draft")
+    folder = draft_folder(run_folder, name, kind)
     shutil.rmtree(folder, ignore_errors=True)
     return folder
+
+
+def draft_folder(run_folder: RunFolder, name: str, kind: str = "") -> Path:
+    """The folder of a draft, as it is."""
+    return run_folder.table(name).with_name(f".{name}{kind}.draft")
 
 
 def publish(run_folder: RunFolder, name: str, written: Path) -> None:
     """Give the complete draft the table's name; what stood there before is replaced."""
     drop(run_folder, name)
     written.rename(run_folder.table(name))
-
-
-def write(run_folder: RunFolder, name: str, rows: DataFrame) -> None:
-    """Write a table, as a whole or not at all.
-
-    Not partitioned by trial: each file costs some 40 ms of CPU, whatever is in it.
-    """
-    folder = draft(run_folder, name)
-    in_few_files(rows).write.parquet(str(folder))
-    publish(run_folder, name, folder)
 
 
 def in_few_files(rows: DataFrame) -> DataFrame:
@@ -159,20 +147,3 @@ def in_few_files(rows: DataFrame) -> DataFrame:
     than what is in them.
     """
     return rows.coalesce(2 * rows.sparkSession.sparkContext.defaultParallelism)
-
-
-def read(spark: SparkSession, run_folder: RunFolder, name: str) -> DataFrame:
-    """A table that `check` has written."""
-    return spark.read.schema(CHECKED[name]).parquet(str(run_folder.table(name)))
-
-
-def read_segments(spark: SparkSession, run_folder: RunFolder, trials: Sequence[str]) -> DataFrame:
-    """The entries of the log segments of these trials: `onceproof.model.segments.LogEntry`, and the column `name`."""
-    files = [str(run_folder.trial(trial).segments_file) for trial in trials]
-    name = f.regexp_extract(f.input_file_name(), "^.*/trials/([^/]+)/", 1)  # the last: a home may lie below another
-    return spark.read.schema(SEGMENTS).parquet(*files).withColumn("name", name)
-
-
-def read_records(spark: SparkSession, run_folder: RunFolder) -> DataFrame:
-    """The records of all trials; the schema is given, so a run without any record reads as an empty table."""
-    return spark.read.schema(RECORDS).parquet(str(run_folder.table("records")))

@@ -85,15 +85,13 @@ open_at = "cold"
             ("Map.ofEntries(\n", 'Map.ofEntries(\n                    Map.entry("toy", Scans::topology),\n')
         ],
         "src/onceproof/readers/checks.py": [("Findings]] = {\n", 'Findings]] = {\n    "toy": check_scans,\n')],
-        "spark_jobs/transforms/checks.py": [
-            ("CHECKS = {\n", 'CHECKS = {\n    "toy": Check(("scans", "stores"), _of_scans),\n')
-        ],
+        "spark_jobs/checks.py": [("CHECKS = {\n", 'CHECKS = {\n    "toy": Check(("scans", "stores"), _of_scans),\n')],
     },
     """
 from onceproof.model.known_issues import registry
 from onceproof.model.matrix import Request
 from onceproof.readers.checks import CHECKS
-from spark_jobs.transforms.checks import state_trial
+from spark_jobs.checks import state_trial
 from tests.published import expanded
 
 affected, fixed = expanded(Request("nightly", scenarios=("toy",))).cells

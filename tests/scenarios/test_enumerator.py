@@ -1,4 +1,4 @@
-"""The independent reader's judgement, on the same specimens as the Spark transforms."""
+"""The independent reader's judgement, on the same specimens as Spark's."""
 
 from collections import Counter
 from operator import attrgetter

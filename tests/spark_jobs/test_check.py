@@ -12,13 +12,14 @@ from pyspark.sql import SparkSession
 
 from onceproof.lab.segments import write_segments
 from onceproof.model.anomaly import Witness
-from onceproof.model.files import Outcome
+from onceproof.model.files import Outcome, Produced
 from onceproof.model.promise import PROMISES
 from onceproof.model.run_folder import RunFolder
 from onceproof.model.segments import LogEntry
 from onceproof.results import spark_tables
 from spark_jobs import tables
-from spark_jobs.check import check
+from spark_jobs.check import check, divide
+from tests.present import present
 from tests.specimens.enumerator import ANOMALOUS, HEALTHY, SPECIMENS, Specimen
 from tests.specimens.folders import run_folder_of
 
@@ -179,7 +180,25 @@ def test_the_log_segments_of_a_trial_are_read_and_judged(spark: SparkSession, tm
     assert ("isolation-breach", ["output/0@0"]) in found
 
 
-def test_log_segments_belong_to_their_trial_below_any_folder(spark: SparkSession, tmp_path: Path) -> None:
-    run_folder, [trial] = run_folder_of(tmp_path / "trials" / "home", [HEALTHY])
-    write_segments(run_folder.trial(trial).segments_file, [LogEntry("data", "output", 0, 0, 1, 7, 0, 0, 1)])
-    assert [row["name"] for row in tables.read_segments(spark, run_folder, [trial]).collect()] == [trial]
+def test_it_is_one_job_of_one_stage_whatever_is_checked(spark: SparkSession, tmp_path: Path) -> None:
+    run_folder, specimens = run_folder_of(tmp_path, SPECIMENS)
+    write_records(spark, run_folder, specimens)
+    spark.sparkContext.setJobGroup("counted", "check")
+    check(spark, run_folder)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # it takes None
+    tracker = spark.sparkContext.statusTracker()
+    [job] = tracker.getJobIdsForGroup("counted")
+    assert len(present(tracker.getJobInfo(job)).stageIds) == 1
+
+
+def test_trials_are_divided_by_their_records(tmp_path: Path) -> None:
+    run_folder, specimens = run_folder_of(tmp_path, [HEALTHY] * 5)
+    few, more, most, *others = specimens
+    for trial, records in ((few, 1), (more, 50), (most, 60), *((other, 20) for other in others)):
+        file = run_folder.trial(trial).outcome_file
+        replace(Outcome.read(file), produced=Produced(records, 1)).write(file)
+    assert sorted(map(sorted, divide(run_folder, list(specimens), 2))) == sorted(
+        map(sorted, ([most, others[1]], [more, others[0], few]))
+    )
+    assert divide(run_folder, list(specimens)[:1], 2) == [[few]]
+    assert divide(run_folder, [], 2) == [[]]

@@ -1,21 +1,16 @@
-"""Spark judges transactions from the log exactly as the independent reader does, every specimen in one run."""
+"""Transactions in the log are judged exactly as the independent reader does, every specimen at once."""
 
 from collections import defaultdict
-
-import pytest
-from pyspark.sql import SparkSession
 
 from onceproof.model.anomaly import Comparison
 from onceproof.readers.segments import compare_segments
 from spark_jobs import tables
-from spark_jobs.transforms.comparisons import in_memory
-from spark_jobs.transforms.segments import check_segments, within
+from spark_jobs.checks import state_trial
+from spark_jobs.questions import insert_rows, open_database, run_script, state_trials
 from tests.specimens.segments import SPECIMENS
 
-pytestmark = pytest.mark.spark
 
-
-def test_both_readers_compare_alike_and_the_table_has_every_part(spark: SparkSession) -> None:
+def test_both_readers_compare_alike_and_the_table_has_every_part() -> None:
     entries = [{"trial": n, **entry.to_dict()} for n, s in enumerate(SPECIMENS) for entry in s.entries]
     records = [
         {
@@ -23,7 +18,7 @@ def test_both_readers_compare_alike_and_the_table_has_every_part(spark: SparkSes
             "role": role,
             "partition": r.partition,
             "offset": r.offset,
-            "timestamp": r.timestamp * 1_000,
+            "timestamp": r.timestamp,
             "key": r.key,
             "value": r.value,
         }
@@ -31,51 +26,30 @@ def test_both_readers_compare_alike_and_the_table_has_every_part(spark: SparkSes
         for role, topic in specimen.topics.items()
         for r in topic
     ]
-    trials = [{"trial": n, "check": "counting", "facts": list(s.facts.items())} for n, s in enumerate(SPECIMENS)]
-    checked = check_segments(
-        in_memory(spark, entries, f"trial int, {tables.SEGMENTS}"),
-        in_memory(
-            spark,
-            records,
-            "trial int, role string, partition int, offset long, timestamp timestamp, key int, value long",
-        ),
-        in_memory(spark, trials, "trial int, check string, facts map<string, long>"),
-    )
-    for frame in checked.shared:
-        frame.persist()
-    reported: dict[int, list[Comparison]] = defaultdict(list)
-    for row in checked.comparisons.collect():
-        reported[row["trial"]].append(Comparison(*row[1:]))
+    trials = [
+        state_trial(specimen.name, n, "counting", 2, specimen.facts, committed=("input", "output"))
+        for n, specimen in enumerate(SPECIMENS)
+    ]
+    with open_database() as database:
+        state_trials(database, trials)
+        insert_rows(database, "entries", entries)
+        insert_rows(database, "seen", records)
+        insert_rows(database, "records", records)
+        run_script(database, "inputs")
+        run_script(database, "segments")
+        database.execute("insert into results.comparisons by name from segment_comparisons")
+        database.execute("insert into results.transactions by name from transactions")
+        reported: dict[int, list[Comparison]] = defaultdict(list)
+        for trial, *comparison in database.table("results.comparisons").fetchall():
+            reported[trial].append(Comparison(*comparison))
+        of_first = database.table("results.transactions").filter("trial = 0").to_arrow_table().to_pylist()
     for n, specimen in enumerate(SPECIMENS):
         ours = compare_segments(specimen.entries, specimen.topics, "counting", specimen.facts)
         assert sorted(reported[n], key=str) == sorted(ours, key=str), specimen.name
-    parts = checked.transactions.where("trial = 0").collect()  # of none: its number is that of the first specimen
-    assert set(checked.transactions.columns) == set(tables.columns_of("transactions"))
+    assert list(of_first[0]) == tables.columns_of("transactions")
     assert {
-        (p["role"], p["records"], p["due"], p["written"], p["missing"]) for p in parts if p["role"] == "output"
+        (p["role"], p["records"], p["due"], p["written"], p["missing"]) for p in of_first if p["role"] == "output"
     } == {
         ("output", 2, 3, 2, 1),
         ("output", 2, 2, 2, 0),
     }
-    for frame in checked.shared:
-        frame.unpersist()
-
-
-def test_records_lie_in_intervals_of_any_length(spark: SparkSession) -> None:
-    ends = [(0, 0), (1, 126), (127, 128), (130, 255), (256, 256), (257, 700), (703, 1023), (1024, 1024)]  # inclusive
-    place = {"trial": 0, "role": "output", "partition": 1}
-    intervals = [{**place, "first": first, "last": last, "number": n} for n, (first, last) in enumerate(ends)]
-    records = [{**place, "partition": partition, "offset": offset} for partition in (0, 1) for offset in range(1100)]
-    columns = "trial int, role string, partition int"
-    placed = within(
-        in_memory(spark, records, f"{columns}, offset long"),
-        in_memory(spark, intervals, f"{columns}, first long, last long, number int"),
-    )
-    expected = {
-        (partition, offset): next((n for n, (a, b) in enumerate(ends) if partition == 1 and a <= offset <= b), None)
-        for partition in (0, 1)
-        for offset in range(1100)
-    }
-    rows = placed.collect()
-    assert len(rows) == len(expected)
-    assert {(row["partition"], row["offset"]): row["number"] for row in rows} == expected

@@ -1,15 +1,14 @@
-"""The checks made of comparisons judge every specimen exactly as the independent reader does, all in one run."""
+"""The questions judge every specimen exactly as the independent reader does, all at once."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
+import duckdb
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as f
 
 from onceproof.model.anomaly import Comparison, Witness, count_comparisons
 from onceproof.model.promise import PROMISES as PROMISED
@@ -18,12 +17,8 @@ from onceproof.readers.joins import as_of as read_as_of
 from onceproof.readers.punctuations import compare_punctuations as read_punctuations
 from onceproof.readers.state import compare_state as read_state
 from onceproof.readers.windows import compare_windows as read_windows
-from spark_jobs.transforms import checks, contents
-from spark_jobs.transforms.comparisons import comparison_findings, in_memory
-from spark_jobs.transforms.joins import as_of
-from spark_jobs.transforms.punctuations import compare_punctuations
-from spark_jobs.transforms.state import compare_state
-from spark_jobs.transforms.windows import compare_windows
+from spark_jobs.checks import state_trial
+from spark_jobs.questions import answer_all, ask, insert_rows, open_database, run_script, state_trials
 from tests.specimens import (
     as_of_join,
     copy,
@@ -43,8 +38,6 @@ from tests.specimens import (
     values,
     windows,
 )
-
-pytestmark = pytest.mark.spark
 
 OF_CHECK: dict[str, ModuleType] = {
     "as-of-join": as_of_join,
@@ -84,36 +77,31 @@ PROMISES = {
     "values": {"deliveries", "transactions", "changelog"},
     "windows": {"windows"},
 }
-RECORDS = (
-    "name string, role string, partition int, offset bigint, key int, value bigint, timestamp timestamp, "
-    "headers string, raw string"
-)
+COLUMNS = ("partition", "offset", "key", "value", "timestamp", "headers", "raw")
 
 
-def frames(spark: SparkSession, trials: Mapping[int, Any], check_of: Mapping[int, str]) -> tuple[DataFrame, DataFrame]:
-    records = [
-        (
-            f"trial {trial}",
-            role,
-            *record[:4],
-            *(datetime.fromtimestamp(ms / 1_000, UTC) for ms in record[4:5]),
-            *record[5:],
-            *[None] * (7 - len(record)),
+@contextmanager
+def database_of(trials: Mapping[int, Any], check_of: Mapping[int, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with these specimens, and the name of the topology of each."""
+    with open_database() as database:
+        stated = (
+            state_trial(f"trial {trial}", trial, check_of[trial], s.facts["partitions"], s.facts)
+            for trial, s in trials.items()
         )
-        for trial, specimen in trials.items()
-        for role, topic in specimen.topics.items()
-        for record in topic
-    ]
-    stated = [
-        checks.state_trial(f"trial {trial}", trial, check_of[trial], s.facts["partitions"], s.facts)
-        for trial, s in trials.items()
-    ]
-    return spark.createDataFrame(records, RECORDS), in_memory(spark, stated, checks.TRIALS)
+        state_trials(database, list(stated))
+        records = [
+            {"trial": trial, "role": role, **dict(zip(COLUMNS, record, strict=False))}
+            for trial, specimen in trials.items()
+            for role, topic in specimen.topics.items()
+            for record in topic
+        ]
+        insert_rows(database, "records", [dict.fromkeys(COLUMNS) | record for record in records])
+        yield database
 
 
 @dataclass
 class Judged:
-    """What Spark said about each specimen, by the name of its check and its place among the check's."""
+    """What was found in each specimen, by the name of its check and its place among the check's."""
 
     comparisons: dict[tuple[str, int], list[Comparison]]
     findings: dict[tuple[str, int], list[Witness]]
@@ -121,32 +109,32 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def specimens(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
-    """The records of all specimens, and their trials."""
+def judged() -> Judged:
     trials, check_of = {}, {}
     for number, (name, module) in enumerate(OF_CHECK.items()):
         for place, specimen in enumerate(module.SPECIMENS, 1_000 * number):
             trials[place], check_of[place] = specimen, name
-    return frames(spark, trials, check_of)
+    with database_of(trials, check_of) as database:
+        answer_all(database)
+        return Judged(
+            _by_specimen(rows_of(database, "results.comparisons"), lambda row: Comparison(**row)),
+            _by_specimen(rows_of(database, "results.findings"), witness_of),
+            {place: one for place, [one] in _by_specimen(rows_of(database, "results.counts"), dict).items()},
+        )
 
 
-@pytest.fixture(scope="module")
-def judged(specimens: tuple[DataFrame, DataFrame]) -> Judged:
-    tables = checks.check(*specimens).tables
-    comparisons = tables["comparisons"].persist()
-    return Judged(
-        _by_specimen(comparisons, lambda row: Comparison(**row)),
-        _by_specimen(comparison_findings(comparisons), _witness),
-        {place: one for place, [one] in _by_specimen(tables["counts"], dict).items()},
-    )
+def rows_of(database: duckdb.DuckDBPyConnection, table: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = database.table(table).to_arrow_table().to_pylist()
+    return rows
 
 
-def _by_specimen(rows: DataFrame, made_of: Callable[[dict[str, Any]], Any]) -> dict[tuple[str, int], list[Any]]:
+def _by_specimen(
+    rows: list[dict[str, Any]], made_of: Callable[[dict[str, Any]], Any]
+) -> dict[tuple[str, int], list[Any]]:
     found = defaultdict(list)
-    for row in rows.collect():
-        columns = row.asDict()
-        number, place = divmod(columns.pop("trial"), 1_000)
-        found[list(OF_CHECK)[number], place].append(made_of(columns))
+    for row in rows:
+        number, place = divmod(row.pop("trial"), 1_000)
+        found[list(OF_CHECK)[number], place].append(made_of(row))
     return found
 
 
@@ -158,7 +146,7 @@ def _topics(trial: Any) -> dict[str, list[Record]]:
     return {role: _records(trial, role) for role in trial.topics}
 
 
-def _witness(columns: dict[str, Any]) -> Witness:
+def witness_of(columns: dict[str, Any]) -> Witness:
     return Witness(**{**columns, "ids": tuple(columns["ids"]), "offsets": tuple(columns["offsets"])})
 
 
@@ -189,22 +177,6 @@ def test_what_is_well_is_compared_too(judged: Judged, name: str) -> None:
     assert {comparison.anomaly for comparison in judged.comparisons[place]} == {None}
 
 
-def test_keys_of_long_topics_that_differ_show_the_same(
-    judged: Judged, specimens: tuple[DataFrame, DataFrame], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(contents, "FEW", 0)
-    promises = {"output-order", "changelog"}
-    of_contents = {name for name, promised in PROMISES.items() if promised & promises}
-    records, trials = specimens[0], specimens[1].where(f.col("check").isin(of_contents))
-    reported = contents.compare_contents(checks.number_trials(records, trials), trials, of_contents)
-    found = _by_specimen(reported.where("anomaly is not null"), lambda row: Comparison(**row))
-    assert {place: Counter(rows) for place, rows in found.items()} == {
-        place: Counter(differing)
-        for place, rows in judged.comparisons.items()
-        if place[0] in of_contents and (differing := [row for row in rows if row.promise in promises and row.anomaly])
-    }
-
-
 def test_each_promise_has_its_number_of_comparisons_in_a_trial(judged: Judged) -> None:
     compared = {
         name: count_comparisons(judged.comparisons[name, module.SPECIMENS.index(module.HEALTHY)])
@@ -231,12 +203,19 @@ def test_each_promise_has_its_number_of_comparisons_in_a_trial(judged: Judged) -
     }
 
 
-def test_both_models_of_windows_judge_what_is_drawn_alike(spark: SparkSession) -> None:
-    trials = {number: windows.drawn(number) for number in range(120)}
-    records, stated = frames(spark, trials, dict.fromkeys(trials, "windows"))
+def found_by(question: str, trials: Mapping[int, Any], check: str) -> dict[int, Counter[Comparison]]:
+    """The comparisons that a question gives for each of these specimens."""
     found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
-    for row in compare_windows(checks.number_trials(records, stated), stated).collect():
-        found[row.trial][_comparison(row)] += 1
+    with database_of(trials, dict.fromkeys(trials, check)) as database:
+        ask(database, question, "comparisons")
+        for row in rows_of(database, "results.comparisons"):
+            found[row.pop("trial")][Comparison(**row)] += 1
+    return found
+
+
+def test_both_models_of_windows_judge_what_is_drawn_alike() -> None:
+    trials = {number: windows.drawn(number) for number in range(120)}
+    found = found_by("windows", trials, "windows")
     expected = {
         number: Counter(read_windows(_records(trial, "input"), _records(trial, "output"), trial.facts))
         for number, trial in trials.items()
@@ -249,13 +228,13 @@ def test_both_models_of_windows_judge_what_is_drawn_alike(spark: SparkSession) -
     }
 
 
-def test_both_models_of_an_as_of_join_agree_on_drawn_input(spark: SparkSession) -> None:
+def test_both_models_of_an_as_of_join_agree_on_drawn_input() -> None:
     trials = {number: as_of_join.drawn(number) for number in range(120)}
-    records, stated = frames(spark, trials, dict.fromkeys(trials, "as-of-join"))
     found: dict[int, dict[tuple[int, int], int]] = {number: {} for number in trials}
-    inputs = checks.number_trials(records, stated).where("role = 'input'")
-    for row in as_of(inputs.withColumn("gives", f.lit(None).cast("long")), stated).collect():
-        found[row.trial][row.partition, row.offset] = row.gives
+    with database_of(trials, dict.fromkeys(trials, "as-of-join")) as database:
+        run_script(database, "inputs")
+        for row in rows_of(database, "inputs"):
+            found[row["trial"]][row["partition"], row["offset"]] = row["gives"]
     expected = {
         number: {record[:2]: record.value for record in read_as_of(_records(trial, "input"), trial.retention)}
         for number, trial in trials.items()
@@ -265,12 +244,9 @@ def test_both_models_of_an_as_of_join_agree_on_drawn_input(spark: SparkSession) 
     assert min(versions[True], versions[False]) > 1_000
 
 
-def test_both_models_of_punctuations_judge_what_is_drawn_alike(spark: SparkSession) -> None:
+def test_both_models_of_punctuations_judge_what_is_drawn_alike() -> None:
     trials = {number: outbox.drawn(number) for number in range(120)}
-    records, stated = frames(spark, trials, dict.fromkeys(trials, "outbox"))
-    found: dict[int, Counter[Comparison]] = {number: Counter() for number in trials}
-    for row in compare_punctuations(checks.number_trials(records, stated), stated).collect():
-        found[row.trial][_comparison(row)] += 1
+    found = found_by("punctuations", trials, "outbox")
     expected = {
         number: Counter(
             read_punctuations(
@@ -295,7 +271,7 @@ class TwoStores:
     facts: dict[str, int]
 
 
-def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
+def test_the_stores_of_a_trial_are_not_mixed_up() -> None:
     healthy = TwoStores(
         topics={
             "counter-changelog": [(0, 0, 0, 5), (0, 9, 0, 6)],
@@ -310,10 +286,7 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
         "ids-contents": [(0, 0, 4, 8), (0, 1, 3, 1)],
     }
     trials = {0: healthy, 1: replace(healthy, topics={**healthy.topics, **contents})}
-    found: dict[int, set[Comparison]] = defaultdict(set)
-    records, stated = frames(spark, trials, dict.fromkeys(trials, "enumerator"))
-    for row in compare_state(checks.number_trials(records, stated), stated).collect():
-        found[row.trial].add(_comparison(row))
+    found = {number: set(compared) for number, compared in found_by("state", trials, "enumerator").items()}
     for number, trial in trials.items():
         assert found[number] == {
             c for store in ("counter", "ids") for c in read_state(store, _topics(trial), trial.facts)
@@ -325,7 +298,3 @@ def test_the_stores_of_a_trial_are_not_mixed_up(spark: SparkSession) -> None:
         ("uncommitted-state", "ids-contents/0@1"),
         (None, "ids-changelog/0@1"),
     }
-
-
-def _comparison(row: Row) -> Comparison:
-    return Comparison(**{name: value for name, value in row.asDict().items() if name != "trial"})

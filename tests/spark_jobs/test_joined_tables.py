@@ -3,19 +3,14 @@
 import random
 from collections import Counter
 
-import pytest
-from pyspark.sql import SparkSession
-
 from onceproof.model.anomaly import Witness
 from onceproof.model.record import Record
 from onceproof.readers.checks import check_table_join
-from spark_jobs.transforms import checks
-from spark_jobs.transforms.comparisons import comparison_findings
-from tests.spark_jobs.test_comparisons import _witness, frames
+from spark_jobs.questions import answer_all
+from tests.spark_jobs.test_comparisons import database_of, rows_of, witness_of
 from tests.specimens.foreign_key_join import Specimen
 from tests.specimens.table_join import FIVE, SIX, SPECIMENS
 
-pytestmark = pytest.mark.spark
 KEYS = (5, 6, 15, 16, 25, 5_005)
 
 
@@ -31,13 +26,13 @@ def drawn(seed: int) -> Specimen:
     return Specimen(f"drawn {seed}", inputs[: rng.randint(1, 40)], output[: rng.randint(0, 25)], [], rng.randrange(3))
 
 
-def test_both_readers_say_the_same(spark: SparkSession) -> None:
+def test_both_readers_say_the_same() -> None:
     trials = dict(enumerate([*SPECIMENS, *map(drawn, range(25))], 1))
-    tables = checks.check(*frames(spark, trials, dict.fromkeys(trials, "table-join"))).tables
     found: dict[int, Counter[Witness]] = {trial: Counter() for trial in trials}
-    for row in comparison_findings(tables["comparisons"]).collect():
-        fields = row.asDict()
-        found[fields.pop("trial")][_witness(fields)] += 1
+    with database_of(trials, dict.fromkeys(trials, "table-join")) as database:
+        answer_all(database)
+        for row in rows_of(database, "results.findings"):
+            found[row.pop("trial")][witness_of(row)] += 1
     for trial, specimen in trials.items():
         topics = {role: [Record(*record) for record in records] for role, records in specimen.topics.items()}
         assert found[trial] == Counter(check_table_join(topics, specimen.facts).witnesses), specimen

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceproof.readers.kafka import decode_record, headers_text
-from spark_jobs.transforms.kafka import decode_messages, faults
+from spark_jobs.decoding import decode_messages, faults
 
 pytestmark = pytest.mark.spark
 

@@ -82,13 +82,12 @@ def test_a_part_has_what_has_ended_since_the_last_one(tmp_path: Path) -> None:
     run = Run(tmp_path, "enumerator", "enumerator", "crash", "crash", "crash", "crash", "quota", "crash")
     assert is_whole(run, run.make())
     assert run.performed == [
-        ["enumerator"],  # the first of its topology
-        ["enumerator", "crash"],  # the same
-        ["crash", "crash", "crash"],  # as many as make a part
+        ["enumerator", "enumerator", "crash"],  # as many as make a part
+        ["crash", "crash", "crash"],
         ["quota", "crash"],  # few are left, or all are over
     ]
     assert len(read_json(run.folder.run_file)["trials"]) == 8
-    assert len(tables.read_corrupt(run.folder)) == 4
+    assert len(tables.read_corrupt(run.folder)) == 3
     assert tables.read_errors(run.folder) == {}
 
 
@@ -96,16 +95,16 @@ def test_a_part_has_what_has_ended_since_the_last_one(tmp_path: Path) -> None:
 def test_a_failed_part_is_created_again_at_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
-    run = Run(tmp_path, "enumerator", "crash", "scan", "scan", "scan")
+    run = Run(tmp_path, *["enumerator"] * 3, *["crash"] * 3, *["scan"] * 5)
     getattr(run, how).add("crash")
     ahead = make_ahead(run.folder, run.perform, run.end_one)
-    assert run.performed == [["enumerator"], ["crash"], ["scan"]]
-    assert [[trial.cell.scenario for trial in part.trials()] for part in ahead] == [["enumerator"], ["scan"]]
+    assert run.performed == [["enumerator"] * 3, ["crash"] * 3, ["scan"] * 3]
+    assert [[trial.cell.scenario for trial in part.trials()] for part in ahead] == [["enumerator"] * 3, ["scan"] * 3]
     assert capsys.readouterr().out == ("A part failed: ValueError: boom\n" if how == "failing" else "")
     run.failing.clear()
     complete(run.folder, ahead, run.perform)
-    assert run.performed[3:] == [["crash", "scan", "scan"]]
-    assert list(tables.read_errors(run.folder).values()) == (["gone"] if how == "unreadable" else [])
+    assert run.performed[3:] == [["crash"] * 3 + ["scan"] * 2]
+    assert list(tables.read_errors(run.folder).values()) == (["gone"] * 3 if how == "unreadable" else [])
 
 
 def test_trials_wait_for_the_brokers_of_a_run_that_is_resumed(tmp_path: Path) -> None:
@@ -124,12 +123,12 @@ def test_trials_wait_for_the_brokers_of_a_run_that_is_resumed(tmp_path: Path) ->
 
 
 def test_a_part_with_a_trial_that_is_not_judged_is_left_out(tmp_path: Path) -> None:
-    run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
+    run = Run(tmp_path, "enumerator", "crash", "scan", "scan", "scan")
     ahead = make_ahead(run.folder, run.perform, run.end_one)
     [_, trial, *_] = run.folder.trials()
     an_outcome(trial, error="it was not one").write(run.folder.trial(trial).outcome_file)
     complete(run.folder, ahead, run.perform)
-    assert run.performed == [["enumerator"], ["crash"], ["scan", "scan"]]
+    assert run.performed == [["enumerator", "crash", "scan"], ["enumerator", "scan", "scan", "scan"]]
 
 
 def test_without_prepared_parts_the_tables_are_those_of_one_run(tmp_path: Path) -> None:
@@ -149,16 +148,16 @@ def test_many_at_once_are_made_in_parts_too(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_remains_of_an_interrupted_attempt_are_never_used(tmp_path: Path) -> None:
-    run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
+    run = Run(tmp_path, "enumerator", "crash", "scan", "scan", "scan")
     make_ahead(run.folder, run.perform, run.end_one)
     run.folder.trials_over.unlink()
     run.performed.clear()
     assert is_whole(run, run.make())
-    assert run.performed[0] == ["enumerator", "crash", "scan", "scan"]
+    assert run.performed[0] == ["enumerator", "crash", "scan", "scan", "scan"]
 
 
 def test_if_the_rest_fails_there_is_no_table_and_no_part(tmp_path: Path) -> None:
-    run = Run(tmp_path, "enumerator", "crash", "scan", "scan")
+    run = Run(tmp_path, "enumerator", "enumerator", "crash", "crash", "scan")
     run.failing.add("scan")
     with pytest.raises(ValueError, match="boom"):
         run.make()

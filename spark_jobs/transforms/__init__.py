@@ -1,1 +1,0 @@
-"""Pure functions from DataFrame to DataFrame. No session, no files, no clock."""
