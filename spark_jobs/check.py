@@ -72,7 +72,6 @@ def load(database: duckdb.DuckDBPyConnection, run_folder: RunFolder, trials: Seq
         if (file := run_folder.trial(key).segments_file).exists():
             rows = "insert into entries by name select ?::int as trial, * from read_parquet(?)"
             database.execute(rows, [number, str(file)])
-    database.execute('create temp table undecoded (name varchar, role varchar, partition int, "offset" bigint)')
     place = ("role", "partition", "offset")
     corrupt = tables.read_corrupt(run_folder)
     insert_rows(database, "undecoded", [{"name": c["trial"], **{name: c[name] for name in place}} for c in corrupt])

@@ -21,5 +21,5 @@ from undecoded join trials using (name)
 where list_contains(committed, role);
 
 delete from records using ends
-where kind = '_end/' and records.trial = ends.trial and records.role = ends.role
+where records.trial = ends.trial and records.role = ends.role
     and records.partition = ends.partition and records."offset" >= "end";

@@ -58,3 +58,6 @@ create temp table entries (
 create temp table seen (
     trial int, role varchar, partition int, "offset" bigint, timestamp bigint, key int, value bigint
 );
+
+-- The places of records that could not be decoded, of all trials, by their names.
+create temp table undecoded (name varchar, role varchar, partition int, "offset" bigint);
