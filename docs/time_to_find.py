@@ -14,7 +14,7 @@ import typer
 
 from onceproof.campaigns.fuzz.grammar import Case, draw
 from onceproof.campaigns.fuzz.known import IssueEffect, causes_in, explain
-from onceproof.campaigns.fuzz.relational import Difference, Judged, judge
+from onceproof.campaigns.fuzz.relational import Difference, JudgedCase, judge
 from onceproof.lab.lane import Lane
 from onceproof.model.release import Release
 from onceproof.settings import get_settings
@@ -33,10 +33,10 @@ def first_reds(lane: Lane, seed: int, cases: int, *, uniform: bool) -> dict[str,
     found: dict[str, int] = {}
     causes = causes_in(lane.release)
 
-    def run(case: Case) -> Judged:
+    def run(case: Case) -> JudgedCase:
         answer = lane.run(case.encoded)
         if "failed" in answer:
-            return Judged((Difference(case.leaves[0].name, "failed", answer["failed"]),))
+            return JudgedCase((Difference(case.leaves[0].name, "failed", answer["failed"]),))
         return judge(case, answer["outputs"], lane.release)
 
     for number in range(cases):

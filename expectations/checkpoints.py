@@ -82,7 +82,7 @@ def validate(run: RunFolder, vendor: Path) -> Outcomes:
 def _in_shares(run: RunFolder, trials: Sequence[Trial], suites: Suites, results: Path) -> Outcomes:
     """The outcomes of all trials, in their order, by a process for each core if there are trials enough."""
     processes = min(len(os.sched_getaffinity(0)), len(trials) // SHARE)
-    sizes = tables.Reader(run, [trial.key for trial in trials], PANDAS_ROWS)
+    sizes = tables.TableReader(run, [trial.key for trial in trials], PANDAS_ROWS)
     large = any(sizes.size(SUITES[name].table, key) > PANDAS_ROWS for key, names in suites.items() for name in names)
     # One Spark at a time; and a task of a Celery worker may not have processes of its own.
     if processes < 2 or large or current_process().daemon:
@@ -106,7 +106,7 @@ def _validate_trials(run: RunFolder, suites: Suites, results: Path, at_once: int
     """The outcomes of these trials, of whose rows so many are held at once; GX's own results go into the folder."""
     first_rows.register()
     context = _context(run, results)
-    reader = tables.Reader(run, [trial.key for trial in trials], at_once)
+    reader = tables.TableReader(run, [trial.key for trial in trials], at_once)
     outcomes = {}
     for trial in trials:
         outcomes[trial.key] = {
@@ -158,7 +158,7 @@ def _context(run: RunFolder, results: Path) -> Any:
 
 
 def _validate(
-    context: Any, run: RunFolder, reader: tables.Reader, trial: Trial, ours: Suite, name: str
+    context: Any, run: RunFolder, reader: tables.TableReader, trial: Trial, ours: Suite, name: str
 ) -> dict[str, object]:
     label = f"{trial.key} {name}"
     with _batch(context, run, reader, trial, ours) as (batch, data):
@@ -190,7 +190,7 @@ def _suite(context: Any, ours: Suite, name: str) -> gx.ExpectationSuite:
 
 
 @contextmanager
-def _batch(context: Any, run: RunFolder, reader: tables.Reader, trial: Trial, ours: Suite) -> Any:
+def _batch(context: Any, run: RunFolder, reader: tables.TableReader, trial: Trial, ours: Suite) -> Any:
     """The trial's rows as a batch of the engine that fits their number; Data Docs name it by release and variant."""
     sources = context.data_sources
     named = ", ".join(ours.promises) or ours.table

@@ -39,7 +39,7 @@ ORDER = {
 }
 
 
-class Reader:
+class TableReader:
     """Reads trials' rows of a run's tables, those of several trials at a time: each look goes over a whole table."""
 
     def __init__(self, run: RunFolder, trials: Sequence[str], at_once: int) -> None:

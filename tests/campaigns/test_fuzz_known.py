@@ -6,7 +6,7 @@ import pytest
 
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, SHORT, VERSIONED, Case, InputRecord, Step
 from onceproof.campaigns.fuzz.known import CAUSES, causes_in, explain
-from onceproof.campaigns.fuzz.relational import Difference, Judged, head
+from onceproof.campaigns.fuzz.relational import Difference, JudgedCase, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 from tests.published import NEWEST
@@ -17,18 +17,18 @@ UNCACHED, SHARED = "uncached count (no JIRA)", "shared filter (no JIRA)"
 STORE = {"store": MEMORY, "cached": False}
 LEFT, RIGHT = Step("l", "burst", ("rows",), STORE), Step("r", "table", ("others",), STORE)
 INNER = Step("j", "foreignKeyJoin", ("l", "r"), {"left": False, **STORE})
-GREEN = Judged()
+GREEN = JudgedCase()
 
 
-def red(kind: str = "unexpected", topic: str = "j", shown: str = "a = a|0/a|0") -> Judged:
-    return Judged((Difference(topic, kind, shown),))
+def red(kind: str = "unexpected", topic: str = "j", shown: str = "a = a|0/a|0") -> JudgedCase:
+    return JudgedCase((Difference(topic, kind, shown),))
 
 
 def rows(*values: str | None) -> tuple[InputRecord, ...]:
     return (InputRecord("others", BEGIN, "a", "a|0"), *(InputRecord("rows", BEGIN, "a", value) for value in values))
 
 
-def red_if(is_red: Callable[[Case], bool], judged: Judged) -> Callable[[Case], Judged]:
+def red_if(is_red: Callable[[Case], bool], judged: JudgedCase) -> Callable[[Case], JudgedCase]:
     """A release that is red where something holds of a case."""
     return lambda case: judged if is_red(case) else GREEN
 
@@ -92,7 +92,7 @@ def test_what_is_red_without_the_cause_stays_red():
     case = Case((LEFT, RIGHT, INNER), rows("a|0", "z|0;z|1"))
     assert explain(case, red(), causes_in(NEWEST), lambda _: red()).keys == ()
     group = Step("g", "group", ("l",), STORE)
-    both = Judged((*red().differences, *red("wrong", "g").differences))
+    both = JudgedCase((*red().differences, *red("wrong", "g").differences))
     known = explain(
         Case((*case.steps, group), case.records),
         both,

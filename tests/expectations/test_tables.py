@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from expectations.tables import ASSIGNMENTS, Reader
+from expectations.tables import ASSIGNMENTS, TableReader
 from onceproof.model.run_folder import RunFolder
 
 TRIALS = {"a": 3, "b": 2, "c": 0, "d": 9, "e": 1}
@@ -25,13 +25,13 @@ def run(tmp_path):
     return run
 
 
-def keys(reader: Reader, trial: str) -> list[int]:
+def keys(reader: TableReader, trial: str) -> list[int]:
     return sorted(reader.rows("assignments", trial)["key"].to_pylist())
 
 
 @pytest.mark.parametrize("at_once", [0, 1, 5, 100])
 def test_each_trial_gets_its_rows_however_many_are_read_at_once(run, at_once):
-    reader = Reader(run, list(TRIALS), at_once)
+    reader = TableReader(run, list(TRIALS), at_once)
     for trial, size in TRIALS.items():
         assert reader.size("assignments", trial) == size
         assert keys(reader, trial) == list(range(size))
@@ -40,12 +40,12 @@ def test_each_trial_gets_its_rows_however_many_are_read_at_once(run, at_once):
 
 def test_a_table_is_read_once_for_as_many_trials_as_may_be_held(run, monkeypatch):
     looks = []
-    monkeypatch.setattr(Reader, "_dataset", lambda self, table: looks.append(table) or whole(self, table))
-    reader = Reader(run, list(TRIALS), 5)
+    monkeypatch.setattr(TableReader, "_dataset", lambda self, table: looks.append(table) or whole(self, table))
+    reader = TableReader(run, list(TRIALS), 5)
     for trial in TRIALS:
         for _ in range(2):
             reader.rows("assignments", trial)
     assert len(looks) == 1 + len([("a", "b", "c"), ("d",), ("e",)]), "the sizes, and each group"
 
 
-whole = Reader._dataset
+whole = TableReader._dataset

@@ -8,7 +8,7 @@ import pytest
 from onceproof.campaigns.fuzz import fuzzing, verbs
 from onceproof.campaigns.fuzz.fuzzing import Fuzzed
 from onceproof.campaigns.fuzz.grammar import BEGIN, MEMORY, Case, InputRecord, Step, nearby
-from onceproof.campaigns.fuzz.relational import Judged, judge
+from onceproof.campaigns.fuzz.relational import JudgedCase, judge
 from onceproof.lab.coverage import (
     Branch,
     Watched,
@@ -126,11 +126,11 @@ SAME_KEY = Case(STEPS, (FOREIGN, InputRecord("rows", BEGIN, "a", "a|0"), InputRe
 def test_a_known_failure_differs_by_a_line_of_its_join(release, case, named, tmp_path):
     with Lane(HERE, release, tmp_path / "lane.log") as lane:
 
-        def judged(one: Case) -> Judged:
+        def judged(one: Case) -> JudgedCase:
             return judge(one, lane.run(one.encoded)["outputs"], release)
 
         assert judged(case).differences
-        greens = [one for one in nearby(case) if one.records and judged(one) == Judged()]
+        greens = [one for one in nearby(case) if one.records and judged(one) == JudgedCase()]
     found = differing(HERE, release, case.encoded, [one.encoded for one in greens], tmp_path)
     assert found is not None
     assert named in {branch.at.rpartition(":")[0] for branch in found[1] if branch.by == "red"}

@@ -27,7 +27,7 @@ from onceproof.campaigns.fuzz.grammar import (
 )
 from onceproof.campaigns.fuzz.known import causes_in, explain
 from onceproof.campaigns.fuzz.printing import NAME, unit_test
-from onceproof.campaigns.fuzz.relational import Difference, Judged, judge
+from onceproof.campaigns.fuzz.relational import Difference, JudgedCase, judge
 from onceproof.campaigns.fuzz.tickets import try_releases
 from onceproof.lab.artifacts import replay_class_path
 from onceproof.lab.lane import Lane
@@ -304,10 +304,10 @@ AT_ONCE = Case(
 def test_a_known_issue_of_the_newest_release_is_recognised(case, key, tmp_path):
     with Lane(HERE, NEWEST, tmp_path / "lane.log") as lane:
 
-        def run(one: Case) -> Judged:
+        def run(one: Case) -> JudgedCase:
             answer = lane.run(one.encoded)
             if "failed" in answer:
-                return Judged((Difference(one.leaves[0].name, "failed", answer["failed"]),))
+                return JudgedCase((Difference(one.leaves[0].name, "failed", answer["failed"]),))
             return judge(one, answer["outputs"], NEWEST)
 
         known = explain(case, run(case), causes_in(NEWEST), run)

@@ -74,12 +74,12 @@ def judge(
         if context.failure is None and not read.corrupt:
             produced.compare(read.records)
         observed = observe()
-        left = Left(context.plan, context.folder, context.facts, context.failure is not None, context.events)
+        left = Remains(context.plan, context.folder, context.facts, context.failure is not None, context.events)
         return find_anomalies(left, read, in_segments, observed, oracle), observed
 
 
 @dataclass(frozen=True)
-class Left:
+class Remains:
     """The remains of a drive, in addition to topics and log segments.
 
     Attributes:
@@ -98,7 +98,7 @@ class Left:
 
 
 def find_anomalies(
-    left: Left, read: Read, in_segments: Sequence[Comparison], observed: Sequence[Comparison], oracle: Path | None
+    left: Remains, read: Read, in_segments: Sequence[Comparison], observed: Sequence[Comparison], oracle: Path | None
 ) -> Reading:
     """The findings of the independent reader, of whatever was read: from brokers, or from what was kept.
 
@@ -215,7 +215,7 @@ def _check_ends(context: TrialContext) -> None:
     check_brokers(context.facts, present, ended, set(plan.inputs) - declared)
 
 
-def _as_far_as_committed(left: Left, read: Read) -> Mapping[str, list[Record]]:
+def _as_far_as_committed(left: Remains, read: Read) -> Mapping[str, list[Record]]:
     """The records; if the drive failed, without the input that was never processed."""
     if not left.failed:
         return read.records

@@ -6,7 +6,7 @@ So a reader, a promise or the registry may change, and what was measured keeps i
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onceproof.lab.judging import Left, check_least, find_anomalies, find_oracle
+from onceproof.lab.judging import Remains, check_least, find_anomalies, find_oracle
 from onceproof.lab.reading import Read, read_kept, select_logged
 from onceproof.lab.segments import read_segments
 from onceproof.model.anomaly import Comparison
@@ -39,13 +39,13 @@ def judge_again(folder: TrialFolder) -> Judged:
         raise HarnessError(f"{plan.trial.key} did not keep the messages of its topics, so it cannot be judged again.")
     read, events = read_kept(plan, folder), read_timeline(folder.timeline)
     observed = observe(PreparedTrial(plan.trial), plan, events)
-    left = Left(plan, folder, outcome.facts, outcome.failed is not None, events)
+    left = Remains(plan, folder, outcome.facts, outcome.failed is not None, events)
     oracle = None if left.failed else find_oracle(plan)
     reading = find_anomalies(left, read, _compare_segments(left, read), observed, oracle)
     return Judged(check_least(plan, outcome, reading), reading, observed)
 
 
-def _compare_segments(left: Left, read: Read) -> list[Comparison]:
+def _compare_segments(left: Remains, read: Read) -> list[Comparison]:
     if not left.folder.segments_file.exists():
         return []
     entries = read_segments(left.folder.segments_file)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from onceproof.campaigns.fuzz.grammar import Case, draw, nearby, smaller
 from onceproof.campaigns.fuzz.known import Explained, IssueEffect, causes_in, explain
 from onceproof.campaigns.fuzz.printing import NAME, unit_test, write_application
-from onceproof.campaigns.fuzz.relational import Difference, Judged, compare, judge
+from onceproof.campaigns.fuzz.relational import Difference, JudgedCase, compare, judge
 from onceproof.campaigns.shrinking.reductions import shrink
 from onceproof.lab.coverage import BOTH, GREEN, RED, Branch
 from onceproof.model.errors import ExitCode, HarnessError, UsageError
@@ -268,7 +268,7 @@ class Fuzzer:
                 self._write()
                 return self.state
 
-    def _enter(self, case: Case, judged: Judged) -> None:
+    def _enter(self, case: Case, judged: JudgedCase) -> None:
         """Count a case under all that it has."""
         is_judged = len(judged.left_out) < len(case.leaves)
         for name in (*case.operations, *case.settings):
@@ -277,12 +277,12 @@ class Fuzzer:
                 cases=had.cases + 1, judged=had.judged + is_judged, red=had.red + bool(judged.differences)
             )
 
-    def _judge(self, case: Case) -> Judged:
+    def _judge(self, case: Case) -> JudgedCase:
         """The judgement of a case."""
         release = Release.parse(self.state.streams)
         answer = self.bench.run(case.encoded)
         if "failed" in answer:
-            return Judged((Difference(case.leaves[0].name, "failed", answer["failed"]),))
+            return JudgedCase((Difference(case.leaves[0].name, "failed", answer["failed"]),))
         judged = judge(case, answer["outputs"], release)
         if self.other is None or judged.differences:
             return judged
@@ -291,7 +291,7 @@ class Fuzzer:
             return replace(judged, differences=(Difference(case.leaves[0].name, "differs", other["failed"]),))
         return replace(judged, differences=compare(case, answer["outputs"], other["outputs"]))
 
-    def _take(self, number: int, case: Case, judged: Judged) -> None:
+    def _take(self, number: int, case: Case, judged: JudgedCase) -> None:
         """Count a red, and follow whatever known issues do not explain."""
         self.state = replace(self.state, red=self.state.red + 1)
         known = self._explain(case, judged)
@@ -300,7 +300,7 @@ class Fuzzer:
         if known.judged.differences:
             self._follow(number, known.case, known.judged)
 
-    def _explain(self, case: Case, judged: Judged) -> Explained:
+    def _explain(self, case: Case, judged: JudgedCase) -> Explained:
         return explain(case, judged, self._causes, self._judge)
 
     def _note(self, key: str, number: int, case: Case) -> None:
@@ -326,7 +326,7 @@ class Fuzzer:
             )
         self.state = replace(self.state, issues=tuple(known.values()))
 
-    def _follow(self, number: int, case: Case, judged: Judged) -> None:
+    def _follow(self, number: int, case: Case, judged: JudgedCase) -> None:
         """Shrink a red, unless enough like it were."""
         signature = (judged.kinds, case.operations)
         like = next((place for place, one in enumerate(self._signatures) if _covers(signature, one)), None)
@@ -351,7 +351,7 @@ class Fuzzer:
             smallest = case
         self._add(number, smallest, shown)
 
-    def _add(self, number: int, case: Case, shown: Judged) -> None:
+    def _add(self, number: int, case: Case, shown: JudgedCase) -> None:
         signature = (shown.kinds, case.operations)
         self._shrunk[signature] += 1
         text = str(case)
@@ -390,7 +390,7 @@ class Fuzzer:
         """The nearest case that is green and judged as a whole."""
         if self.compares is None:
             return None
-        greens = [one for one in islice(nearby(case), NEARBY) if one.records and self._judge(one) == Judged()]
+        greens = [one for one in islice(nearby(case), NEARBY) if one.records and self._judge(one) == JudgedCase()]
         try:
             found = self.compares(case, greens) if greens else None
         except HarnessError as error:
@@ -402,7 +402,7 @@ class Fuzzer:
         return Nearest(change=tuple(line for line in compared_lines if line[0] in "-+"), branches=branches)
 
     def _remember(self, case: Case, differences: tuple[Difference, ...]) -> None:
-        signature = (Judged(differences).kinds, case.operations)
+        signature = (JudgedCase(differences).kinds, case.operations)
         self._signatures.append(signature)
         self._shrunk[signature] += 1
 

@@ -21,7 +21,7 @@ from onceproof.campaigns.fuzz.grammar import (
     topics_of,
     users_of,
 )
-from onceproof.campaigns.fuzz.relational import Difference, Event, Judged, Model, above, head
+from onceproof.campaigns.fuzz.relational import Difference, Event, JudgedCase, Model, above, head
 from onceproof.model.known_issues import registry
 from onceproof.model.release import Release
 
@@ -91,10 +91,12 @@ class Explained:
 
     keys: tuple[str, ...]
     case: Case
-    judged: Judged
+    judged: JudgedCase
 
 
-def explain(case: Case, judged: Judged, causes: Sequence[IssueEffect], run: Callable[[Case], Judged]) -> Explained:
+def explain(
+    case: Case, judged: JudgedCase, causes: Sequence[IssueEffect], run: Callable[[Case], JudgedCase]
+) -> Explained:
     """Take known issues away from a red, one by one, and all of them together if none is enough alone.
 
     Args:
@@ -111,7 +113,7 @@ def explain(case: Case, judged: Judged, causes: Sequence[IssueEffect], run: Call
     return _together(found, causes, run) or found
 
 
-def _without(cause: IssueEffect, red: Explained, run: Callable[[Case], Judged]) -> Explained | None:
+def _without(cause: IssueEffect, red: Explained, run: Callable[[Case], JudgedCase]) -> Explained | None:
     """A red without a cause; None if that explains nothing of it."""
     struck = _find_affected(cause, red.case, red.judged.differences)
     other = cause.avoided(red.case, struck) if struck else red.case
@@ -129,7 +131,7 @@ def _without(cause: IssueEffect, red: Explained, run: Callable[[Case], Judged]) 
     return Explained(tuple(dict.fromkeys((*red.keys, *(key for key in keys if key)))), other, after)
 
 
-def _together(red: Explained, causes: Sequence[IssueEffect], run: Callable[[Case], Judged]) -> Explained | None:
+def _together(red: Explained, causes: Sequence[IssueEffect], run: Callable[[Case], JudgedCase]) -> Explained | None:
     """A red that is green without several causes; None if it is not, or if none of them gives such a difference."""
     # Two causes may hold up each other: a row is stale by one, and what would show it is missing by the other. Then
     # neither alone makes the case any better, and only the case without both shows that nothing else is behind it.

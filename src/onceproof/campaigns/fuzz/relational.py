@@ -3,7 +3,7 @@
 A stream is a list of events. A table is what it holds after each record of the input. A join is the pairs of its rows,
 an aggregation is computed again from the rows of a group: no operation here knows of changes, caches, subscriptions or
 the order in which internal topics are read. Tables are judged by what they hold in the end, streams by all that they
-have. Whatever is not determined is not judged, with a reason (`Judged.left_out`).
+have. Whatever is not determined is not judged, with a reason (`JudgedCase.left_out`).
 
 A count of windows counts records without a value, too, on all releases, though its Javadoc says that it ignores them.
 """
@@ -463,7 +463,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCase:
     """The judgement of a case: differences, and topics that were not judged, with the reason."""
 
     differences: tuple[Difference, ...] = ()
@@ -475,7 +475,7 @@ class Judged:
         return tuple(sorted({difference.kind for difference in self.differences}))
 
 
-def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged:
+def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> JudgedCase:
     """Compare what a release emitted with what the case means.
 
     Args:
@@ -498,7 +498,7 @@ def judge(case: Case, outputs: Mapping[str, Output], release: Release) -> Judged
         else:
             found += _compare_rows(leaf.name, model.table(leaf.name).rows(model.last), output)
             found += _twice(leaf, output)
-    return Judged(tuple(found), left_out)
+    return JudgedCase(tuple(found), left_out)
 
 
 def explain_undetermined(case: Case, leaf: Step, release: Release) -> str | None:
