@@ -1,5 +1,5 @@
--- The promise `answers`: a request to delete is answered once, by true. One comparison for each key that was to be deleted
--- (the value 0 of the input), or was answered unasked. The values of the output are 1, true, and 0, false.
+-- The promise `answers`: a request to delete is answered once, by true. One comparison for each key that was to be
+-- deleted (the value 0 of the input), or was answered unasked. The values of the output are 1, true, and 0, false.
 with
 judged as (
     select r.*, place_of(partition, r.offset) as place

@@ -1,5 +1,5 @@
--- The promise `deliveries`: a key is emitted as often as it goes in; of trials with `once`, once, however often it went in.
--- One comparison for each key. More than expected is an anomaly only if a trial is exactly-once.
+-- The promise `deliveries`: a key is emitted as often as it goes in; of trials with `once`, once, however often it
+-- went in. One comparison for each key. More than expected is an anomaly only if a trial is exactly-once.
 with
 keys as (
     select trial, key, count(*) filter (role = 'input') as inputs, count(*) filter (role <> 'input') as outputs,

@@ -1,8 +1,9 @@
--- Of a trial whose drive Kafka ended, facts say how far its topics count: `<role>_read/<partition>`, where the independent
--- reader looked; what was open there may have been decided since. And `<role>_end/<partition>`: the input after it was
--- never processed, which concerns what it should give, and not the transactions that were seen.
+-- Of a trial whose drive Kafka ended, facts say how far its topics count: `<role>_read/<partition>`, where the
+-- independent reader looked; what was open there may have been decided since. And `<role>_end/<partition>`: the input
+-- after it was never processed, which concerns what it should give, and not the transactions that were seen.
 create temp table ends as
-select trial, fact.value as "end", kind, split_part(fact.key, kind, 1) as role, split_part(fact.key, kind, 2)::int as partition
+select trial, fact.value as "end", kind, split_part(fact.key, kind, 1) as role,
+    split_part(fact.key, kind, 2)::int as partition
 from (select trial, unnest(map_entries(facts)) as fact from trials), unnest(['_read/', '_end/']) as kinds (kind)
 where contains(fact.key, kind);
 

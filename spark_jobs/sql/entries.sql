@@ -1,16 +1,17 @@
--- The promise `entries`: a store holds what its changelog says, entry by entry, as bytes, with timestamps and headers. One
--- comparison for each store that holds what it must, and one for each key in which another differs. `raw` is key and value
--- of a record in hexadecimal digits; a tombstone has the key alone.
+-- The promise `entries`: a store holds what its changelog says, entry by entry, as bytes, with timestamps and headers.
+-- One comparison for each store that holds what it must, and one for each key in which another differs. `raw` is key
+-- and value of a record in hexadecimal digits; a tombstone has the key alone.
 --
--- What is older than the retention of a store it need not hold, seen from the youngest entry of its changelog. Of a store of
--- versions its history is compared, which goes back as far.
+-- What is older than the retention of a store it need not hold, seen from the youngest entry of its changelog. Of a
+-- store of versions its history is compared, which goes back as far.
 
 -- The versions that can be seen since `begin`: the one that is valid then, and each change after that. A deletion is a
 -- version, `deleted`, unless there was nothing before.
 create temp macro versions_by_time(versions) as list_sort(list_transform(versions, lambda one:
     {'timestamp': one.timestamp, 'value': if(coalesce(one.value, '') = '', 'deleted', one.value)}));
 create temp macro versions_since(by_time, begin) as
-    list_filter(by_time, lambda one: one.timestamp <= begin)[-1:] || list_filter(by_time, lambda one: one.timestamp > begin);
+    list_filter(by_time, lambda one: one.timestamp <= begin)[-1:]
+        || list_filter(by_time, lambda one: one.timestamp > begin);
 create temp macro without_repeated_deletions(since) as list_transform(
     list_filter(since, lambda one, i: one.value <> 'deleted' or (i > 1 and since[i - 1].value <> 'deleted')),
     lambda one: {'value': one.value, 'timestamp': one.timestamp, 'headers': null::varchar});
@@ -42,7 +43,8 @@ said as (
     select r.trial, d.store, d.partition, "end", r.offset, split_part(raw, ',', 1) as key,
         if(contains(raw, ','), split_part(raw, ',', 2), null) as value, timestamp, headers, form, retention
     from records r join (select distinct trial, store, partition, "end" from dumps) d
-            on d.trial = r.trial and d.store || '-changelog' = r.role and d.partition = r.partition and r.offset < "end"
+            on d.trial = r.trial and d.store || '-changelog' = r.role and d.partition = r.partition
+                and r.offset < "end"
         join stores s on s.trial = d.trial and s.store = d.store
     where raw is not null
 ),
@@ -53,7 +55,8 @@ begins as (
 ),
 last_of_key as (
     select trial, store, partition, "end", if(form = 'windows', key[:-9], key) as shown,
-        arg_max({'value': value, 'timestamp': timestamp, 'headers': headers}, "offset") as entry, max("offset") as "offset",
+        arg_max({'value': value, 'timestamp': timestamp, 'headers': headers}, "offset") as entry,
+        max("offset") as "offset",
         retention,
         case form  -- the start of a window, or the end of a session
             when 'windows' then ('0x' || key[-24:-9])::bigint
@@ -62,15 +65,18 @@ last_of_key as (
         end as time
     from said where form <> 'versions' group by trial, store, partition, "end", key, form, retention
 ),
--- Of what must be held the entries under a key `shown`, the offset of the last record, and whether the store must keep it.
+-- Of what must be held the entries under a key `shown`, the offset of the last record, and whether the store must keep
+-- it.
 folded as (
-    select trial, store, partition, "end", shown, max("offset") as last, max(retention) as retention, max(time) as time,
+    select trial, store, partition, "end", shown, max("offset") as last, max(retention) as retention,
+        max(time) as time,
         list(entry order by entry.value nulls first, entry.timestamp nulls first, entry.headers nulls first)
             filter (entry.value is not null) as due
     from last_of_key group by trial, store, partition, "end", shown
 ),
 youngest as (
-    select trial, store, partition, "end", max(time) as youngest from last_of_key group by trial, store, partition, "end"
+    select trial, store, partition, "end", max(time) as youngest
+    from last_of_key group by trial, store, partition, "end"
 ),
 aged as (
     select *, coalesce(timestamp >= max(timestamp) over before - retention, true) as is_in_time
@@ -103,11 +109,13 @@ held as (
 both_sides as (
     select trial, dump, shown, last, is_kept, coalesce(due, []) as due,
         coalesce(if(begin is null, held, history(held, begin)), []) as held
-    from (select * from due join dumps using (trial, store, partition, "end")) full join held using (trial, dump, shown)
-        left join (select trial, dump, begin from begins join dumps using (trial, store, partition, "end")) using (trial, dump)
+    from (select * from due join dumps using (trial, store, partition, "end"))
+        full join held using (trial, dump, shown)
+        left join (from begins join dumps using (trial, store, partition, "end")) using (trial, dump)
 ),
 compared as (
-    select *, list_transform(due, lambda x: x.value) as due_values, list_transform(held, lambda x: x.value) as held_values,
+    select *, list_transform(due, lambda x: x.value) as due_values,
+        list_transform(held, lambda x: x.value) as held_values,
         case
             when due_values = held_values then case
                 when differ(list_transform(held, lambda x: x.timestamp), list_transform(due, lambda x: x.timestamp))

@@ -1,11 +1,12 @@
 -- The work that the topology `enumerator` must have done, and where it did not do it.
 --
--- The output is a pure function of the input's order within a partition: the n-th new key of partition p gets the ID
--- n * partitions + p. So the check is exact: replay the input, join, compare. A key that was sent to more than one partition
--- is expected to have its ID from the first of them.
+-- The output is a pure function of the input's order within a partition: the n-th new key of partition p gets the ID n
+-- * partitions + p. So the check is exact: replay the input, join, compare. A key that was sent to more than one
+-- partition is expected to have its ID from the first of them.
 
 create temp table of_enumerator as
-select r.trial, role, r.partition, r.offset, place_of(r.partition, r.offset) as place, key, value::int as value, partitions
+select r.trial, role, r.partition, r.offset, place_of(r.partition, r.offset) as place, key, value::int as value,
+    partitions
 from records r join trials using (trial) where "check" = 'enumerator';
 
 -- All that is known about each key that was sent, emitted or stored.
@@ -29,7 +30,8 @@ facts_of_keys as (
 )
 select trial, key, coalesce(sum(inputs), 0)::bigint as inputs, min(input_place) as input_place,
     min_by(expected_id, input_place) as expected_id, count(output_place) as outputs, min(output_place) as first_place,
-    max(output_place) as last_place, min(id) as smallest_id, max(id) as largest_id, arg_max_null(id, output_place) as last_id,
+    max(output_place) as last_place, min(id) as smallest_id, max(id) as largest_id,
+    arg_max_null(id, output_place) as last_id,
     max(store_place) as stored_place, arg_max_null(stored, store_place) as stored_id
 from facts_of_keys group by trial, key;
 
@@ -66,13 +68,14 @@ implied as (
         floor((max(value) - partition) / any_value(partitions))::bigint as output_value
     from of_enumerator where role = 'output' group by trial, partition
 )
-select trial, 'counter' as store, partition, coalesce(key, 0) as key, changelog_offset, changelog_value, previous_offset,
-    previous_value, last, if(output_offset is null, null, partition) as output_partition, output_offset, output_value
+select trial, 'counter' as store, partition, coalesce(key, 0) as key, changelog_offset, changelog_value,
+    previous_offset, previous_value, last, if(output_offset is null, null, partition) as output_partition,
+    output_offset, output_value
 from written full join implied using (trial, partition, last)
 union all
 -- For each key, the last ID in the changelog and the last one in the output; a tombstone counts as no ID.
-select trial, 'ids', partition_of(coalesce(stored_place, last_place)), key, offset_of(stored_place), stored_id, null, null,
-    true, partition_of(last_place), offset_of(last_place), last_id
+select trial, 'ids', partition_of(coalesce(stored_place, last_place)), key, offset_of(stored_place), stored_id,
+    null, null, true, partition_of(last_place), offset_of(last_place), last_id
 from keys_of_enumerator where stored_id is not null or last_id is not null;
 
 create temp table suspects as
@@ -109,7 +112,8 @@ from keys_of_enumerator where inputs <> outputs
 union all
 -- A tombstone is less than any value; what follows it starts afresh.
 select trial, 'counter-regression', partition, key, [],
-    [place_text('counter-changelog', partition, previous_offset), place_text('counter-changelog', partition, changelog_offset)],
+    [place_text('counter-changelog', partition, previous_offset),
+        place_text('counter-changelog', partition, changelog_offset)],
     'more than ' || previous_value, value_text(changelog_value)
 from changelogs
 where store = 'counter' and previous_value is not null and changelog_offset is not null
@@ -127,7 +131,8 @@ select trial, coalesce(records, 0) as records, coalesce(outputs, 0) as outputs, 
     coalesce(ids, 0) as ids
 from trials
     left join (
-        select trial, sum(inputs)::bigint as records, sum(outputs)::bigint as outputs, count(*) filter (inputs > 0) as keys
+        select trial, sum(inputs)::bigint as records, sum(outputs)::bigint as outputs,
+            count(*) filter (inputs > 0) as keys
         from keys_of_enumerator group by trial
     ) using (trial)
     left join (select trial, count(*) as ids from identities group by trial) using (trial)

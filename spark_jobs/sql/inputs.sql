@@ -1,5 +1,5 @@
--- The input of each trial, and for topologies that join or group it what it `gives` instead: the results that the order
--- of the input determines. `gives` is null for other topologies.
+-- The input of each trial, and for topologies that join or group it what it `gives` instead: the results that the
+-- order of the input determines. `gives` is null for other topologies.
 
 create temp table stated as
 select trial, "check", coalesce(facts['added'], 0) as added, coalesce(facts['join'], 0) as kind,
@@ -10,9 +10,9 @@ create temp view inputs_of_topologies as
 select r.*, "check", added, kind, retention, place_of(r.partition, r.offset) as place
 from records r join stated using (trial) where role = 'input';
 
--- global-join: what is emitted for each record, `value << 32 | entry`. An entry of the table has a value below 0, and its
--- own number is emitted with the value 0. Another record is emitted with the number of the last entry of the key before
--- its value, or with 0. The processor of a global store adds the fact `added` to an entry.
+-- global-join: what is emitted for each record, `value << 32 | entry`. An entry of the table has a value below 0, and
+-- its own number is emitted with the value 0. Another record is emitted with the number of the last entry of the key
+-- before its value, or with 0. The processor of a global store adds the fact `added` to an entry.
 create temp table given_by_global_join as
 with
 records_of_both as (from inputs_of_topologies where "check" = 'global-join'),
@@ -23,10 +23,10 @@ entries_of_table as (
 select r.*, if(value < 0, -value, (value << 32) + coalesce(entry, 0)) as gives
 from records_of_both r left join entries_of_table using (trial, value);
 
--- foreign-key-join: the table that the results must make. The last record of each key of the left table stays, with its
--- result `left << 32 | right` and the later of the two timestamps. Without a right record the result is null, or in a left
--- join (fact `join`) the left one alone. Records of the right table have values below 0. The value of a left one has the
--- number after the key that it asks for below 1,000,000, 0 for none; 999,999 says that it is deleted.
+-- foreign-key-join: the table that the results must make. The last record of each key of the left table stays, with
+-- its result `left << 32 | right` and the later of the two timestamps. Without a right record the result is null, or
+-- in a left join (fact `join`) the left one alone. Records of the right table have values below 0. The value of a left
+-- one has the number after the key that it asks for below 1,000,000, 0 for none; 999,999 says that it is deleted.
 create temp table given_by_foreign_key_join as
 with
 last_of_key as (
@@ -44,11 +44,11 @@ select l.* exclude (is_there, asked) replace (greatest(timestamp, changed) as ti
     case when other is not null or (kind > 0 and is_there) then (value << 32) + coalesce(other, 0) end as gives
 from left_side l left join right_side using (trial, asked);
 
--- as-of-join: what is emitted for each record. A version has a value below 0, a deletion 0, and its own number is emitted
--- with the value 0. Another record is emitted with the version of its key that began last, and not after the record's
--- time, of those before it in its partition: `value << 32 | version`, 0 for none. A version that is older than the youngest
--- one before it by more than the fact `retention` does not count, and a record that is as old gets only a version after
--- which none begins. Where that fact is 0, the version that was put last is emitted.
+-- as-of-join: what is emitted for each record. A version has a value below 0, a deletion 0, and its own number is
+-- emitted with the value 0. Another record is emitted with the version of its key that began last, and not after the
+-- record's time, of those before it in its partition: `value << 32 | version`, 0 for none. A version that is older
+-- than the youngest one before it by more than the fact `retention` does not count, and a record that is as old gets
+-- only a version after which none begins. Where that fact is 0, the version that was put last is emitted.
 create temp table given_by_as_of_join as
 with
 timed as (
@@ -78,10 +78,11 @@ select a.* exclude (began, is_old),
     end as gives
 from aged a left join found using (trial, place);
 
--- table-join: the table that the output must make. The last record of each key stays, with the result of the join as its
--- last values give it; the value 1 deletes in the left table, -1 in the right one. For each total, the last digit of a key,
--- there is one record more, with the latest timestamp of the records that changed a result. Its value has the last three
--- digits of the sum of each group of keys with the same last digits, and that sum has both sides of all results.
+-- table-join: the table that the output must make. The last record of each key stays, with the result of the join as
+-- its last values give it; the value 1 deletes in the left table, -1 in the right one. For each total, the last digit
+-- of a key, there is one record more, with the latest timestamp of the records that changed a result. Its value has
+-- the last three digits of the sum of each group of keys with the same last digits, and that sum has both sides of all
+-- results.
 create temp table given_by_table_join as
 with
 sides as (
@@ -125,8 +126,9 @@ select * exclude (of_left, of_right, is_result, before) from last_of_key
 union all by name
 select c.* exclude (of_left, of_right, is_result, before), gives from changed c join totals using (trial, key);
 
--- grouped-table: the table of sums that the results must make. The last record of each group stays, under the group, which
--- is the key's remainder by 100. It gives the sum of the last values of the group's keys, with the latest timestamp of all.
+-- grouped-table: the table of sums that the results must make. The last record of each group stays, under the group,
+-- which is the key's remainder by 100. It gives the sum of the last values of the group's keys, with the latest
+-- timestamp of all.
 create temp table given_by_grouped_table as
 with
 last_of_key as (
@@ -134,7 +136,8 @@ last_of_key as (
     from inputs_of_topologies where "check" = 'grouped-table'
     qualify row_number() over (partition by trial, key order by "offset" desc) = 1
 )
-select * replace (key % 100 as key, max(timestamp) over of_group as timestamp), (sum(value) over of_group)::bigint as gives
+select * replace (key % 100 as key, max(timestamp) over of_group as timestamp),
+    (sum(value) over of_group)::bigint as gives
 from last_of_key
 window of_group as (partition by trial, key % 100)
 qualify row_number() over (partition by trial, key % 100 order by place desc) = 1;

@@ -1,16 +1,18 @@
--- The promises about logs (`output-order`, `changelog` and their like): the records that the application wrote are those
--- that the replay of its input gives.
+-- The promises about logs (`output-order`, `changelog` and their like): the records that the application wrote are
+-- those that the replay of its input gives.
 --
--- A trial states its logs (`spark_jobs.promises.Log`). Each log is fingerprinted, and so is the replay of the input. Where
--- both are the same, all is well, and one comparison stands for all records. Only logs that differ are looked at record
--- by record, and of these only the keys that differ.
+-- A trial states its logs (`spark_jobs.checks.Log`). Each log is fingerprinted, and so is the replay of the input.
+-- Where both are the same, all is well, and one comparison stands for all records. Only logs that differ are looked at
+-- record by record, and of these only the keys that differ.
 --
 -- A record is identified by its key and its number among the records of the key; under at-least-once, where a suffix
--- may be repeated, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by key;
--- each record of it must still be one that the key had, and under exactly-once they come in the order of the input.
+-- may be repeated, by key and value. A cached store's changelog is folded (a tombstone deletes) and compared key by
+-- key; each record of it must still be one that the key had, and under exactly-once they come in the order of the
+-- input.
 
 create temp table logs as
-select (row_number() over (order by trial, stated))::int as log, trial, coalesce(facts['exactly_once'], 1) = 1 as exactly_once,
+select (row_number() over (order by trial, stated))::int as log, trial,
+    coalesce(facts['exactly_once'], 1) = 1 as exactly_once,
     of.* rename (key as own_key)
 from trials, unnest(logs) with ordinality as stated_logs (of, stated);
 
@@ -43,8 +45,8 @@ where case replay
     else true
 end;
 
--- The records of each log. `value` is what is compared, `raw` as it was written; `gone`: a tombstone. A punctuator writes
--- under keys below 0; an exception handler writes its own headers behind those of the input.
+-- The records of each log. `value` is what is compared, `raw` as it was written; `gone`: a tombstone. A punctuator
+-- writes under keys below 0; an exception handler writes its own headers behind those of the input.
 create temp view written as
 select *, raw is null or value is null as gone
 from (
@@ -85,7 +87,8 @@ from written semi join (from compared_logs where differs) using (log);
 
 create temp macro prints_by_key(side, sign) as table
 select log, key, sign as number, sign * hash(partition_of(place),
-    row_number() over (partition by log, key, partition_of(place) order by place), value, timestamp, headers)::hugeint as print
+    row_number() over (partition by log, key, partition_of(place) order by place),
+    value, timestamp, headers)::hugeint as print
 from query_table(side);
 
 create temp table differing_keys as
@@ -218,7 +221,8 @@ different as (  -- the first aspect in which a record differs
         and headers is distinct from caused_headers
 ),
 lost as (
-    select log, 'lost-record' as anomaly, partition_of(first) as partition, key, text_of_place('input', first) as place,
+    select log, 'lost-record' as anomaly, partition_of(first) as partition, key,
+        text_of_place('input', first) as place,
         records_text(causes) || ' in ' || role as expected, records_text(there) as observed
     from (
         select log, key, role, causes, there, first from miscounted where there < causes
@@ -312,7 +316,8 @@ numbered_records as (
 ),
 -- Of keys with as many records as causes, the n-th record with its n-th cause, in its partition.
 pairs as (
-    select log, key, r.place, c.place as source, lag(c.place) over (partition by log, partition_of(r.place) order by r.place) as behind
+    select log, key, r.place, c.place as source,
+        lag(c.place) over (partition by log, partition_of(r.place) order by r.place) as behind
     from numbered_causes c join numbered_records r using (log, key, scope, nth, size)
     where partition_of(c.place) = partition_of(r.place)
 )
@@ -327,7 +332,8 @@ sources as (
     group by log, key, value
 ),
 numbered as (
-    select w.log, w.key, w.place, source, dense_rank() over (partition by w.log, partition_of(w.place) order by source) as number
+    select w.log, w.key, w.place, source,
+        dense_rank() over (partition by w.log, partition_of(w.place) order by source) as number
     from written_of_differing w join sources s
         on s.log = w.log and s.key = w.key and s.value is not distinct from w.value
     where partition_of(w.place) = partition_of(source)
@@ -352,7 +358,8 @@ counted_beside as (
 reported as (
     select log, key from cause where beside is not null group by log, key
     having count(*) > (
-        select coalesce(sum(records), 0) from counted_beside b where b.log = cause.log and b.key is not distinct from cause.key
+        select coalesce(sum(records), 0)
+        from counted_beside b where b.log = cause.log and b.key is not distinct from cause.key
     )
 ),
 wrong as (

@@ -1,7 +1,8 @@
--- The promise `matches`: what a join of two streams within a window of time gives. One comparison for each result that the
--- input gives, and for each that it does not. A record that comes too late, by more than the grace, may find its matches or
--- not, and be emitted alone or not. Results are distinguished by their key and value, `left << 32 | right`: no two records of
--- an input have the same. What comes again is a breach under exactly-once only. The fact `join`: 0 inner, 1 left, 2 outer.
+-- The promise `matches`: what a join of two streams within a window of time gives. One comparison for each result that
+-- the input gives, and for each that it does not. A record that comes too late, by more than the grace, may find its
+-- matches or not, and be emitted alone or not. Results are distinguished by their key and value, `left << 32 | right`:
+-- no two records of an input have the same. What comes again is a breach under exactly-once only. The fact `join`: 0
+-- inner, 1 left, 2 outer.
 create temp macro sides_text(value) as coalesce(nullif(value >> 32, 0)::varchar, 'nothing') || ' with '
     || coalesce(nullif(value & ((1::bigint << 32) - 1), 0)::varchar, 'nothing');
 
@@ -15,7 +16,8 @@ stated as (
     where list_contains(promises, 'matches') and facts['join'] is not null
 ),
 inputs_of_tasks as (
-    select r.trial, r.partition, key, value, r.timestamp as moment, place_of(r.partition, r.offset) as source, s.* exclude (trial),
+    select r.trial, r.partition, key, value, r.timestamp as moment, place_of(r.partition, r.offset) as source,
+        s.* exclude (trial),
         r.timestamp < max(r.timestamp) over (
             partition by r.trial, r.partition order by r.offset rows between unbounded preceding and current row
         ) - grace as is_late
@@ -24,7 +26,8 @@ inputs_of_tasks as (
 left_side as (from inputs_of_tasks where value > 0),
 right_side as (select * replace (-value as value) from inputs_of_tasks where value <= 0),
 pairs as (
-    select trial, l.key, (l.value << 32) + r.value as value, greatest(l.moment, r.moment) as moment, l.source as left_source,
+    select trial, l.key, (l.value << 32) + r.value as value, greatest(l.moment, r.moment) as moment,
+        l.source as left_source,
         r.source as right_source, not (l.is_late or r.is_late) as is_due
     from left_side l join right_side r using (trial, partition, key)
     where r.moment - l.moment between -l.before and l."window"

@@ -1,6 +1,7 @@
--- The promise `published`: the deletion of a key and its answer were both published, or neither, at the moment when the
--- process was killed (facts `changelog_end` and `output_end`). One comparison for each key that was to be deleted. Nothing
--- is compared if the deletion comes after the answer by design (fact `downstream`), or if the drive failed before.
+-- The promise `published`: the deletion of a key and its answer were both published, or neither, at the moment when
+-- the process was killed (facts `changelog_end` and `output_end`). One comparison for each key that was to be deleted.
+-- Nothing is compared if the deletion comes after the answer by design (fact `downstream`), or if the drive failed
+-- before.
 with
 judged as (
     select trial, facts['changelog_end'] as changelog_end, facts['output_end'] as output_end
@@ -8,7 +9,8 @@ judged as (
     where list_contains(promises, 'published') and facts['downstream'] = 0 and facts['output_end'] is not null
 ),
 requests as (
-    select trial, key, r.partition, r.offset from records r semi join judged using (trial) where role = 'input' and value = 0
+    select trial, key, r.partition, r.offset
+    from records r semi join judged using (trial) where role = 'input' and value = 0
 ),
 published as (
     select trial, key,

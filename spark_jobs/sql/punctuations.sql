@@ -1,13 +1,15 @@
--- The promise `punctuations`: a punctuator releases each record of a buffer once, when it is due. One comparison for each
--- record, with how it was emitted and the first breach of it, and one for each that was emitted and is still held. The lower
--- half of an output value is the time from the record to its punctuation, in ms. The fact `clock`: 0 is stream time.
+-- The promise `punctuations`: a punctuator releases each record of a buffer once, when it is due. One comparison for
+-- each record, with how it was emitted and the first breach of it, and one for each that was emitted and is still
+-- held. The lower half of an output value is the time from the record to its punctuation, in ms. The fact `clock`: 0
+-- is stream time.
 with
 stated as (
     select trial, facts['clock'] = 0 as by_stream_time, facts['interval'] as "interval", has_ended(facts) as has_ended
     from trials  -- without the fact `clock` the drive failed at once: nothing is known of it
     where list_contains(promises, 'punctuations') and facts['clock'] is not null
 ),
-judged as (select r.*, place_of(partition, r.offset) as place, s.* exclude (trial) from records r join stated s using (trial)),
+judged as (select r.*, place_of(partition, r.offset) as place, s.* exclude (trial) from records r
+    join stated s using (trial)),
 -- Each record of the input, with the time that its task then has, and when it is due.
 timed as (
     select trial, partition, key, place as source, timestamp as made, by_stream_time, "interval", has_ended,
@@ -26,7 +28,8 @@ due as (
     from timed left join tasks using (trial, partition)
 ),
 released as (
-    select *, made + (value & ((1::bigint << 32) - 1)) as moment, partition_of(place) = partition_of(source) as is_at_home
+    select *, made + (value & ((1::bigint << 32) - 1)) as moment,
+        partition_of(place) = partition_of(source) as is_at_home
     from (select trial, key, place, value from judged where role = 'output') full join due using (trial, key)
 ),
 times as (select distinct trial, partition, now from timed),

@@ -1,6 +1,7 @@
--- The promise `queries`: the answer to an interactive query holds what it must, and nothing that it must not. One comparison
--- for each answer, with what it must hold at least and at most. Its headers say the offsets of the changelog before which its
--- value was put at least (`floor`) and at most (`ceiling`), the offset of the input that was read, and how it was asked.
+-- The promise `queries`: the answer to an interactive query holds what it must, and nothing that it must not. One
+-- comparison for each answer, with what it must hold at least and at most. Its headers say the offsets of the
+-- changelog before which its value was put at least (`floor`) and at most (`ceiling`), the offset of the input that
+-- was read, and how it was asked.
 create temp macro header_text(headers, name) as regexp_extract(headers, '(?:^| )' || name || '=([0-9a-f]*)', 1);
 create temp macro header_number(headers, name) as ('0x' || header_text(headers, name))::bigint;
 

@@ -1,10 +1,10 @@
--- The promise `reads`: a store returns what was put last. One comparison for each output record of the topology `counting`:
--- `number << 32 | found`. The record of the same key before it, in the order of the input, says what must be found: its
--- number. More is an anomaly only in an exactly-once trial: otherwise a record may be processed twice.
+-- The promise `reads`: a store returns what was put last. One comparison for each output record of the topology
+-- `counting`: `number << 32 | found`. The record of the same key before it, in the order of the input, says what must
+-- be found: its number. More is an anomaly only in an exactly-once trial: otherwise a record may be processed twice.
 with
 judged as (
-    from records join (select trial, facts['exactly_once'] = 1 as exactly_once from trials where list_contains(promises, 'reads'))
-        using (trial)
+    select r.*, facts['exactly_once'] = 1 as exactly_once
+    from records r join trials using (trial) where list_contains(promises, 'reads')
 ),
 asked as (
     select trial, key, value as number,
@@ -12,7 +12,8 @@ asked as (
     from judged where role = 'input'
 ),
 given as (
-    select trial, partition, "offset", key, value >> 32 as number, value & ((1::bigint << 32) - 1) as found, exactly_once
+    select trial, partition, "offset", key, value >> 32 as number, value & ((1::bigint << 32) - 1) as found,
+        exactly_once
     from judged where role = 'output'
 )
 select trial, 'reads' as promise,

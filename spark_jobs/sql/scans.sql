@@ -1,16 +1,19 @@
--- The promise `scans`: a scan of a store finds what was put and not deleted. One comparison for each request to delete a key,
--- by what the following scan found, and for each unasked answer. An answer is `number of keys << 32 | sum of keys`. Redelivered
--- requests may be answered again, except under exactly-once. Each key is put once, and deleted (the value 0) once at most.
+-- The promise `scans`: a scan of a store finds what was put and not deleted. One comparison for each request to delete
+-- a key, by what the following scan found, and for each unasked answer. An answer is `number of keys << 32 | sum of
+-- keys`. Redelivered requests may be answered again, except under exactly-once. Each key is put once, and deleted (the
+-- value 0) once at most.
 create temp macro keys_text(number, total) as if(number = 1, '1 key', number || ' keys') || ' with the sum ' || total;
 
 with
 judged as (
-    select r.*, place_of(partition, r.offset) as place, facts['exactly_once'] = 1 as exactly_once, facts['reach'] as reach,
+    select r.*, place_of(partition, r.offset) as place, facts['exactly_once'] = 1 as exactly_once,
+        facts['reach'] as reach,
         facts['all_every'] as every
     from records r join trials using (trial) where list_contains(promises, 'scans')
 ),
 spans as (
-    select trial, partition, key as other, min("offset") filter (value <> 0) as put, min("offset") filter (value = 0) as gone
+    select trial, partition, key as other, min("offset") filter (value <> 0) as put,
+        min("offset") filter (value = 0) as gone
     from judged where role = 'input' group by trial, partition, key
 ),
 asked as (
@@ -20,7 +23,8 @@ asked as (
 -- A scan goes over the keys near that of the request, or over the whole store.
 scanned as (
     select a.trial, a.key, a.offset, other, put, gone
-    from (select *, unnest(range(key::bigint - reach, key::bigint + reach + 1)) as other from asked where not is_whole) a
+    from (select *, unnest(range(key::bigint - reach, key::bigint + reach + 1)) as other from asked
+        where not is_whole) a
         join spans using (trial, partition, other)
     union all
     select a.trial, a.key, a.offset, other, put, gone
@@ -37,7 +41,8 @@ answers as (
     from judged where role = 'output' group by trial, key
 ),
 compared as (
-    select trial, key, request, coalesce(number, 0) as wanted, coalesce(total, 0) as wanted_total, answers, first, last,
+    select trial, key, request, coalesce(number, 0) as wanted, coalesce(total, 0) as wanted_total, answers, first,
+        last,
         first_value >> 32 as number, first_value & ((1::bigint << 32) - 1) as total,
         last_value >> 32 as last_number, last_value & ((1::bigint << 32) - 1) as last_total, exactly_once
     from asked left join found using (trial, key) full join answers using (trial, key)

@@ -1,14 +1,15 @@
 -- The promises `atomicity`, `isolation`, `fencing` and `ownership`: transactions, from the brokers' log segments.
 --
--- A part is what one transaction wrote to one log (trial, role, partition, producer, number). In each log, a producer's
--- transactions follow one another, each ended by a marker. So the coordinator's decisions about transactions in a log
--- match them one to one. A transaction is known by its producer and the place of its `decision`, '' while there is none.
+-- A part is what one transaction wrote to one log (trial, role, partition, producer, number). In each log, a
+-- producer's transactions follow one another, each ended by a marker. So the coordinator's decisions about
+-- transactions in a log match them one to one. A transaction is known by its producer and the place of its `decision`,
+-- '' while there is none.
 
--- What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of its
--- key, one that asks to `delete`, a `version` of a table, one that is `taken`, or one that is `skipped` as poison; under
--- its own key or a fixed one. `once`: an entry of a store, which may be cached, so only the last record of a key counts.
--- `judged`: how its value follows from that of the input, as the `value` itself, as the `change` that a put or a delete
--- makes, or as a `version`; null if another promise judges it.
+-- What an input record makes each topology (`streams_app`) write into the same partition: `each` one, the `first` of
+-- its key, one that asks to `delete`, a `version` of a table, one that is `taken`, or one that is `skipped` as poison;
+-- under its own key or a fixed one. `once`: an entry of a store, which may be cached, so only the last record of a key
+-- counts. `judged`: how its value follows from that of the input, as the `value` itself, as the `change` that a put or
+-- a delete makes, or as a `version`; null if another promise judges it.
 create temp table effects as
 from (values
     ('enumerator', 'output', 'each', false, null::int, null),
@@ -62,7 +63,9 @@ ended as (
 ),
 decisions as (
     select trial, of_role as role, of_partition as partition, producer,
-        row_number() over (partition by trial, of_role, of_partition, producer order by partition, first) - 1 as number,
+        row_number() over (
+            partition by trial, of_role, of_partition, producer order by partition, first
+        ) - 1 as number,
         place_text(role, e.partition, first) as decided_at, first as decided_offset, kind as decided_kind
     from entries e where e.role = '__transaction_state' and of_role is not null
 )
@@ -73,8 +76,8 @@ select trial, role, partition, producer, number, coalesce(decided_at, '') as dec
     coalesce(records, 0)::bigint as records
 from ended full join decisions using (trial, role, partition, producer, number);
 
--- Offsets are cut into stretches, about as long as a batch, so that a record is compared with the few intervals of its own
--- stretch: nothing must be sorted. Intervals do not overlap.
+-- Offsets are cut into stretches, about as long as a batch, so that a record is compared with the few intervals of its
+-- own stretch: nothing must be sorted. Intervals do not overlap.
 create temp macro stretch_of(number) as number >> 7;
 create temp macro cut_into_stretches(intervals) as table
 select *, unnest(range(stretch_of(first), stretch_of(last) + 1)) as stretch from query_table(intervals);
@@ -108,9 +111,9 @@ where kind = 'position' and of_role = 'input' and decided = 'committed';
 
 create temp table ranges as from positions where last >= first;
 
--- How many effects each committed transaction must have in each log, and how many it has. Where only the last record of a
--- key counts, another value than the one that is due is one that is missing and one that is foreign. A record that a
--- punctuator wrote has no input that causes it.
+-- How many effects each committed transaction must have in each log, and how many it has. Where only the last record
+-- of a key counts, another value than the one that is due is one that is missing and one that is foreign. A record
+-- that a punctuator wrote has no input that causes it.
 create temp table pairs as
 with
 inputs_of_transactions as (
@@ -155,7 +158,8 @@ counted as (
     from both_sides group by trial, producer, decision, role, partition, key
 ),
 compared as (
-    select *, (once and due > 0 and written > 0 and due_value is distinct from written_value)::int as others from counted
+    select *, (once and due > 0 and written > 0 and due_value is distinct from written_value)::int as others
+    from counted
 )
 select trial, producer, decision, role, partition, sum(due)::bigint as due, sum(written)::bigint as written,
     sum(greatest(due - written, 0) + others)::bigint as missing,
@@ -175,7 +179,8 @@ first_position as (
     select trial, producer, decision, min({'partition': at_partition, 'first': at_offset}) as position
     from positions group by trial, producer, decision
 )
-select trial, producer, decision, decided, role, partition, place, first_offset, marker_offset, outcome, records, visible,
+select trial, producer, decision, decided, role, partition, place, first_offset, marker_offset, outcome, records,
+    visible,
     if(is_known, coalesce(due, 0), null) as due, if(is_known, coalesce(written, 0), null) as written,
     if(is_known, coalesce(missing, 0), null) as missing, if(is_known, coalesce(foreign_, 0), null) as "foreign",
     if(is_known, key, null) as key
@@ -242,16 +247,19 @@ compared as (
     select trial, role, partition, begin, 0, visible from tallied where number is null
 )
 select trial, if(due <> visible, 'isolation-breach', null) as anomaly, partition, null::int as key,
-    place_text(role, partition, first_offset) as place, visible_text(due) as expected, visible_text(visible) as observed
+    place_text(role, partition, first_offset) as place, visible_text(due) as expected,
+    visible_text(visible) as observed
 from compared;
 
--- Each producer in each log: its epochs grow, and in each the sequences follow one another. The group coordinator writes
--- positions for the producer, without its sequences; neither have markers any.
+-- Each producer in each log: its epochs grow, and in each the sequences follow one another. The group coordinator
+-- writes positions for the producer, without its sequences; neither have markers any.
 create temp table fencing as
 with
 before_each as (
     select *, max(epoch) over before as reached,
-        last_value(if(kind = 'data', {'epoch': epoch, 'sequence': last_sequence}, null) ignore nulls) over before as previous
+        last_value(
+            if(kind = 'data', {'epoch': epoch, 'sequence': last_sequence}, null) ignore nulls
+        ) over before as previous
     from entries where role <> '__transaction_state' and producer >= 0
     window before as (
         partition by trial, role, partition, producer order by first rows between unbounded preceding and 1 preceding
@@ -266,7 +274,8 @@ followed as (
 )
 select trial, if(is_breach, 'fencing-breach', null) as anomaly, partition, null::int as key,
     place_text(role, partition, first) as place,
-    case when falls then 'epoch ' || reached || ' or more' when is_breach then 'sequence ' || following else 'growing' end
+    case when falls then 'epoch ' || reached || ' or more' when is_breach then 'sequence '
+        || following else 'growing' end
         as expected,
     case when falls then 'epoch ' || epoch when is_breach then 'sequence ' || sequence else 'growing' end as observed
 from followed
@@ -281,10 +290,10 @@ from positions
 qualify row_number() over (partition by trial, partition order by last + 1 >= first, at_partition, at_offset) = 1;
 
 -- Each partition of the input, by the longest time in which it was idle, of several the first: from the last committed
--- position that moved, or from when the first record behind that was sent if this was later, until the next commit that
--- moves it. The times of commits are those that brokers gave their records in `__consumer_offsets`. The time before the
--- first commit does not count. The fact `idle` is the number of ms for which a partition may be idle; trials without it
--- are not judged.
+-- position that moved, or from when the first record behind that was sent if this was later, until the next commit
+-- that moves it. The times of commits are those that brokers gave their records in `__consumer_offsets`. The time
+-- before the first commit does not count. The fact `idle` is the number of ms for which a partition may be idle;
+-- trials without it are not judged.
 create temp table ownership as
 with
 judged as (

@@ -1,7 +1,7 @@
--- The promise `state`: after a restart a store holds what its changelog held as committed. One comparison for each key that
--- the store held, or its changelog at the kill. A store was looked at if the trial has the fact `<store>_end`: where its
--- changelog ended then; what it held is in the role `<store>-contents`. A key with a tombstone, and not in the store, is not
--- compared.
+-- The promise `state`: after a restart a store holds what its changelog held as committed. One comparison for each key
+-- that the store held, or its changelog at the kill. A store was looked at if the trial has the fact `<store>_end`:
+-- where its changelog ended then; what it held is in the role `<store>-contents`. A key with a tombstone, and not in
+-- the store, is not compared.
 with
 stores as (
     select trial, regexp_replace(fact.key, '_end$', '') as store, fact.value as "end"

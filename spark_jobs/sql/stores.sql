@@ -1,6 +1,7 @@
--- The promise `stores`: what a store holds at the end is its changelog up to the offset that it claims. One comparison for
--- each store that holds what it must, and one for each key in which another differs. The dumps of a trial say which stores
--- were written, and what they claim. A tombstone deletes, so a key that has one and is not in the store is fine.
+-- The promise `stores`: what a store holds at the end is its changelog up to the offset that it claims. One comparison
+-- for each store that holds what it must, and one for each key in which another differs. The dumps of a trial say
+-- which stores were written, and what they claim. A tombstone deletes, so a key that has one and is not in the store
+-- is fine.
 with
 claimed as (
     select trial, number::int - 1 as dump, of.* rename ("offset" as "end")

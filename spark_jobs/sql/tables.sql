@@ -1,7 +1,7 @@
 -- The tables that each question reads, of the trials of one task.
 
--- `facts`: what the drive noted. `dumps` and `entry_dumps`: what stores held at the end, as numbers and as bytes; their
--- entries are records of the roles `<store>-dump` and `<store>-entries`, with the number of the dump as offset.
+-- `facts`: what the drive noted. `dumps` and `entry_dumps`: what stores held at the end, as numbers and as bytes;
+-- their entries are records of the roles `<store>-dump` and `<store>-entries`, with the number of the dump as offset.
 -- `committed`: the roles of topics that a read_committed reader read; none if log segments could not be read.
 create temp table trials (
     name varchar,

@@ -1,5 +1,5 @@
--- The promise `time-order`: each record of a stream finds the entry of a table at its own time. One comparison for each
--- record of the stream, and for each result of none. An output value is `number << 32 | entry`, 0 for no entry.
+-- The promise `time-order`: each record of a stream finds the entry of a table at its own time. One comparison for
+-- each record of the stream, and for each result of none. An output value is `number << 32 | entry`, 0 for no entry.
 with
 judged as (
     select r.*, place_of(partition, r.offset) as place, coalesce(facts['exactly_once'], 1) = 1 as exactly_once

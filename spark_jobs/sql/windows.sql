@@ -1,6 +1,6 @@
--- The promise `windows`: what an aggregation by windows of time gives. One comparison for each window, with the output for
--- it and the first breach of it, if there is one. A window is identified by its key, start and end. Suppressed, it is
--- emitted when it has closed, else at each update.
+-- The promise `windows`: what an aggregation by windows of time gives. One comparison for each window, with the output
+-- for it and the first breach of it, if there is one. A window is identified by its key, start and end. Suppressed, it
+-- is emitted when it has closed, else at each update.
 --
 -- The fact `kind`: 0 tumbling, 1 hopping, 2 session, 3 sliding. The lower 22 bits of an output value are the sum, the
 -- others the time at which its window starts; a session ends at the time of its result.
@@ -21,7 +21,8 @@ create temp macro joined_session(near, record) as {
 -- A record has begun a session or joined those that are near: these hold 0 when the new one has taken them in.
 create temp macro updates_by(near, joined, record) as
     if(joined.start < joined.stop,
-        list_transform(near, lambda one: {'start': one.start, 'stop': one.stop, 'sum': 0::bigint, 'source': record.source}),
+        list_transform(near, lambda one: {'start': one.start, 'stop': one.stop, 'sum': 0::bigint,
+            'source': record.source}),
         [])
     || [{'start': joined.start, 'stop': joined.stop, 'sum': joined.sum, 'source': record.source}];
 create temp macro after_record(state, near, others, joined, record) as
@@ -86,17 +87,31 @@ of_slides as (
     from (select *, least(ended, if(begun is null, null, greatest(begun, filled))) as there_from from slid)
     where ("offset" = there_from or (is_inside and "offset" > there_from)) and sum is not null and stop > closed
 ),
--- The records of a key are folded in their order, since whether one is too late hangs on the sessions that are there. Each
--- element of the list has room for the state, and the first one is the state at the begin.
+-- The records of a key are folded in their order, since whether one is too late hangs on the sessions that are there.
+-- A record before which all sessions of its key have closed begins a run: runs are folded by themselves, since a list
+-- that grows is copied with each record. Each element of the list has room for the state, the first one is that at the
+-- begin.
+session_runs as (
+    select *, count(*) filter (newest is null or newest <= closed) over (
+            partition by trial, partition, key order by "offset" rows between unbounded preceding and current row
+        ) as run
+    from (
+        select *, max(moment) over (
+                partition by trial, partition, key order by "offset" rows between unbounded preceding and 1 preceding
+            ) as newest  -- no session of the key ends later
+        from inputs where kind = 2
+    )
+),
 session_records as (
-    select trial, partition, key,
+    select trial, partition, key, run,
         [{'moment': null::bigint, 'value': null::bigint, 'closed': null::bigint, 'size': null::bigint,
             'source': null::bigint, 'sessions': []::struct(start bigint, stop bigint, sum bigint)[],
             'updates': []::struct(start bigint, stop bigint, sum bigint, source bigint)[]}]
         || list({'moment': moment, 'value': value, 'closed': closed, 'size': size, 'source': source,
             'sessions': []::struct(start bigint, stop bigint, sum bigint)[],
-            'updates': []::struct(start bigint, stop bigint, sum bigint, source bigint)[]} order by "offset") as in_order
-    from inputs where kind = 2 group by trial, partition, key
+            'updates': []::struct(start bigint, stop bigint, sum bigint, source bigint)[]}
+                order by "offset") as in_order
+    from session_runs group by trial, partition, key, run
 ),
 folded_sessions as (
     select trial, key, list_reduce(in_order, lambda state, record: after_record(state,
@@ -105,16 +120,17 @@ folded_sessions as (
     from session_records
 ),
 of_sessions as (
-    select trial, key, u.start, u.stop, position::bigint - 1 as number, u.sum, u.stop as made, u.source
-    from folded_sessions, unnest(updates) with ordinality as listed (u, position)
+    select trial, key, u.start, u.stop, offset_of(u.source) as number, u.sum, u.stop as made, u.source
+    from folded_sessions, unnest(updates) as listed (u)
 ),
 updates as materialized (
     from of_times union all by name from of_slides union all by name from of_sessions
 ),
--- With a limit (the fact `limit`) each update waits until its task is so many ms older than it. One that comes meanwhile
--- takes its place. `until`: the record with which the wait of an update ends.
+-- With a limit (the fact `limit`) each update waits until its task is so many ms older than it. One that comes
+-- meanwhile takes its place. `until`: the record with which the wait of an update ends.
 timed as (
-    select trial, partition_of(source) as partition, key, start, stop, number, sum, made, source, made + wait as moment,
+    select trial, partition_of(source) as partition, key, start, stop, number, sum, made, source,
+        made + wait as moment,
         null::bigint as over
     from updates join stated using (trial) where wait > 0
     union all by name
@@ -129,7 +145,8 @@ waiting as (
 ),
 waits as (
     select trial, key, start, stop,
-        [{'number': null::bigint, 'sum': null::bigint, 'made': null::bigint, 'source': null::bigint, 'until': -1::bigint,
+        [{'number': null::bigint, 'sum': null::bigint, 'made': null::bigint, 'source': null::bigint,
+            'until': -1::bigint,
             'ends': []::bigint[]}]
         || list({'number': number, 'sum': sum, 'made': made, 'source': source, 'until': until, 'ends': []::bigint[]}
             order by number, sum, made) as in_order
@@ -154,8 +171,8 @@ emitted as materialized (
         until < 1::bigint << 62 and (following is null or following > until) as comes
     from held_back
 ),
--- The results that are due of each window of the input, open or closed: all updates, or, suppressed, the last; `source`:
--- the place of the record that made the last; `why` none is due.
+-- The results that are due of each window of the input, open or closed: all updates, or, suppressed, the last;
+-- `source`: the place of the record that made the last; `why` none is due.
 of_windows as (
     select trial, key, start, stop, coalesce(max(source) filter (comes), max(source)) as source,
         coalesce(list({'sum': sum, 'made': made} order by number, sum, made) filter (comes), []) as given
@@ -180,7 +197,8 @@ results as (
     where role = 'output' group by all
 ),
 compared as (
-    select trial, key, start, stop, source, given, why, coalesce(there, []) as there, len(coalesce(there, [])) as number,
+    select trial, key, start, stop, source, given, why, coalesce(there, []) as there,
+        len(coalesce(there, [])) as number,
         if(why is not null, 0, len(given)) as wanted,
         list_filter(there, lambda one: partition_of(one.place) <> partition_of(source))[1] as astray,
         -- The first place at which a result differs from the one that is due.
@@ -228,7 +246,8 @@ select trial, 'windows' as promise, anomaly, partition_of(place) as partition, k
     case
         when anomaly = 'wrong-partition' then 'partition ' || partition_of(judged.place)
         when anomaly = 'lost-record' then records_text(number) || named
-        when anomaly = 'duplicate-output' then records_text(number) || named || if(is_first_twice, ', the first one twice', '')
+        when anomaly = 'duplicate-output' then records_text(number) || named
+            || if(is_first_twice, ', the first one twice', '')
         when anomaly in ('wrong-value', 'wrong-timestamp') then result_text(result)
         else result_text(last)
     end as observed,
