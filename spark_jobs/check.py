@@ -79,7 +79,7 @@ def load(database: duckdb.DuckDBPyConnection, run_folder: RunFolder, trials: Seq
 
 
 def state(run_folder: RunFolder, number: int, key: str) -> dict[str, Any]:
-    """What a trial states about itself (`state_trial`), from its files."""
+    """State a trial by its files: a row of `state_trial`."""
     folder = run_folder.trial(key)
     plan = TrialPlan.read(folder.trial_file)
     return state_trial(

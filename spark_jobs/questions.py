@@ -87,11 +87,7 @@ def answer_all(
             run_script(database, script)
             for made, table in given.items():
                 database.execute(f"insert into results.{table} by name from {made}")
-    for question, table in {
-        **dict.fromkeys(PROMISES, "comparisons"),
-        "counts": "counts",
-        "findings": "findings",
-    }.items():
+    for question, table in QUESTIONS.items():
         with observe(question):
             ask(database, question, table)
 

@@ -1,9 +1,9 @@
 -- The promise `queries`: the answer to an interactive query holds what it must, and nothing that it must not. One
--- comparison for each answer, with what it must hold at least and at most. Its headers say the offsets of the
--- changelog before which its value was put at least (`floor`) and at most (`ceiling`), the offset of the input that
--- was read, and how it was asked.
+-- comparison for each answer, with what it must hold at least and at most. Its headers say the offsets of the changelog
+-- before which its value was put at least (`floor`) and at most (`ceiling`), the offset of the input that was read, and
+-- how it was asked.
 create temp macro header_text(headers, name) as regexp_extract(headers, '(?:^| )' || name || '=([0-9a-f]*)', 1);
-create temp macro header_number(headers, name) as ('0x' || header_text(headers, name))::bigint;
+create temp macro header_number(headers, name) as try_cast('0x' || header_text(headers, name) as bigint);
 
 with
 judged as (
@@ -16,18 +16,26 @@ answers as (
         decode(unhex(header_text(headers, 'how'))) as how
     from judged where role = 'answers'
 ),
--- The greatest value of the key before each of the offsets; 0 if there is none.
-by_changelog as (
-    select a.trial, a.partition, a.offset, coalesce(max(c.value) filter (c.offset < floor), 0) as floor_value,
-        coalesce(max(c.value) filter (c.offset < ceiling), 0) as ceiling_value
-    from answers a left join judged c on c.trial = a.trial and c.key = a.key and c.role = 'last-changelog'
-    group by a.trial, a.partition, a.offset
+-- The greatest value of a key up to each offset of a topic; a tombstone counts as 0.
+histories as (
+    select trial, role, key, "offset",
+        max(coalesce(value, 0)) over (partition by trial, role, key order by "offset") as greatest
+    from judged where role in ('last-changelog', 'input')
 ),
-by_input as (
-    select a.trial, a.partition, a.offset, coalesce(max(i.value) filter (i.offset < read), 0) as read_value,
-        coalesce(bool_or(i.value = a.value), false) as is_put
-    from answers a left join judged i on i.trial = a.trial and i.key = a.key and i.role = 'input'
-    group by a.trial, a.partition, a.offset
+changelog as (from histories where role = 'last-changelog'),
+input as (from histories where role = 'input'),
+put as (select distinct trial, key, value, true as is_put from judged where role = 'input'),
+-- What the key had before each of the offsets; 0 if there is none.
+known as (
+    select a.*, coalesce(least_put.greatest, 0) as floor_value, coalesce(most_put.greatest, 0) as ceiling_value,
+        coalesce(was_read.greatest, 0) as read_value, coalesce(is_put, false) as is_put
+    from answers a
+        asof left join changelog least_put
+            on a.trial = least_put.trial and a.key = least_put.key and a.floor > least_put.offset
+        asof left join changelog most_put
+            on a.trial = most_put.trial and a.key = most_put.key and a.ceiling > most_put.offset
+        asof left join input was_read on a.trial = was_read.trial and a.key = was_read.key and a.read > was_read.offset
+        left join put on a.trial = put.trial and a.key = put.key and a.value = put.value
 ),
 named as (
     select *,
@@ -36,7 +44,7 @@ named as (
             when value < greatest(floor_value, read_value) then 'stale-answer'
             when value > ceiling_value and ceiling < 9223372036854775807 and has_ended then 'early-answer'  -- no limit
         end as anomaly
-    from answers join by_changelog using (trial, partition, "offset") join by_input using (trial, partition, "offset")
+    from known
 )
 select trial, 'queries' as promise, anomaly, partition, key, place_text('answers', partition, "offset") as place,
     case anomaly

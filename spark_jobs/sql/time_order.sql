@@ -1,5 +1,5 @@
--- The promise `time-order`: each record of a stream finds the entry of a table at its own time. One comparison for
--- each record of the stream, and for each result of none. An output value is `number << 32 | entry`, 0 for no entry.
+-- The promise `time-order`: each record of a stream finds the entry of a table at its own time. One comparison for each
+-- record of the stream, and for each result of none. An output value is `number << 32 | entry`, 0 for no entry.
 with
 judged as (
     select r.*, place_of(partition, r.offset) as place, coalesce(facts['exactly_once'], 1) = 1 as exactly_once
@@ -7,12 +7,15 @@ judged as (
 ),
 held as (
     select trial, role, key, value as number, timestamp as moment, place as source,
-        coalesce(last_value(if(role = 'entries', value, null) ignore nulls) over so_far, 0) as entry,
-        list(value) filter (role = 'entries') over (partition by trial, partition, key) as ever
+        coalesce(last_value(if(role = 'entries', value, null) ignore nulls) over so_far, 0) as entry
     from judged where role in ('input', 'entries')
     window so_far as (
         partition by trial, partition, key order by timestamp rows between unbounded preceding and current row
     )
+),
+-- All entries that a key ever has.
+ever as (
+    select distinct trial, partition as home, key, value as found, true as is_ever from judged where role = 'entries'
 ),
 results as (
     select trial, key, value >> 32 as number, count(*) as there, min(place) as first, max(place) as last,
@@ -21,7 +24,7 @@ results as (
     from judged where role = 'output' group by all
 ),
 compared as (
-    select trial, key, number, moment, source, entry, ever, there, first, last, made, found, ended_with, exactly_once,
+    select trial, key, number, moment, source, entry, there, first, last, made, found, ended_with, exactly_once,
         partition_of(source) as home
     from (from held where role = 'input') full join results using (trial, key, number)
         join (select distinct trial, exactly_once from judged) using (trial)
@@ -39,7 +42,7 @@ named as (
             when source is null then 'unexpected-record'
             when partition_of(first) <> home then 'wrong-partition'
             when made <> moment then 'wrong-timestamp'
-            when found <> entry then if(found = 0 or list_contains(ever, found), 'wrong-time', 'wrong-value')
+            when found <> entry then if(found = 0 or is_ever, 'wrong-time', 'wrong-value')
             when exactly_once and there > 1 then 'duplicate-output'
             when first < behind then 'wrong-order'
         end as anomaly,
@@ -48,7 +51,7 @@ named as (
             when source is null or anomaly = 'duplicate-output' then last
             else first
         end as place
-    from ordered
+    from ordered left join ever using (trial, home, key, found)
 )
 select trial, 'time-order' as promise, anomaly, partition_of(place) as partition, key,
     text_of_place(if(there is null, 'input', 'output'), place) as place,
