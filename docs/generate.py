@@ -565,6 +565,16 @@ def compared() -> str:
     """What changes from each release to the next, of the topologies of the net."""
     rows = json.loads((ROOT / "docs" / "compared_releases.json").read_text())
     lines = ["| from | to | topologies | that differ | changed without effects |", "|---|---|---|---|---|"]
+    table = (
+        "The table has these comparisons for each published release and the next one. *Topologies* is the number that "
+        "was compared. *That differ* counts the topologies in which a change affects the state, the results or a "
+        "rolling upgrade; the link leads to an example. *Changed without effects* counts those with changes that "
+        "affect none of these. `python docs/compare_releases.py` compares the pairs that the table lacks."
+    )
+    examples = (
+        "Each example below names a topology and its changes. A record is shown as its timestamp, key and value. Key "
+        "and value are in Base64; `None` is a null."
+    )
     parts = []
     for row in rows:
         differ = sum(change["topologies"] for change in row["changes"])
@@ -576,20 +586,26 @@ def compared() -> str:
             parts += [_of_change(change) for change in row["changes"]]
     return page(
         "Topologies that change between releases",
-        "`onceproof release compare A B` builds some hundred topologies on two releases, with and without "
-        "optimization, gives them the same records, and compares sub-topologies, stores, internal topics and results. "
-        "`python docs/compare_releases.py` does that for each published release and the next one, and continues where "
-        "it stopped: pairs that the table lacks were not compared yet.",
-        ["\n".join(lines), *parts],
+        "`onceproof release compare A B` builds several hundred topologies on two releases, with and without "
+        "optimization (`topology.optimization`). It gives the same records to both, and compares their sub-topologies, "
+        "stores, internal topics and results.",
+        [paragraph(table), "\n".join(lines), paragraph(examples), *parts],
     )
 
 
 def track_record() -> str:
     """Where each known issue was last reproduced, as `tests/track_record.py` recorded it."""
     introduction = (
-        "The matrix `known` looks for each known issue in real trials. This is its last run that passed: each cell in "
-        "which an issue is expected was red by it, and no cell showed what no issue explains. CI refuses a change if "
-        "that was too long ago or on no ancestor ([Contributing](../CONTRIBUTING.md#stages-of-tests))."
+        "The matrix `known` runs trials that must show each known issue. This page is about the last run of it that "
+        "passed. In such a run each cell in which an issue is expected is red because of that issue, and known issues "
+        "explain every anomaly. CI refuses a change if the run is too old, or if its commit is no ancestor of the "
+        "change ([Contributing](../CONTRIBUTING.md#stages-of-tests))."
+    )
+    columns = (
+        "A *cell* is one variant of a scenario. Its name ends with the release of Kafka Streams (`s`), a second "
+        "release if there is one (`r`), and the release of the brokers (`b`). *Red trials* has two numbers: the red "
+        "trials, and the exercised trials, which met the precondition of the failure. A red counts even if its trial "
+        "was not exercised. *Seen* has the number of witnesses of each anomaly."
     )
     file = ROOT / "tests" / "track_record.json"
     if not file.exists():
@@ -611,20 +627,20 @@ def track_record() -> str:
             lines.append(f"| {key} | {ranges} | {code(cell['cell'])} | {red} | {seeds} | {seen} |")
     left = [f"{code(cell)}: {literal(sentence)}" for cell, sentence in record["inconclusive"].items()]
     undecided = ["## Cells that were inconclusive", bullets(left)] if left else []
-    return page("Track record", introduction, [bullets(facts), "\n".join(lines), *undecided])
+    return page("Track record", introduction, [bullets(facts), paragraph(columns), "\n".join(lines), *undecided])
 
 
 def _of_change(change: Mapping[str, Any]) -> str:
     """A change that several topologies have in common, with those that show it."""
-    where = " All of them are optimized (`topology.optimization=all`)." if change["optimized"] else ""
-    several = f"{change['topologies']} topologies" if change["topologies"] > 1 else "One topology"
-    effects = "; ".join(change["effects"])
-    return "\n\n".join(
-        [
-            paragraph(f"**{several}**: {effects}.{where} The first:"),
-            bullets([*(code(name) for name in change["named"][:1]), *map(_quoted, change["summaries"])]),
-        ]
-    )
+    optimized, example = "optimized (`topology.optimization=all`)", code(change["named"][0])
+    effects = f"Effect{'s' if len(change['effects']) > 1 else ''}: {'; '.join(change['effects'])}."
+    if change["topologies"] > 1:
+        where = f" All of them are {optimized}." if change["optimized"] else ""
+        text = f"**{change['topologies']} topologies** change. {effects}{where} The first is {example}:"
+    else:
+        where = f", which is {optimized}" if change["optimized"] else ""
+        text = f"**One topology** changes. {effects} It is {example}{where}:"
+    return "\n\n".join([paragraph(text), bullets(map(_quoted, change["summaries"]))])
 
 
 def _quoted(sentence: str) -> str:
