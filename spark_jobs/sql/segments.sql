@@ -47,7 +47,7 @@ create temp macro outcome_of(kind) as case
 end;
 
 create temp table numbered as
-select *, kind in ('COMMIT', 'ABORT') as is_marker, coalesce(count(*) filter (is_marker) over before, 0) as number
+select *, kind in ('COMMIT', 'ABORT') as is_marker, coalesce(sum(is_marker::int) over before, 0)::bigint as number
 from entries where role <> '__transaction_state' and transactional and producer >= 0
 window before as (
     partition by trial, role, partition, producer order by first rows between unbounded preceding and 1 preceding

@@ -92,7 +92,7 @@ of_slides as (
 -- that grows is copied with each record. Each element of the list has room for the state, the first one is that at the
 -- begin.
 session_runs as (
-    select *, count(*) filter (newest is null or newest <= closed) over (
+    select *, sum((newest is null or newest <= closed)::int) over (
             partition by trial, partition, key order by "offset" rows between unbounded preceding and current row
         ) as run
     from (
