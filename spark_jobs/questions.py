@@ -57,20 +57,18 @@ def run_script(database: duckdb.DuckDBPyConnection, name: str) -> None:
     database.execute((SQL / f"{name}.sql").read_text(encoding="utf-8"))
 
 
-def insert_rows(database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add rows to a table by the names of its columns; a column of type MAP is given as a list of `key` and `value`."""
+def insert_rows(
+    database: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]], columns: str = "*"
+) -> None:
+    """Add rows to a table by the names of its columns, which may be made of those of the rows."""
     if rows:
-        database.register("given", pa.Table.from_pylist([dict(row) for row in rows]))
-        database.execute(f"insert into {table} by name from given")
-        database.unregister("given")
+        given = database.from_arrow(pa.Table.from_pylist([dict(row) for row in rows])).project(columns)
+        given.query("given", f"insert into {table} by name from given")
 
 
 def state_trials(database: duckdb.DuckDBPyConnection, stated: Sequence[Mapping[str, Any]]) -> None:
     """Fill the table `trials` with rows of `spark_jobs.checks.state_trial`."""
-    if stated:
-        database.register("given", pa.Table.from_pylist([dict(row) for row in stated]))
-        database.execute("insert into trials by name select * replace (map_from_entries(facts) as facts) from given")
-        database.unregister("given")
+    insert_rows(database, "trials", stated, "* replace (map_from_entries(facts) as facts)")
 
 
 def answer_all(

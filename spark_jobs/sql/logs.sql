@@ -79,11 +79,13 @@ select log, greatest(coalesce(sum(c.records), 0), coalesce(sum(w.records), 0))::
 from fingerprint('causes') c full join fingerprint('written') w using (log, partition)
 group by log;
 
-create temp table causes_of_differing as
-from causes semi join (from compared_logs where differs) using (log);
+-- In its `scope`, a partition or (-1) all of them, the records of a key are numbered.
+create temp macro of_differing_logs(side) as table
+select l.* exclude (trial, promise), s.* exclude (log), if(own_key is null, -1, partition_of(place)) as scope
+from query_table(side) s join logs l using (log) semi join (from compared_logs where differs) using (log);
 
-create temp table written_of_differing as
-from written semi join (from compared_logs where differs) using (log);
+create temp table causes_of_differing as from of_differing_logs('causes');
+create temp table written_of_differing as from of_differing_logs('written');
 
 create temp macro prints_by_key(side, sign) as table
 select log, key, sign as number, sign * hash(partition_of(place),
@@ -96,32 +98,24 @@ select log, key
 from (from prints_by_key('causes_of_differing', 1) union all from prints_by_key('written_of_differing', -1))
 group by log, key having sum(number) <> 0 or sum(print) <> 0;
 
--- In its `scope`, a partition or (-1) all of them, the records of a key are numbered.
-create temp macro scope(own_key, place) as if(own_key is null, -1, partition_of(place));
-
-create temp table cause as
-select l.* exclude (trial, promise), s.* exclude (log), scope(own_key, place) as scope
-from causes_of_differing s join logs l using (log)
+create temp macro of_differing_keys(side) as table
+from query_table(side) s
 where exists (from differing_keys d where d.log = s.log and d.key is not distinct from s.key);
 
-create temp table record as
-select l.* exclude (trial, promise), s.* exclude (log), scope(own_key, place) as scope
-from written_of_differing s join logs l using (log)
-where exists (from differing_keys d where d.log = s.log and d.key is not distinct from s.key);
+create temp table cause as from of_differing_keys('causes_of_differing');
+create temp table record as from of_differing_keys('written_of_differing');
+
+-- Under exactly-once: the records of each key, numbered in their scope.
+create temp macro numbered(side) as table
+select *, row_number() over (partition by log, key, scope order by place) as nth,
+    count(*) over (partition by log, key, scope) as size
+from query_table(side) where not folded and exactly_once;
 
 create temp table breaches as
 with
 -- Under exactly-once: the n-th record of a key is what its n-th cause gives.
-numbered_cause as (
-    select *, row_number() over (partition by log, key, scope order by place) as nth,
-        count(*) over (partition by log, key, scope) as size
-    from cause where not folded and exactly_once
-),
-numbered_record as (
-    select *, row_number() over (partition by log, key, scope order by place) as nth,
-        count(*) over (partition by log, key, scope) as size
-    from record where not folded and exactly_once
-),
+numbered_cause as (from numbered('cause')),
+numbered_record as (from numbered('record')),
 wanted_of_key as (
     select log, key, scope, count(*) as causes, min(place) as first from numbered_cause group by log, key, scope
 ),
@@ -298,27 +292,11 @@ where not exists (from breach b where b.log = s.log and b.key is not distinct fr
 -- Under exactly-once: the records that stand behind one of a later cause.
 create temp table disordered as
 with
-numbered_causes as (
-    select *, row_number() over of_key as nth, count(*) over (partition by log, key, scope) as size
-    from (
-        select s.*, scope(own_key, place) as scope
-        from causes_of_differing s join logs using (log) where not folded and exactly_once
-    )
-    window of_key as (partition by log, key, scope order by place)
-),
-numbered_records as (
-    select *, row_number() over of_key as nth, count(*) over (partition by log, key, scope) as size
-    from (
-        select s.*, scope(own_key, place) as scope
-        from written_of_differing s join logs using (log) where not folded and exactly_once
-    )
-    window of_key as (partition by log, key, scope order by place)
-),
 -- Of keys with as many records as causes, the n-th record with its n-th cause, in its partition.
 pairs as (
     select log, key, r.place, c.place as source,
         lag(c.place) over (partition by log, partition_of(r.place) order by r.place) as behind
-    from numbered_causes c join numbered_records r using (log, key, scope, nth, size)
+    from numbered('causes_of_differing') c join numbered('written_of_differing') r using (log, key, scope, nth, size)
     where partition_of(c.place) = partition_of(r.place)
 )
 from pairs where source < behind;
@@ -328,7 +306,7 @@ create temp table interrupting as
 with
 sources as (
     select log, key, value, max(place) as source
-    from causes_of_differing join logs using (log) where not folded and not exactly_once
+    from causes_of_differing where not folded and not exactly_once
     group by log, key, value
 ),
 numbered as (
